@@ -1,0 +1,1 @@
+"""One file per API: its schema and its handler."""

@@ -1,0 +1,18 @@
+"""DeleteGroups: """
+
+from __future__ import annotations
+
+from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
+
+
+class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):
+    groups_names: list[String]
+
+
+class DeleteGroupsResponse(Response, answers=DeleteGroupsRequest):
+    throttle_time_ms: Int32
+    results: list[DeletableGroupResult]
+
+    class DeletableGroupResult(Part):
+        group_id: String
+        error_code: Int16

@@ -1,0 +1,1 @@
+"""The table of options and what is read from it."""

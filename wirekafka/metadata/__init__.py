@@ -1,0 +1,1 @@
+"""The metadata log's records, the image folded over them, and the controller."""

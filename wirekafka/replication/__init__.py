@@ -1,0 +1,1 @@
+"""Replicated logs, the machine contract, and the runtime that joins them."""
