@@ -1,4 +1,6 @@
-"""AddOffsetsToTxn: """
+"""AddOffsetsToTxn: brings a group's offsets partition into a transaction;
+v2: PRODUCER_FENCED, v4: TRANSACTION_ABORTABLE (KIP-890).
+"""
 
 from __future__ import annotations
 

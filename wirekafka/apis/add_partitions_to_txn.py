@@ -1,4 +1,6 @@
-"""AddPartitionsToTxn: """
+"""AddPartitionsToTxn: adds topic partitions to a transaction;
+v4, between brokers only, batches and verifies (KIP-890).
+"""
 
 from __future__ import annotations
 

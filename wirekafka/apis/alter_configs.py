@@ -1,12 +1,14 @@
-"""AlterConfigs: """
+"""AlterConfigs: replaces all dynamic configs of a resource at once; superseded by
+IncrementalAlterConfigs (KIP-133).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
-    Int8,
     Part,
     Request,
     Response,

@@ -1,4 +1,6 @@
-"""ApiVersions: """
+"""ApiVersions: tells a client which APIs, versions and features there are;
+v3: client name (KIP-511), features (KIP-584).
+"""
 
 from __future__ import annotations
 

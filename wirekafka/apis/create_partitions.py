@@ -1,4 +1,6 @@
-"""CreatePartitions: """
+"""CreatePartitions: grows topics to a new partition count (KIP-195);
+v3: may be throttled (KIP-599).
+"""
 
 from __future__ import annotations
 

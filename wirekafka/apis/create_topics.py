@@ -1,12 +1,14 @@
-"""CreateTopics: """
+"""CreateTopics: creates topics;
+v4: broker default counts (KIP-464), v5: configs in the answer (KIP-525), v7: topic ids.
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
-    Int8,
     Part,
     Request,
     Response,

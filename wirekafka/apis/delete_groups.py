@@ -1,4 +1,4 @@
-"""DeleteGroups: """
+"""DeleteGroups: deletes empty consumer groups with all their offsets (KIP-229)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: """
+"""DeleteRecords: moves the start of partitions forward, dropping what is before it (KIP-107)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""DeleteTopics: """
+"""DeleteTopics: deletes topics;
+v5: error messages (KIP-599), v6: by name or by topic id (KIP-516).
+"""
 
 from __future__ import annotations
 

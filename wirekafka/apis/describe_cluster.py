@@ -1,12 +1,14 @@
-"""DescribeCluster: """
+"""DescribeCluster: lists the brokers and the controller (KIP-700);
+v1: controllers (KIP-919), v2: fenced brokers (KIP-1073).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
-    Int8,
     Part,
     Request,
     Response,

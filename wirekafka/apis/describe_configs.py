@@ -1,12 +1,14 @@
-"""DescribeConfigs: """
+"""DescribeConfigs: reads the configs of topics, brokers and groups;
+v1: sources and synonyms (KIP-226), v3: types and docs (KIP-569).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
-    Int8,
     Part,
     Request,
     Response,

@@ -1,4 +1,6 @@
-"""DescribeGroups: """
+"""DescribeGroups: tells state and members of classic groups;
+v4: static members (KIP-345), v6: GROUP_ID_NOT_FOUND (KIP-1043).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""DescribeLogDirs: """
+"""DescribeLogDirs: tells what the log directories hold (KIP-113);
+v4: volume sizes (KIP-827), v5: cordoned directories (KIP-1066).
+"""
 
 from __future__ import annotations
 

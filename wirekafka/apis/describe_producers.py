@@ -1,4 +1,6 @@
-"""DescribeProducers: """
+"""DescribeProducers: lists the active producers of partitions, to find hanging transactions
+(KIP-664).
+"""
 
 from __future__ import annotations
 

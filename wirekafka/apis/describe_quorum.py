@@ -1,4 +1,6 @@
-"""DescribeQuorum: """
+"""DescribeQuorum: tells the metadata quorum's leader and replica lag (KIP-595);
+v1: timestamps (KIP-836), v2: directory ids (KIP-853).
+"""
 
 from __future__ import annotations
 

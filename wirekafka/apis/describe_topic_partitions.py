@@ -1,4 +1,6 @@
-"""DescribeTopicPartitions: """
+"""DescribeTopicPartitions: describes topics page by page, with eligible leader replicas
+(KIP-966).
+"""
 
 from __future__ import annotations
 

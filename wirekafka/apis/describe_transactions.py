@@ -1,4 +1,4 @@
-"""DescribeTransactions: """
+"""DescribeTransactions: tells the coordinator's state of transactions (KIP-664)."""
 
 from __future__ import annotations
 

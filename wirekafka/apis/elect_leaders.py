@@ -1,8 +1,8 @@
-"""ElectLeaders: """
+"""ElectLeaders: elects leaders of partitions, preferred or unclean (KIP-183, KIP-460)."""
 
 from __future__ import annotations
 
-from wirekafka.codec.message import Int16, Int32, Int8, Part, Request, Response, String, field
+from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 
 
 class ElectLeadersRequest(Request, key=43, versions="0-2", flexible="2+"):

@@ -1,4 +1,4 @@
-"""EndTxn: """
+"""EndTxn: commits or aborts a transaction; v5: answers with the bumped producer epoch (KIP-890)."""
 
 from __future__ import annotations
 

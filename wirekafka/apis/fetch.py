@@ -1,12 +1,14 @@
-"""Fetch: """
+"""Fetch: reads batches, waiting for new ones;
+v7: sessions (KIP-227), v12: epochs (KIP-595), v13: topic ids (KIP-516).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
+    Int8,
     Int16,
     Int32,
     Int64,
-    Int8,
     Part,
     Records,
     Request,

@@ -1,8 +1,10 @@
-"""FindCoordinator: """
+"""FindCoordinator: tells which broker coordinates a group or transaction;
+v4: many keys at once (KIP-699), v6: share groups (KIP-932).
+"""
 
 from __future__ import annotations
 
-from wirekafka.codec.message import Int16, Int32, Int8, Part, Request, Response, String, field
+from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 
 
 class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):

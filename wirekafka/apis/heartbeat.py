@@ -1,4 +1,6 @@
-"""Heartbeat: """
+"""Heartbeat: keeps a classic group member alive and tells it of rebalances;
+v3: static members (KIP-345).
+"""
 
 from __future__ import annotations
 

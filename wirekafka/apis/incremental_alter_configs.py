@@ -1,12 +1,12 @@
-"""IncrementalAlterConfigs: """
+"""IncrementalAlterConfigs: sets, deletes, appends to or subtracts from single configs (KIP-339)."""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
-    Int8,
     Part,
     Request,
     Response,

@@ -1,4 +1,6 @@
-"""JoinGroup: """
+"""JoinGroup: joins a classic group;
+v4: MEMBER_ID_REQUIRED (KIP-394), v5: static members (KIP-345), v9: SkipAssignment (KIP-814).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""LeaveGroup: """
+"""LeaveGroup: removes members from a classic group;
+v3: several, by instance id (KIP-345), v5: with a reason (KIP-800).
+"""
 
 from __future__ import annotations
 

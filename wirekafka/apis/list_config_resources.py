@@ -1,8 +1,10 @@
-"""ListConfigResources: """
+"""ListConfigResources: lists the resources that have configs (KIP-1142);
+v0: client metrics only (KIP-714).
+"""
 
 from __future__ import annotations
 
-from wirekafka.codec.message import Int16, Int32, Int8, Part, Request, Response, String, field
+from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 
 
 class ListConfigResourcesRequest(Request, key=74, versions="0-1", flexible="0+"):

@@ -1,4 +1,6 @@
-"""ListGroups: """
+"""ListGroups: lists the groups a broker coordinates;
+v4: by state (KIP-518), v5: by type (KIP-848).
+"""
 
 from __future__ import annotations
 

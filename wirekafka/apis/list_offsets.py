@@ -1,12 +1,14 @@
-"""ListOffsets: """
+"""ListOffsets: finds offsets by timestamp;
+v7: max timestamp (KIP-734), v8+: tiered storage (KIP-405, KIP-1005, KIP-1023).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
+    Int8,
     Int16,
     Int32,
     Int64,
-    Int8,
     Part,
     Request,
     Response,

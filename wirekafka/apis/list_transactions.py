@@ -1,4 +1,6 @@
-"""ListTransactions: """
+"""ListTransactions: lists a coordinator's transactions (KIP-664);
+v1: by duration (KIP-994), v2: by pattern (KIP-1152).
+"""
 
 from __future__ import annotations
 

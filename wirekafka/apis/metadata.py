@@ -1,4 +1,6 @@
-"""Metadata: """
+"""Metadata: tells brokers, topics and leaders;
+v4: opt out of auto-creation, v7: leader epochs (KIP-320), v12: by topic id (KIP-516).
+"""
 
 from __future__ import annotations
 

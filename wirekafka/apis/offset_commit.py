@@ -1,4 +1,6 @@
-"""OffsetCommit: """
+"""OffsetCommit: commits a group's offsets;
+v7: static members (KIP-345), v9: new group protocol, v10: topic ids (KIP-848).
+"""
 
 from __future__ import annotations
 

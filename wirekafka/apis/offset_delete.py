@@ -1,4 +1,4 @@
-"""OffsetDelete: """
+"""OffsetDelete: deletes committed offsets of topics a group no longer reads (KIP-496)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""OffsetFetch: """
+"""OffsetFetch: reads committed offsets;
+v7: RequireStable (KIP-447), v8: several groups (KIP-709), v10: topic ids (KIP-848).
+"""
 
 from __future__ import annotations
 

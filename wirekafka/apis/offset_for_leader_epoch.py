@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpoch: """
+"""OffsetForLeaderEpoch: tells where a leader epoch ended, to find diverging logs (KIP-101,
+KIP-279, KIP-320).
+"""
 
 from __future__ import annotations
 

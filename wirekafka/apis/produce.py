@@ -1,4 +1,6 @@
-"""Produce: """
+"""Produce: appends batches;
+v7: zstd (KIP-110), v8: record errors (KIP-467), v10: leaders (KIP-951), v13: topic ids (KIP-516).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""SyncGroup: """
+"""SyncGroup: hands each member of a classic group its assignment;
+v3: static members (KIP-345), v5: protocol check (KIP-559).
+"""
 
 from __future__ import annotations
 

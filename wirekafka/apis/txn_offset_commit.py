@@ -1,4 +1,6 @@
-"""TxnOffsetCommit: """
+"""TxnOffsetCommit: commits offsets within a transaction;
+v3: group fencing (KIP-447), v5: adds the partition itself (KIP-890).
+"""
 
 from __future__ import annotations
 

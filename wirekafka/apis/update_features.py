@@ -1,12 +1,14 @@
-"""UpdateFeatures: """
+"""UpdateFeatures: sets finalized feature levels (KIP-584);
+v1: dry runs and upgrade types (KIP-778).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
-    Int8,
     Part,
     Request,
     Response,

@@ -1,13 +1,15 @@
-"""WriteTxnMarkers: """
+"""WriteTxnMarkers: writes commit and abort markers on behalf of a coordinator (KIP-98);
+v2: transaction version (KIP-1228).
+"""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bool,
+    Int8,
     Int16,
     Int32,
     Int64,
-    Int8,
     Part,
     Request,
     Response,

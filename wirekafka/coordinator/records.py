@@ -1,13 +1,13 @@
-"""RECORDS."""
+"""Keys and values of `__consumer_offsets` and `__transaction_state`; the consumer protocol."""
 
 from __future__ import annotations
 
 from wirekafka.codec.message import (
     Bytes,
+    Int8,
     Int16,
     Int32,
     Int64,
-    Int8,
     Message,
     Part,
     String,

@@ -1,4 +1,4 @@
-"""RECORDS."""
+"""Values of control records: transaction markers, and what the metadata quorum writes (KIP-595)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
 
 class KRaftVersionRecord(Message, versions="0", flexible="0+"):
     version: Int16
-    k_raft_version: Int16
+    kraft_version: Int16
 
 
 class VotersRecord(Message, versions="0", flexible="0+"):
@@ -42,7 +42,7 @@ class VotersRecord(Message, versions="0", flexible="0+"):
         voter_id: Int32
         voter_directory_id: Uuid
         endpoints: list[Endpoint]
-        k_raft_version_feature: KRaftVersionFeature
+        kraft_version_feature: KRaftVersionFeature
 
         class Endpoint(Part):
             name: String

@@ -1,4 +1,4 @@
-"""RECORDS."""
+"""The records of the metadata log; `key` is what its framing calls the API key (KIP-631)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from wirekafka.codec.message import (
     Bool,
     Bytes,
     Float64,
+    Int8,
     Int16,
     Int32,
     Int64,
-    Int8,
     Message,
     Part,
     String,
