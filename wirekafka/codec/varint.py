@@ -1,0 +1,60 @@
+"""Zigzag varints as record bodies use them: 7 bits a byte, least significant group first."""
+
+from __future__ import annotations
+
+MAX_VARINT_BYTES = 5
+MAX_VARLONG_BYTES = 10
+
+_SMALL = tuple(bytes((value,)) for value in range(128))
+
+
+def encode_varint(value: int) -> bytes:
+    """The zigzag form of a signed 64-bit value; one to ten bytes."""
+    unsigned = value << 1 if value >= 0 else (~value << 1) | 1
+    if unsigned < 128:
+        return _SMALL[unsigned]
+    return encode_uvarint(unsigned)
+
+
+def encode_uvarint(value: int) -> bytes:
+    """The plain base-128 form of a value that is not negative."""
+    out = bytearray()
+    while value >= 128:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A signed value of at most 32 bits and the position after it.
+
+    Raises ValueError when it takes more than five bytes, IndexError when the data ends inside it.
+    """
+    return _decode(data, position, MAX_VARINT_BYTES)
+
+
+def decode_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """As `decode_varint` for 64 bits, at most ten bytes."""
+    return _decode(data, position, MAX_VARLONG_BYTES)
+
+
+def _decode(data: bytes | memoryview, position: int, most_bytes: int) -> tuple[int, int]:
+    unsigned, position = decode_uvarint(data, position, most_bytes)
+    return (unsigned >> 1) ^ -(unsigned & 1), position
+
+
+def decode_uvarint(
+    data: bytes | memoryview, position: int, most_bytes: int = MAX_VARINT_BYTES
+) -> tuple[int, int]:
+    """An unsigned value and the position after it; errors as `decode_varint`."""
+    byte = data[position]
+    if byte < 128:
+        return byte, position + 1
+    value = byte & 0x7F
+    for index in range(1, most_bytes):
+        byte = data[position + index]
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 128:
+            return value & (1 << (64 if most_bytes > 5 else 32)) - 1, position + index + 1
+    raise ValueError(f"varint is longer than {most_bytes} bytes")
