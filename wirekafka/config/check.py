@@ -1,0 +1,94 @@
+"""The bounds that option rows put on their values, with Kafka's words for a breach."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wirekafka.config.option import Check, ConfigError
+
+_PAIR = re.compile(r"\d+:\d+")
+
+
+def at_least(low: float) -> Check:
+    """Numbers from `low` up."""
+
+    def check(name: str, value: Any) -> None:
+        if value < low:
+            raise ConfigError(name, value, f"Value must be at least {low}")
+
+    return _described(check, f"[{low},...]")
+
+
+def between(low: float, high: float) -> Check:
+    """Numbers from `low` to `high`, both included."""
+
+    def check(name: str, value: Any) -> None:
+        if value < low:
+            raise ConfigError(name, value, f"Value must be at least {low}")
+        if value > high:
+            raise ConfigError(name, value, f"Value must be no more than {high}")
+
+    return _described(check, f"[{low},...,{high}]")
+
+
+def one_of(*words: str) -> Check:
+    """Exactly one of `words`."""
+
+    def check(name: str, value: Any) -> None:
+        if value not in words:
+            raise ConfigError(name, value, f"String must be one of: {', '.join(words)}")
+
+    return _described(check, f"[{', '.join(words)}]")
+
+
+def one_of_any_case(*words: str) -> Check:
+    """One of `words`, however capitalised."""
+    folded = {word.lower() for word in words}
+
+    def check(name: str, value: Any) -> None:
+        if value is None or value.lower() not in folded:
+            reason = f"String must be one of (case insensitive): {', '.join(words)}"
+            raise ConfigError(name, value, reason)
+
+    return _described(check, f"(case insensitive) [{', '.join(words)}]")
+
+
+def all_of(*words: str) -> Check:
+    """A list whose every item is one of `words`."""
+
+    def check(name: str, value: Any) -> None:
+        for item in value:
+            if not item:
+                reason = "values must not be empty."
+                raise ConfigError(name, item, reason, f"Configuration '{name}' {reason}")
+            if item not in words:
+                raise ConfigError(name, item, f"String must be one of: {', '.join(words)}")
+
+    return _described(check, f"[{', '.join(words)}]")
+
+
+def gzip_level(name: str, value: Any) -> None:
+    """A zlib level, or -1 for zlib's own choice."""
+    if not (1 <= value <= 9 or value == -1):
+        raise ConfigError(name, value, "Value must be between 1 and 9 or equal to -1")
+
+
+def non_empty(name: str, value: Any) -> None:
+    """A string that says something, or is not set."""
+    if value is not None and not value:
+        raise ConfigError(name, value, "String must be non-empty")
+
+
+def replica_list(name: str, value: Any) -> None:
+    """Pairs partition:broker, or the one word *."""
+    if value == ("*",) or all(_PAIR.fullmatch(item) for item in value):
+        return
+    raise ConfigError(
+        name, value, f"{name} must be the literal '*' or a list of replicas in the following "
+        "format: [partitionId]:[brokerId],[partitionId]:[brokerId],...")
+
+
+def _described(check: Check, bounds: str) -> Check:
+    check.__doc__ = bounds
+    return check

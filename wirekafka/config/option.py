@@ -1,0 +1,270 @@
+"""One row of the option table: its name, type, default, checks and who may change it when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum, IntEnum
+from typing import Any, Generic, TypedDict, TypeVar, Unpack, overload
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
+_REAL_NUMBER = re.compile(
+    r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
+_COMMA = re.compile(r"\s*,\s*")
+
+
+class Type(IntEnum):
+    """A value's type, numbered as DescribeConfigs v3+ reports it."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Update(Enum):
+    """Whether a running broker takes a new value, and for whom (KIP-226)."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+class Importance(Enum):
+    """How much attention the option deserves, as Kafka ranks it."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+CLUSTER_WIDE, PER_BROKER = Update.CLUSTER_WIDE, Update.PER_BROKER
+
+
+class ConfigError(ValueError):
+    """A value that an option cannot take; the message is worded as Kafka's ConfigException."""
+
+    def __init__(self, name: str, value: object, reason: str, message: str = "") -> None:
+        self.name, self.value, self.reason = name, value, reason
+        message = message or f"Invalid value {shown(value)} for configuration {name}: {reason}"
+        super().__init__(message)
+
+
+def shown(value: object) -> str:
+    """A value as Java's string conversion shows it in a message."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(value) + "]"
+    return text_of(value) or ("null" if value is None else "")
+
+
+class Password(str):
+    """A secret: usable as a string, never shown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "[hidden]"
+
+
+Check = Callable[[str, Any], None]
+"""Raises ConfigError when the parsed value of the named option is out of bounds."""
+
+
+class Row(TypedDict, total=False):
+    """What a row may say beside its default and its check."""
+
+    importance: Importance
+    update: Update
+    internal: bool
+    doc: str
+
+
+class Option(Generic[T]):
+    """A named, typed setting; as a class attribute it reads as its value on instances.
+
+    Instances keep parsed values in their `__dict__`, which wins over this non-data descriptor.
+    `chain` holds the broker options that stand in for a topic or group option not set.
+    """
+
+    def __init__(self, type: Type, default: T, check: Check | None, row: Row) -> None:
+        self.name = self.attribute = ""
+        self.type, self.default, self.check = type, default, check
+        self.importance = row.get("importance", MEDIUM)
+        self.update = row.get("update", Update.READ_ONLY)
+        self.internal = row.get("internal", False)
+        self.doc = row.get("doc", "")
+        self.unset_reads_empty = False
+        self.chain: tuple[Option[Any], ...] = ()
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute, self.name = attribute, attribute.replace("_", ".")
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Option[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> Option[T] | T:
+        return self if instance is None else self.default
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether DescribeConfigs must withhold the value."""
+        return self.type is Type.PASSWORD
+
+    def parse(self, text: str, name: str | None = None) -> T:
+        """The checked value that `text` spells; ConfigError if there is none."""
+        name = name or self.name
+        value = _PARSERS[self.type](name, text)
+        if self.check is not None:
+            self.check(name, value)
+        return value  # type: ignore[no-any-return]
+
+
+def boolean(default: bool, check: Check | None = None, **row: Unpack[Row]) -> Option[bool]:
+    """A row that is true or false."""
+    return Option(Type.BOOLEAN, default, check, row)
+
+
+def string(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[str | D]:
+    """A row of text, taken without surrounding blanks."""
+    return Option(Type.STRING, default, check, row)
+
+
+def integer(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[int | D]:
+    """A row of 32 bits."""
+    return Option(Type.INT, default, check, row)
+
+
+def short(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[int | D]:
+    """A row of 16 bits."""
+    return Option(Type.SHORT, default, check, row)
+
+
+def long(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[int | D]:
+    """A row of 64 bits."""
+    return Option(Type.LONG, default, check, row)
+
+
+def double(default: float, check: Check | None = None, **row: Unpack[Row]) -> Option[float]:
+    """A row of a double-precision number."""
+    return Option(Type.DOUBLE, default, check, row)
+
+
+def listing(
+    default: Sequence[str] | None = (), check: Check | None = None, **row: Unpack[Row]
+) -> Option[tuple[str, ...]]:
+    """A row of comma-separated words; None stands for "not set" and reads as no words."""
+    option = Option(Type.LIST, tuple(default or ()), check, row)
+    option.unset_reads_empty = default is None
+    return option
+
+
+def class_name(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[str | D]:
+    """A row naming a Java class."""
+    return Option(Type.CLASS, default, check, row)
+
+
+def password(**row: Unpack[Row]) -> Option[Password | None]:
+    """A row holding a secret."""
+    return Option(Type.PASSWORD, None, None, row)
+
+
+def _boolean(name: str, text: str) -> bool:
+    folded = text.strip().lower()
+    if folded not in ("true", "false"):
+        raise ConfigError(name, text, "Expected value to be either true or false")
+    return folded == "true"
+
+
+def _whole_number(type: Type, bits: int) -> Callable[[str, str], int]:
+    limit = 1 << (bits - 1)
+
+    def parse(name: str, text: str) -> int:
+        trimmed = text.strip()
+        # A signed 64-bit number has 19 digits: longer text is refused before int() sees it.
+        if not _WHOLE_NUMBER.fullmatch(trimmed) or len(trimmed.lstrip("+-0")) > 19:
+            raise ConfigError(name, text, f"Not a number of type {type.name}")
+        value = int(trimmed)
+        if not -limit <= value < limit:
+            raise ConfigError(name, text, f"Not a number of type {type.name}")
+        return value
+
+    return parse
+
+
+def _double(name: str, text: str) -> float:
+    trimmed = text.strip()
+    if not _REAL_NUMBER.fullmatch(trimmed):
+        raise ConfigError(name, text, "Not a number of type DOUBLE")
+    return float(trimmed.rstrip("dDfF") if trimmed[-1] in "dDfF" else trimmed)
+
+
+def _listing(name: str, text: str) -> tuple[str, ...]:
+    trimmed = text.strip()
+    return tuple(_COMMA.split(trimmed)) if trimmed else ()
+
+
+def _text(name: str, text: str) -> str:
+    return text.strip()
+
+
+def _password(name: str, text: str) -> Password:
+    return Password(text)
+
+
+_PARSERS: dict[Type, Callable[[str, str], Any]] = {
+    Type.BOOLEAN: _boolean,
+    Type.STRING: _text,
+    Type.INT: _whole_number(Type.INT, 32),
+    Type.SHORT: _whole_number(Type.SHORT, 16),
+    Type.LONG: _whole_number(Type.LONG, 64),
+    Type.DOUBLE: _double,
+    Type.LIST: _listing,
+    Type.CLASS: _text,
+    Type.PASSWORD: _password,
+}
+
+
+def text_of(value: object) -> str | None:
+    """A parsed value as Kafka prints it; None for "not set"."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _java_double(value)
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
+
+
+def _java_double(value: float) -> str:
+    if value != value or value in (float("inf"), float("-inf")):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return f"{value!r}" if "e" not in repr(value) else f"{value:.1f}"
+    mantissa, exponent = f"{value:e}".split("e")
+    shortest = repr(value)
+    if "e" in shortest:
+        mantissa, exponent = shortest.split("e")
+    else:
+        digits = shortest.replace("-", "").replace(".", "").strip("0") or "0"
+        sign = "-" if value < 0 else ""
+        mantissa = sign + digits[0] + "." + (digits[1:] or "0")
+    if "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}E{int(exponent)}"

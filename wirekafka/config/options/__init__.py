@@ -1,0 +1,46 @@
+"""THE table: every option of brokers, topics, groups and client metrics, by Kafka's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wirekafka.config.option import Option
+from wirekafka.config.options.cluster import ClusterOptions
+from wirekafka.config.options.group import ClientMetricsOptions, PerGroupOptions
+from wirekafka.config.options.groups import GroupOptions
+from wirekafka.config.options.log import LogOptions
+from wirekafka.config.options.network import NetworkOptions
+from wirekafka.config.options.remote import RemoteOptions
+from wirekafka.config.options.replication import ReplicationOptions
+from wirekafka.config.options.sasl import SaslOptions
+from wirekafka.config.options.security import SecurityOptions
+from wirekafka.config.options.share import ShareOptions
+from wirekafka.config.options.topic import TopicOptions
+from wirekafka.config.options.transactions import TransactionOptions
+
+
+class BrokerOptions(
+    ClusterOptions, NetworkOptions, LogOptions, ReplicationOptions, GroupOptions,
+    TransactionOptions, ShareOptions, SecurityOptions, SaslOptions, RemoteOptions,
+):
+    """Every broker row; on an instance each reads as its value."""
+
+
+Table = dict[str, Option[Any]]
+
+
+def rows(*owners: type) -> Table:
+    """The rows that classes declare, by Kafka's name, in declared order."""
+    return {
+        option.name: option
+        for owner in owners
+        for base in reversed(owner.__mro__)
+        for option in vars(base).values()
+        if isinstance(option, Option)
+    }
+
+
+BROKER: Table = rows(BrokerOptions)
+TOPIC: Table = rows(TopicOptions)
+GROUP: Table = rows(PerGroupOptions)
+CLIENT_METRICS: Table = rows(ClientMetricsOptions)

@@ -1,0 +1,87 @@
+"""Options for tiered storage, known so that a file which sets them is understood (KIP-405)."""
+
+from __future__ import annotations
+
+from wirekafka.config.check import at_least, between, non_empty
+from wirekafka.config.option import (
+    CLUSTER_WIDE,
+    LONG_MAX,
+    LOW,
+    boolean,
+    double,
+    integer,
+    long,
+    string,
+)
+
+
+class RemoteOptions:
+    """Rows, by name."""
+
+    follower_fetch_last_tiered_offset_enable = boolean(False, update=CLUSTER_WIDE, doc="")
+    remote_fetch_max_wait_ms = integer(500, at_least(1), update=CLUSTER_WIDE, doc="")
+    remote_list_offsets_request_timeout_ms = long(30_000, at_least(1), update=CLUSTER_WIDE, doc="")
+    remote_log_index_file_cache_total_size_bytes = long(
+        1 << 30, at_least(1), importance=LOW, update=CLUSTER_WIDE,
+        doc="",
+    )
+    remote_log_index_file_cache_ttl_ms = long(
+        900_000, at_least(-1), importance=LOW, internal=True,
+        doc="",
+    )
+    remote_log_manager_copier_thread_pool_size = integer(
+        10, at_least(1), update=CLUSTER_WIDE,
+        doc="",
+    )
+    remote_log_manager_copy_max_bytes_per_second = long(
+        LONG_MAX, at_least(1), update=CLUSTER_WIDE,
+        doc="",
+    )
+    remote_log_manager_copy_quota_window_num = integer(11, at_least(1), doc="")
+    remote_log_manager_copy_quota_window_size_seconds = integer(1, at_least(1), doc="")
+    remote_log_manager_expiration_thread_pool_size = integer(
+        10, at_least(1), update=CLUSTER_WIDE,
+        doc="",
+    )
+    remote_log_manager_fetch_max_bytes_per_second = long(
+        LONG_MAX, at_least(1), update=CLUSTER_WIDE,
+        doc="",
+    )
+    remote_log_manager_fetch_quota_window_num = integer(11, at_least(1), doc="")
+    remote_log_manager_fetch_quota_window_size_seconds = integer(1, at_least(1), doc="")
+    remote_log_manager_follower_thread_pool_size = integer(
+        2, at_least(1), update=CLUSTER_WIDE,
+        doc="",
+    )
+    remote_log_manager_task_interval_ms = long(30_000, at_least(1), importance=LOW, doc="")
+    remote_log_manager_task_retry_backoff_max_ms = long(
+        30_000, at_least(1), importance=LOW, internal=True,
+        doc="",
+    )
+    remote_log_manager_task_retry_backoff_ms = long(
+        500, at_least(1), importance=LOW, internal=True,
+        doc="",
+    )
+    remote_log_manager_task_retry_jitter = double(
+        0.2, between(0, 0.5), importance=LOW, internal=True,
+        doc="",
+    )
+    remote_log_manager_thread_pool_size = integer(2, at_least(1), doc="")
+    remote_log_metadata_custom_metadata_max_bytes = integer(
+        128, at_least(0), importance=LOW,
+        doc="",
+    )
+    remote_log_metadata_manager_class_name = string(
+        "org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager",
+        non_empty,
+        doc="",
+    )
+    remote_log_metadata_manager_class_path = string(None, doc="")
+    remote_log_metadata_manager_impl_prefix = string("rlmm.config.", non_empty, doc="")
+    remote_log_metadata_manager_listener_name = string(None, non_empty, doc="")
+    remote_log_reader_max_pending_tasks = integer(100, at_least(1), doc="")
+    remote_log_reader_threads = integer(10, at_least(1), update=CLUSTER_WIDE, doc="")
+    remote_log_storage_manager_class_name = string(None, non_empty, doc="")
+    remote_log_storage_manager_class_path = string(None, doc="")
+    remote_log_storage_manager_impl_prefix = string("rsm.config.", non_empty, doc="")
+    remote_log_storage_system_enable = boolean(False, doc="")
