@@ -1,0 +1,156 @@
+"""Apache Kafka's jars and JSON schemas, fetched once with the Ivy that PySpark carries.
+
+`python -m tests.kafka_jars` fetches everything ahead of time.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+KAFKA_VERSION = "4.3.1"
+OLD_KAFKA_VERSION = "2.1.1"
+"""The oldest client generation that a 4.3 broker accepts (KIP-896)."""
+
+CACHE = Path(__file__).resolve().parent.parent / ".cache"
+
+_LOG4J = "org.apache.logging.log4j"
+_CURRENT = (
+    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
+    (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
+    (_LOG4J, "log4j-core", "2.25.4"),
+)
+_OLD = (
+    ("org.apache.kafka", "kafka_2.12", OLD_KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-tools", OLD_KAFKA_VERSION),
+)
+
+Module = tuple[str, str, str]
+
+
+class JarsUnavailable(Exception):
+    """What kept the jars from being fetched, in one sentence."""
+
+
+def java() -> str:
+    """The java command of JAVA_HOME, or of PATH; raises JarsUnavailable without one."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(f"{home}/bin/java" if home else "java")
+    if found is None:
+        raise JarsUnavailable("Java 17 or newer is needed and was not found.")
+    return found
+
+
+def kafka_jars() -> Path:
+    """The directory with the jars of Kafka 4.3.1: broker, tools and clients.
+
+    The environment's WIREKAFKA_KAFKA_JARS names a directory to use instead.
+    """
+    given = os.environ.get("WIREKAFKA_KAFKA_JARS")
+    return Path(given) if given else _fetched(f"kafka-{KAFKA_VERSION}", _CURRENT)
+
+
+def old_kafka_jars() -> Path:
+    """The directory with the jars of Kafka 2.1.1."""
+    return _fetched(f"kafka-{OLD_KAFKA_VERSION}", _OLD)
+
+
+def kafka_schemas(folder: str) -> Path:
+    """The directory with Kafka's own JSON schemas of `folder` ("message" or "metadata")."""
+    jars = kafka_jars()
+    schemas = CACHE / f"kafka-{KAFKA_VERSION}-schemas"
+    with _locked():
+        if not schemas.is_dir():
+            _unzip_schemas(jars, schemas)
+    return schemas / folder
+
+
+def class_path(jars: Path) -> str:
+    """The java -cp argument for a directory of jars."""
+    return f"{jars}/*"
+
+
+def _unzip_schemas(jars: Path, schemas: Path) -> None:
+    partial = schemas.with_name(f"{schemas.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    for jar in sorted(jars.glob("kafka-*.jar")):
+        with zipfile.ZipFile(jar) as archive:
+            for name in archive.namelist():
+                if name.startswith("common/") and name.endswith(".json"):
+                    target = partial / name.removeprefix("common/")
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(archive.read(name))
+    partial.rename(schemas)
+
+
+def _fetched(name: str, modules: Sequence[Module]) -> Path:
+    directory = CACHE / name
+    if directory.is_dir():
+        return directory
+    with _locked():
+        if not directory.is_dir():
+            _fetch(directory, modules)
+    return directory
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One process at a time: test workers share the cache."""
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(directory: Path, modules: Sequence[Module]) -> None:
+    partial = directory.with_name(f"{directory.name}.partial")
+    wanted = CACHE / f"{directory.name}.ivy.xml"
+    wanted.write_text(_ivy_file(directory.name, modules))
+    command = [java(), "-jar", str(_ivy_jar()), "-warn", "-cache", str(CACHE / "ivy")]
+    command += ["-ivy", str(wanted), "-confs", "default", "-types", "jar", "bundle"]
+    command += ["-retrieve", f"{partial}/[artifact]-[revision].[ext]"]
+    output = ""
+    for attempt in range(4):
+        # The network is the likely culprit, so each further attempt waits a little longer.
+        time.sleep(5 * attempt)
+        shutil.rmtree(partial, ignore_errors=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        output = done.stdout + done.stderr
+        if done.returncode == 0 and _complete(partial, modules):
+            partial.rename(directory)
+            return
+    raise JarsUnavailable(f"The jars of {directory.name} could not be fetched:\n{output[-3000:]}")
+
+
+def _complete(directory: Path, modules: Sequence[Module]) -> bool:
+    return all((directory / f"{name}-{version}.jar").exists() for _, name, version in modules)
+
+
+def _ivy_jar() -> Path:
+    # Spark is only looked at where a jar is missing: importing it takes a second.
+    import pyspark
+
+    return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+
+
+def _ivy_file(name: str, modules: Sequence[Module]) -> str:
+    rows = "".join(
+        f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="default"/>'
+        for organisation, module, revision in modules
+    )
+    return (
+        f'<ivy-module version="2.0"><info organisation="wirekafka" module="{name}"/>'
+        f"<dependencies>{rows}</dependencies></ivy-module>"
+    )
+
+
+if __name__ == "__main__":
+    for found in (kafka_jars(), old_kafka_jars(), kafka_schemas("message")):
+        print(found)

@@ -1,0 +1,198 @@
+"""The shape of the tree: who imports whom, one file per API, and nothing grows too big."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "wirekafka"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+LAYERS = (
+    "errors",
+    "clock",
+    "config",
+    "codec",
+    "log",
+    "replication",
+    "metadata",
+    "coordinator",
+    "broker",
+    "apis",
+    "server",
+    "testing",
+    "cli",
+)
+"""Bottom to top: a module imports from its own layer and from those before it."""
+
+MAY_USE_ASYNCIO = (
+    "server/",
+    "testing/",
+    "cli/",
+    "replication/waiting.py",
+    "replication/runtime.py",
+)
+MAY_USE_OS = ("log/files.py", "server/", "testing/", "cli/")
+IO_MODULES = {"os", "shutil", "tempfile", "fcntl", "mmap"}
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 50
+MAX_LINE_LENGTH = 100
+MAX_PARAMETERS = 5
+
+each_source = pytest.mark.parametrize(
+    "path", SOURCES, ids=[str(path.relative_to(PACKAGE)) for path in SOURCES]
+)
+
+
+@each_source
+def test_imports_go_only_downward(path: Path) -> None:
+    layer = _layer(path.relative_to(ROOT).with_suffix("").parts)
+    if layer is None:
+        return
+    wrong = [
+        module
+        for module in _imports(path)
+        if (other := _layer(tuple(module.split(".")))) is not None and other > layer
+    ]
+    assert not wrong, f"{LAYERS[layer]} must not import {wrong}"
+
+
+@each_source
+def test_every_module_belongs_to_a_layer(path: Path) -> None:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    assert parts[0] in LAYERS or parts in {("__init__",), ("__main__",)}
+
+
+@each_source
+def test_only_the_server_touches_asyncio(path: Path) -> None:
+    if _relative(path).startswith(MAY_USE_ASYNCIO):
+        return
+    assert not {"asyncio", "uvloop", "socket", "selectors"} & _top_imports(path)
+
+
+@each_source
+def test_only_log_files_touches_the_file_system(path: Path) -> None:
+    if _relative(path).startswith(MAY_USE_OS):
+        return
+    assert not IO_MODULES & _top_imports(path)
+
+
+@each_source
+def test_modules_open_with_a_sentence(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring, "no module docstring"
+    assert docstring.split("\n\n")[0].rstrip().endswith("."), "the first paragraph is a sentence"
+
+
+@each_source
+def test_files_functions_and_lines_stay_small(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) < MAX_FILE_LINES
+    assert [line for line in lines if len(line) > MAX_LINE_LENGTH] == []
+    for function in _functions(path):
+        length = (function.end_lineno or 0) - function.lineno + 1
+        assert length < MAX_FUNCTION_LINES, f"{function.name} has {length} lines"
+        positional = [
+            argument.arg
+            for argument in (*function.args.posonlyargs, *function.args.args)
+            if argument.arg not in {"self", "cls"}
+        ]
+        assert len(positional) <= MAX_PARAMETERS, f"{function.name} takes {positional}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "apis").glob("*.py")), ids=lambda path: path.stem
+)
+def test_one_file_is_one_api(path: Path) -> None:
+    requests = [name for name, bases in _classes(path) if "Request" in bases]
+    responses = [name for name, bases in _classes(path) if "Response" in bases]
+    handlers = [function.name for function in _functions(path) if _is_handler(function)]
+    if not requests:
+        assert not handlers and not responses
+        return
+    camel = "".join(word.capitalize() for word in path.stem.split("_"))
+    assert requests == [f"{camel}Request"]
+    assert responses == [f"{camel}Response"]
+    assert handlers in ([], [path.stem])
+
+
+def test_the_readme_names_only_commands_that_exist() -> None:
+    commands = re.findall(r"^(make|wirekafka) ([a-z][a-z-]*)", _readme_code(), re.MULTILINE)
+    assert ("make", "demo") in commands and ("make", "test") in commands
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    cli = "\n".join(path.read_text() for path in (PACKAGE / "cli").glob("*.py"))
+    for program, command in commands:
+        if program == "make":
+            assert command in targets, f"README names make {command}"
+        else:
+            assert f'"{command}"' in cli or f"def {command.replace('-', '_')}(" in cli, command
+
+
+def test_the_readme_links_only_to_files_that_exist() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def _readme_code() -> str:
+    return "\n".join(
+        re.findall(r"```[a-z]*\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    )
+
+
+def _relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def _layer(parts: tuple[str, ...]) -> int | None:
+    """The layer's index, or None outside wirekafka and for its own __init__."""
+    if len(parts) < 2 or parts[0] != "wirekafka" or parts[1] not in LAYERS:
+        return None
+    return LAYERS.index(parts[1])
+
+
+def _imports(path: Path) -> Iterator[str]:
+    """Absolute names of all modules imported at run time, type checking aside."""
+    package = path.relative_to(ROOT).parts[:-1]
+    for node in _runtime_nodes(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            module = [*base, *([node.module] if node.module else [])]
+            yield from (".".join([*module, alias.name]) for alias in node.names)
+
+
+def _runtime_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        children = list(node.orelse)
+    for child in children:
+        yield from _runtime_nodes(child)
+
+
+def _top_imports(path: Path) -> set[str]:
+    return {module.split(".")[0] for module in _imports(path)}
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _classes(path: Path) -> Iterator[tuple[str, list[str]]]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name, [ast.unparse(base) for base in node.bases]
+
+
+def _is_handler(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "api"
+        for decorator in function.decorator_list
+    )
