@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from wirekafka.config.option import ConfigError
-from wirekafka.config.options import BROKER, BrokerOptions
+from wirekafka.config.option import ConfigError, Option
+from wirekafka.config.options import BROKER, FAMILIES, BrokerOptions
 from wirekafka.config.sources import Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
 
@@ -25,21 +26,11 @@ class BrokerConfig(BrokerOptions):
 
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
-        values = self.__dict__
-        for name in (*sources.static, *sources.cluster, *sources.broker):
-            option = BROKER.get(name)
-            text = sources.text(name)
-            if option is None or text is None:
-                continue
-            try:
-                values[option.attribute] = option.parse(text)
-            except ConfigError as error:
-                raise ConfigError(name, error.value, error.reason,
-                                  f"{error} (from {sources.source(name)})") from None
-        # Two names for one thing (KIP-631): whichever is given speaks for both.
-        if "broker.id" in sources.static and sources.source("node.id") == "built in":
-            values["node_id"] = self.broker_id
-        values["broker_id"] = self.node_id
+        overruled = _overruled(sources)
+        for name in sources.names():
+            option, text = BROKER.get(name), sources.text(name)
+            if option is not None and text is not None and name not in overruled:
+                self.__dict__[option.attribute] = _parsed(option, text, sources)
 
     @classmethod
     def of(
@@ -65,6 +56,12 @@ class BrokerConfig(BrokerOptions):
             if name not in BROKER and not name.startswith(_PREFIXES)
         ]
 
+    def value(self, option: Option[Any]) -> Any:
+        """The option's value, None where nobody set it and it has no default."""
+        if option.unset_reads_empty and option.attribute not in self.__dict__:
+            return None
+        return getattr(self, option.attribute)
+
     @cached_property
     def topic_defaults(self) -> TopicConfig:
         """What topics without overrides of their own run with."""
@@ -74,3 +71,17 @@ class BrokerConfig(BrokerOptions):
     def data_directories(self) -> tuple[str, ...]:
         """`log.dirs`, or `log.dir` where that is not set."""
         return self.log_dirs or self.log_dir
+
+
+def _parsed(option: Option[Any], text: str, sources: Sources) -> Any:
+    try:
+        return option.parse(text)
+    except ConfigError as error:
+        message = f"{error} (from {sources.source(option.name)})"
+        raise ConfigError(option.name, error.value, error.reason, message) from None
+
+
+def _overruled(sources: Sources) -> set[str]:
+    """Static names to pass over because a dynamic setting says the same in another unit."""
+    dynamic = {*sources.cluster, *sources.broker}
+    return {other for name in dynamic for other in FAMILIES.get(name, ())} - dynamic

@@ -88,6 +88,7 @@ class Row(TypedDict, total=False):
     importance: Importance
     update: Update
     internal: bool
+    required: bool
     doc: str
 
 
@@ -104,6 +105,7 @@ class Option(Generic[T]):
         self.importance = row.get("importance", MEDIUM)
         self.update = row.get("update", Update.READ_ONLY)
         self.internal = row.get("internal", False)
+        self.required = row.get("required", False)
         self.doc = row.get("doc", "")
         self.unset_reads_empty = False
         self.chain: tuple[Option[Any], ...] = ()
@@ -117,6 +119,11 @@ class Option(Generic[T]):
     def __get__(self, instance: object, owner: type) -> T: ...
     def __get__(self, instance: object | None, owner: type) -> Option[T] | T:
         return self if instance is None else self.default
+
+    @property
+    def has_default(self) -> bool:
+        """Whether the option says something when nobody sets it."""
+        return not (self.default is None or self.unset_reads_empty or self.required)
 
     @property
     def sensitive(self) -> bool:
@@ -213,7 +220,8 @@ def _double(name: str, text: str) -> float:
 
 def _listing(name: str, text: str) -> tuple[str, ...]:
     trimmed = text.strip()
-    return tuple(_COMMA.split(trimmed)) if trimmed else ()
+    # Kafka drops repeated words, keeping the first of each.
+    return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
 
 
 def _text(name: str, text: str) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from wirekafka.config.option import ConfigError
 
+BUILT_IN = "built in"
+
 NODE = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -58,9 +60,9 @@ class Sources:
         file: Path | None = None,
     ) -> Sources:
         """Stack the sources; ConfigError for a file that cannot be read or understood."""
-        layers = [_settings(NODE, "built in")]
+        layers = [_settings(NODE, BUILT_IN)]
         if file is None:
-            layers.append(_settings(SINGLE_NODE, "built in"))
+            layers.append(_settings(SINGLE_NODE, BUILT_IN))
         else:
             layers.append(_settings(read_properties(file), str(file)))
         layers.append(from_environment(environment or {}))
@@ -68,20 +70,26 @@ class Sources:
         static: dict[str, Setting] = {}
         for layer in layers:
             static |= layer
+        # Two names for one thing (KIP-631): whichever is given speaks for both.
+        if static["node.id"].source == BUILT_IN and "broker.id" in static:
+            static["node.id"] = static["broker.id"]
+        static["broker.id"] = static["node.id"]
         return cls(static=static)
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
         """The same static settings under other dynamic ones."""
         return replace(self, cluster=dict(cluster), broker=dict(broker))
 
+    def names(self) -> set[str]:
+        """Every name that anybody set."""
+        return {*self.static, *self.cluster, *self.broker}
+
     def text(self, name: str) -> str | None:
         """The strongest value given, None if nobody gave one."""
-        found = self.broker.get(name)
-        if found is None:
-            found = self.cluster.get(name)
-        if found is None and name in self.static:
-            found = self.static[name].text
-        return found
+        for layer in (self.broker, self.cluster):
+            if name in layer:
+                return layer[name]
+        return self.static[name].text if name in self.static else None
 
     def source(self, name: str) -> str:
         """Who gave the strongest value, in words for an error line."""

@@ -44,3 +44,10 @@ BROKER: Table = rows(BrokerOptions)
 TOPIC: Table = rows(TopicOptions)
 GROUP: Table = rows(PerGroupOptions)
 CLIENT_METRICS: Table = rows(ClientMetricsOptions)
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    member.name: tuple(other.name for other in option.chain)
+    for option in TOPIC.values() if len(option.chain) > 1
+    for member in option.chain
+}
+"""Broker options that say one thing in several units, finest first: log.roll.ms, log.roll.hours."""

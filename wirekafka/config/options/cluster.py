@@ -65,7 +65,7 @@ class ClusterOptions:
     metadata_max_idle_interval_ms = integer(500, at_least(0), importance=LOW, doc="")
     metadata_max_retention_bytes = long(104_857_600, importance=HIGH, doc="")
     metadata_max_retention_ms = long(604_800_000, importance=HIGH, doc="")
-    node_id = integer(-1, at_least(0), importance=HIGH, doc="")
+    node_id = integer(-1, at_least(0), importance=HIGH, required=True, doc="")
     process_roles = listing(None, all_of("broker", "controller"), importance=HIGH, doc="")
     server_max_startup_time_ms = long(LONG_MAX, at_least(0), internal=True, doc="")
     unclean_leader_election_enable = boolean(False, importance=HIGH, update=CLUSTER_WIDE, doc="")

@@ -1,0 +1,176 @@
+"""What DescribeConfigs says of a resource: each option's value, where it came from, synonyms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import Option, Update, text_of
+from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
+from wirekafka.config.topic_config import inherited
+
+_UNKNOWN_TYPE = 0
+
+
+class Source(IntEnum):
+    """Who set a value, numbered as DescribeConfigs v1+ reports it (KIP-226)."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Synonym(NamedTuple):
+    """A name that could set the option and the value given under it, strongest first."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+class ConfigEntry(NamedTuple):
+    """One option of a resource as DescribeConfigs v4 lists it; `type` 0 is "unknown"."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: Source
+    sensitive: bool
+    synonyms: list[Synonym]
+    type: int
+    documentation: str | None
+
+
+def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Every topic option that is not internal, by name."""
+    return [_layered(option, overrides, broker, Source.TOPIC) for option in _shown(TOPIC)]
+
+
+def describe_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Every option a group may have of its own, by name."""
+    return [_layered(option, overrides, broker, Source.GROUP) for option in _shown(GROUP)]
+
+
+def describe_client_metrics(
+    broker: BrokerConfig, overrides: Mapping[str, str]
+) -> list[ConfigEntry]:
+    """Every option of a client-metrics subscription, by name."""
+    return [
+        _layered(option, overrides, broker, Source.CLIENT_METRICS)
+        for option in _shown(CLIENT_METRICS)
+    ]
+
+
+def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
+    """Every broker option, and whatever else was configured, by name; secrets withheld."""
+    names = {name for name, option in BROKER.items() if not option.internal}
+    names.update(name for name in broker.sources.names() if name not in BROKER)
+    return [_broker_entry(broker, name) for name in sorted(names)]
+
+
+def describe_broker_defaults(cluster: Mapping[str, str]) -> list[ConfigEntry]:
+    """The cluster-wide dynamic options (the broker resource with an empty name)."""
+    return [_cluster_entry(name, text) for name, text in sorted(cluster.items())]
+
+
+def _shown(table: Table) -> list[Option[Any]]:
+    return [option for _, option in sorted(table.items()) if not option.internal]
+
+
+def _layered(
+    option: Option[Any], overrides: Mapping[str, str], broker: BrokerConfig, own: Source
+) -> ConfigEntry:
+    synonyms = []
+    text = overrides.get(option.name)
+    if text is None:
+        value = text_of(inherited(broker, option))
+    else:
+        value = text_of(option.parse(text))
+        synonyms.append(Synonym(option.name, value, own))
+    if option.chain:
+        synonyms += _broker_synonyms(broker, option.chain[0].name)
+    elif own is Source.GROUP:
+        synonyms.append(Synonym(option.name, text_of(option.default), Source.DEFAULT))
+    return ConfigEntry(
+        name=option.name, value=value, read_only=False,
+        source=synonyms[0].source if synonyms else Source.DEFAULT, sensitive=False,
+        synonyms=synonyms, type=option.type, documentation=option.doc,
+    )
+
+
+def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
+    option = broker_option(name)
+    sensitive = option is None or option.sensitive
+    synonyms = _broker_synonyms(broker, name)
+    if sensitive:
+        synonyms = [synonym._replace(value=None) for synonym in synonyms]
+    if option is None or sensitive:
+        value = None
+    elif name in BROKER:
+        value = text_of(broker.value(option))
+    else:
+        value = text_of(option.parse(broker.sources.text(name) or ""))
+    return ConfigEntry(
+        name=name, value=value, sensitive=sensitive, synonyms=synonyms,
+        read_only=name not in BROKER or BROKER[name].update is Update.READ_ONLY,
+        source=synonyms[0].source if synonyms else Source.DEFAULT,
+        type=option.type if option else _UNKNOWN_TYPE,
+        documentation=option.doc if option else None,
+    )
+
+
+def _cluster_entry(name: str, text: str) -> ConfigEntry:
+    option = broker_option(name)
+    sensitive = option is None or option.sensitive
+    value = None if sensitive else text
+    source = Source.DYNAMIC_DEFAULT_BROKER
+    return ConfigEntry(
+        name=name, value=value, source=source, sensitive=sensitive,
+        read_only=name not in BROKER or BROKER[name].update is Update.READ_ONLY,
+        synonyms=[Synonym(name, value, source)], type=option.type if option else _UNKNOWN_TYPE,
+        documentation=option.doc if option else None,
+    )
+
+
+def broker_option(name: str) -> Option[Any] | None:
+    """The row behind a name, also one that carries a listener's prefix."""
+    option = BROKER.get(name)
+    if option is None and name.startswith("listener.name."):
+        # listener.name.<listener>.[<mechanism>.]<option>: the option's name may come after
+        # one or two more words.
+        rest = name.split(".")[3:]
+        option = BROKER.get(".".join(rest)) or BROKER.get(".".join(rest[1:]))
+    return option
+
+
+def _broker_synonyms(broker: BrokerConfig, name: str) -> list[Synonym]:
+    """Everything said under the option's names, by strength, from where its own name begins.
+
+    A name said only under a synonym lists nothing: so does Kafka, and tools rely on the first
+    entry naming the value's source.
+    """
+    names = FAMILIES.get(name) or (name,)
+    base = broker_option(name)
+    if base is not None and base.name != name:
+        names = (name, base.name)
+    found = []
+    sources = broker.sources
+    layers = (
+        (Source.DYNAMIC_BROKER, sources.broker), (Source.DYNAMIC_DEFAULT_BROKER, sources.cluster),
+    )
+    for source, texts in layers:
+        found += [Synonym(n, texts[n], source) for n in names if n in texts]
+    found += [Synonym(n, sources.static[n].text, Source.STATIC_BROKER)
+              for n in names if n in sources.static]
+    found += [Synonym(n, text_of(BROKER[n].default), Source.DEFAULT)
+              for n in names if n in BROKER and BROKER[n].has_default]
+    first = next((at for at, synonym in enumerate(found) if synonym.name == name), len(found))
+    return found[first:]
