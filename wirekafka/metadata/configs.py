@@ -1,0 +1,217 @@
+"""Commands that change the configs of topics, brokers, groups and metrics subscriptions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from wirekafka.codec.message import Message
+from wirekafka.config.option import Type
+from wirekafka.config.options import BROKER as BROKER_OPTIONS
+from wirekafka.config.options import CLIENT_METRICS as CLIENT_METRICS_OPTIONS
+from wirekafka.config.options import GROUP as GROUP_OPTIONS
+from wirekafka.config.options import TOPIC as TOPIC_OPTIONS
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.command import ControllerState, Decision, bounded
+from wirekafka.metadata.group_configs import check_client_metrics_configs, check_group_configs
+from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.metadata.records import ClearElrRecord, ConfigRecord
+from wirekafka.metadata.topic_configs import check_topic_configs
+from wirekafka.metadata.topic_names import check_name
+
+MIN_ISR = "min.insync.replicas"
+
+_OPTIONS = {TOPIC: TOPIC_OPTIONS, BROKER: BROKER_OPTIONS, CLIENT_METRICS: CLIENT_METRICS_OPTIONS,
+            GROUP: GROUP_OPTIONS}
+
+
+class Kind(IntEnum):
+    """What an incremental change does to a value (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One change of one config of a resource."""
+
+    name: str
+    kind: int
+    value: str | None
+
+
+@dataclass(frozen=True)
+class ResourceChanges:
+    """All changes of one resource; they take effect together or not at all."""
+
+    type: int
+    name: str
+    changes: Sequence[Change]
+
+
+Reply = list[KafkaError | None]
+
+
+@dataclass(frozen=True)
+class AlterConfigs:
+    """Change single values; the reply has None or an error for each resource in order."""
+
+    resources: Sequence[ResourceChanges]
+    validate_only: bool = False
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """Records of every resource that can be changed as asked."""
+        return _decide(self.resources, self.validate_only, state, _changed)
+
+
+@dataclass(frozen=True)
+class ReplaceConfigs:
+    """Set all values of resources anew: what is not named is reset (the older AlterConfigs)."""
+
+    resources: Sequence[ResourceChanges]
+    validate_only: bool = False
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """Records of the differences."""
+        return _decide(self.resources, self.validate_only, state, _replaced)
+
+
+Values = Mapping[str, str]
+_Apply = Callable[[ResourceChanges, Values], dict[str, str]]
+
+
+def _decide(resources: Sequence[ResourceChanges], validate_only: bool, state: ControllerState,
+            apply: _Apply) -> Decision:
+    records: list[Message] = []
+    reply: Reply = []
+    for resource in resources:
+        try:
+            records += _alter(resource, state, apply)
+            reply.append(None)
+        except KafkaError as error:
+            reply.append(error)
+    return Decision(() if validate_only else bounded(records), reply)
+
+
+def _alter(resource: ResourceChanges, state: ControllerState, apply: _Apply) -> list[Message]:
+    _check_resource(resource, state)
+    before = state.image.config(resource.type, resource.name)
+    after = apply(resource, before)
+    touched = {change.name for change in resource.changes}
+    if resource.type == BROKER and state.image.has_elr:
+        _keep_cluster_min_isr(resource, before, after)
+    _check_values(resource.type, after, touched, state)
+    records: list[Message] = [
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name,
+                     value=after.get(name))
+        for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)
+    ]
+    changes_min_isr = before.get(MIN_ISR) != after.get(MIN_ISR)
+    if changes_min_isr and state.image.has_elr and resource.type in (TOPIC, BROKER):
+        # Who was eligible to lead was so under the old minimum (KIP-966).
+        name = resource.name if resource.type == TOPIC else ""
+        records.append(ClearElrRecord(topic_name=name))
+    return records
+
+
+def _check_resource(resource: ResourceChanges, state: ControllerState) -> None:
+    match resource.type:
+        case 2:
+            if not resource.name:
+                raise _bad_request("Default topic resources are not allowed.")
+            check_name(resource.name)
+            if resource.name not in state.image.topics:
+                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION,
+                                 f"The topic '{resource.name}' does not exist.")
+        case 4:
+            if resource.name and not resource.name.isdecimal():
+                raise _bad_request(f"Illegal topic or broker name: {resource.name}")
+        case 16:
+            if not resource.name:
+                raise _bad_request("Subscription name can't be empty")
+        case 32:
+            if not resource.name:
+                raise _bad_request("Default group resources are not allowed.")
+        case _:
+            raise _bad_request(f"Unknown resource type {resource.type}")
+
+
+def check_changes(resource: ResourceChanges) -> None:
+    """Raises INVALID_REQUEST for doubled names and for nulls where a value is needed."""
+    names = Counter(change.name for change in resource.changes)
+    if any(count > 1 for count in names.values()):
+        raise _bad_request("Error due to duplicate config keys")
+    nulls = [change.name for change in resource.changes
+             if change.value is None and change.kind != Kind.DELETE]
+    if nulls:
+        raise _bad_request(f"Null value not supported for : {', '.join(nulls)}")
+
+
+def _changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
+    after = dict(before)
+    for change in resource.changes:
+        value = change.value or ""
+        match change.kind:
+            case Kind.SET:
+                after[change.name] = value
+            case Kind.DELETE:
+                after.pop(change.name, None)
+            case Kind.APPEND:
+                items = _items(resource, change, before)
+                items += [item for item in value.split(",") if item not in items]
+                after[change.name] = ",".join(items)
+            case Kind.SUBTRACT:
+                gone = value.split(",")
+                items = _items(resource, change, before)
+                after[change.name] = ",".join(item for item in items if item not in gone)
+            case _:
+                raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    return after
+
+
+def _replaced(resource: ResourceChanges, before: Values) -> dict[str, str]:
+    return {change.name: change.value or "" for change in resource.changes}
+
+
+def _items(resource: ResourceChanges, change: Change, before: Values) -> list[str]:
+    """The list an element is added to or taken from; unset, it is the option's default."""
+    option = _OPTIONS[resource.type].get(change.name)
+    if option is None or option.type is not Type.LIST:
+        raise KafkaError(Error.INVALID_CONFIG, f"Can't {Kind(change.kind).name} to key "
+                         f"{change.name} because its type is not LIST.")
+    if change.name in before:
+        return [item for item in before[change.name].split(",") if item]
+    return list(option.default or ())
+
+
+def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Values) -> None:
+    """Eligible leader replicas rest on one minimum for the whole cluster (KIP-966)."""
+    if resource.name and MIN_ISR in after:
+        raise KafkaError(Error.INVALID_CONFIG,
+                         f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.")
+    removed = MIN_ISR not in after and any(
+        change.name == MIN_ISR and change.kind == Kind.DELETE for change in resource.changes)
+    if not resource.name and (removed or (MIN_ISR in before and MIN_ISR not in after)):
+        raise KafkaError(Error.INVALID_CONFIG,
+                         f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.")
+
+
+def _check_values(type: int, values: Values, touched: set[str], state: ControllerState) -> None:
+    if type == TOPIC:
+        # A key from a newer Kafka may be there already: it is no reason to refuse others.
+        known = {name: value for name, value in values.items()
+                 if name in touched or name in TOPIC_OPTIONS}
+        check_topic_configs(known, state)
+    elif type == GROUP:
+        check_group_configs(values, state.config)
+    elif type == CLIENT_METRICS:
+        check_client_metrics_configs(values)
+
+
+def _bad_request(message: str) -> KafkaError:
+    return KafkaError(Error.INVALID_REQUEST, message)

@@ -1,0 +1,137 @@
+"""How a metadata record lies in the value of a log record: frame version, key, version, body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wirekafka.codec.message import MalformedMessage, Message
+from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
+from wirekafka.metadata import records as schemas
+from wirekafka.metadata.records import (
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+from wirekafka.replication.machine import Producer
+from wirekafka.replication.replicated_log import Buffer
+
+FRAME_VERSION = 1
+METADATA_FEATURE = "metadata.version"
+ELR_FEATURE = "eligible.leader.replicas.version"
+
+# The metadata.version from which a record version may be written (KIP-858, 966, 1066).
+_DIRECTORIES = 17
+_CORDONED_LOG_DIRS = 30
+
+_TYPES: dict[int, type[Message]] = {
+    schema.key: schema
+    for schema in vars(schemas).values()
+    if isinstance(schema, type) and issubclass(schema, Message) and schema is not Message
+}
+
+
+class UnknownMetadata(ValueError):
+    """A metadata record this version of the broker cannot take in; serving on would lose it."""
+
+
+def encode_frame(record: Message, metadata_version: int, with_elr: bool) -> bytes:
+    """The framed value of one record, at the version Kafka writes at this metadata.version."""
+    version = record_version(record, metadata_version, with_elr)
+    head = bytearray()
+    for number in (FRAME_VERSION, type(record).key, version):
+        _write_uvarint(head, number)
+    return bytes(head + record.encode(version))
+
+
+def decode_frame(value: Buffer) -> Message:
+    """Raises `UnknownMetadata` for a type, version or body that is not understood."""
+    position = 0
+    numbers = []
+    for _ in range(3):
+        number, position = _read_uvarint(value, position)
+        numbers.append(number)
+    frame_version, key, version = numbers
+    schema = _TYPES.get(key)
+    if frame_version != FRAME_VERSION or schema is None or version not in schema.versions:
+        raise UnknownMetadata(f"unknown metadata record: frame {frame_version}, type {key}, "
+                              f"version {version}")
+    try:
+        record: Message = schema.decode(bytes(value[position:]), version)
+    except MalformedMessage as error:
+        raise UnknownMetadata(f"malformed {schema.__name__} v{version}: {error}") from error
+    return record
+
+
+def record_version(record: Message, metadata_version: int, with_elr: bool) -> int:
+    """The version of its schema that Kafka 4.3 writes `record` at."""
+    match record:
+        case PartitionRecord() | PartitionChangeRecord():
+            return 2 if with_elr else int(metadata_version >= _DIRECTORIES)
+        case RegisterBrokerRecord():
+            if metadata_version >= _CORDONED_LOG_DIRS:
+                return 4
+            return 3 if metadata_version >= _DIRECTORIES else 1
+        case BrokerRegistrationChangeRecord():
+            if record.cordoned_log_dirs is not None:
+                return 3
+            return 2 if record.log_dirs else 1 if record.in_controlled_shutdown else 0
+        case _:
+            return type(record).versions.last
+
+
+class MetadataCodec:
+    """Batches of `__cluster_metadata`: framed values, no keys, never compressed."""
+
+    def __init__(self) -> None:
+        # Every record passes through here both ways, so the levels in force are known.
+        self._levels: dict[str, int] = {}
+
+    def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
+        """One batch of framed records."""
+        assert producer is None, "metadata has no producers"
+        framed = []
+        for index, record in enumerate(records):
+            self._note(record)
+            framed.append(Record(index, now_ms, None, self.frame(record), ()))
+        return encode_batch(framed, options=BatchOptions())
+
+    def frame(self, record: Message) -> bytes:
+        """One framed record at the versions in force."""
+        with_elr = self._levels.get(ELR_FEATURE, 0) > 0
+        return encode_frame(record, self._levels.get(METADATA_FEATURE, 0), with_elr)
+
+    def decode(self, batch: Buffer) -> Iterable[Any]:
+        """The records of a data batch. Raises `UnknownMetadata`."""
+        for record in decode_records(batch):
+            if record.value is not None:
+                decoded = decode_frame(record.value)
+                self._note(decoded)
+                yield decoded
+
+    def _note(self, record: Message) -> None:
+        if isinstance(record, FeatureLevelRecord):
+            self._levels[record.name] = record.feature_level
+
+
+def _write_uvarint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while shift < 35:
+        if position >= len(data):
+            raise UnknownMetadata("the frame ends inside its header")
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    raise UnknownMetadata("the frame's header is not a number")

@@ -1,0 +1,260 @@
+"""Commands that create, delete and grow topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wirekafka.codec.message import Message
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import placement
+from wirekafka.metadata.command import (
+    MOST_RECORDS_PER_BATCH,
+    ControllerState,
+    Decision,
+    bounded,
+)
+from wirekafka.metadata.image import TOPIC, MetadataImage, TopicImage
+from wirekafka.metadata.records import (
+    ClearElrRecord,
+    ConfigRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from wirekafka.metadata.topic_configs import check_topic_configs
+from wirekafka.metadata.topic_names import check_collision, check_name
+
+NO_ID = bytes(16)
+_MIN_ISR = "min.insync.replicas"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTopic:
+    """A topic to create. `assignments` maps partition index to replicas; -1 takes the default."""
+
+    name: str
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: Sequence[tuple[int, Sequence[int]]] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+class CreatedTopic(NamedTuple):
+    """What a topic was created as."""
+
+    id: bytes
+    num_partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class CreateTopics:
+    """Create topics, each for itself; the reply has a `CreatedTopic` or a `KafkaError` by name."""
+
+    topics: Sequence[NewTopic]
+    validate_only: bool = False
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """Records of all that can be created, as one batch."""
+        wanted = sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in self.topics)
+        if wanted > MOST_RECORDS_PER_BATCH:
+            raise KafkaError(Error.POLICY_VIOLATION,
+                             "Excessively large number of partitions per request.")
+        records: list[Message] = []
+        reply: dict[str, CreatedTopic | KafkaError] = {}
+        for topic in self.topics:
+            try:
+                created, its_records = _create(topic, state)
+            except KafkaError as error:
+                reply[topic.name] = error
+            else:
+                reply[topic.name] = created
+                records += its_records
+        bounded(records)
+        return Decision(() if self.validate_only else records, reply)
+
+
+def _create(topic: NewTopic, state: ControllerState) -> tuple[CreatedTopic, list[Message]]:
+    check_name(topic.name)
+    if topic.name in state.image.topics:
+        raise KafkaError(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    check_collision(topic.name, state.image.topics)
+    configs = check_topic_configs(topic.configs, state)
+    replicas = _assign(topic, state)
+    topic_id = state.new_id()
+    records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += [
+        ConfigRecord(resource_type=TOPIC, resource_name=topic.name, name=name, value=value)
+        for name, value in configs.items()
+    ]
+    if _MIN_ISR in configs and state.image.has_elr:
+        records.append(ClearElrRecord(topic_name=topic.name))
+    records += _partition_records(state.image, topic_id, 0, replicas)
+    return CreatedTopic(topic_id, len(replicas), len(replicas[0]), configs), records
+
+
+def _assign(topic: NewTopic, state: ControllerState) -> Sequence[Sequence[int]]:
+    """Replicas by partition index, as asked for or as placed."""
+    if topic.assignments:
+        return _manual_assignment(topic, state.image)
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
+        raise KafkaError(Error.INVALID_REPLICATION_FACTOR,
+                         "Replication factor must be larger than 0, or -1 to use the default "
+                         "value.")
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise KafkaError(Error.INVALID_PARTITIONS,
+                         "Number of partitions was set to an invalid non-positive value.")
+    count = state.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+    factor = topic.replication_factor
+    if factor == -1:
+        factor = state.config.default_replication_factor
+    return placement.place(state.image, range(count), factor)
+
+
+def _manual_assignment(topic: NewTopic, image: MetadataImage) -> Sequence[Sequence[int]]:
+    for value, name in ((topic.replication_factor, "replication factor"),
+                        (topic.num_partitions, "numPartitions")):
+        if value != -1:
+            raise KafkaError(Error.INVALID_REQUEST, "A manual partition assignment was "
+                             f"specified, but {name} was not set to -1.")
+    assigned: dict[int, Sequence[int]] = {}
+    expected = None
+    for index, replicas in topic.assignments:
+        if index in assigned:
+            raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
+                             "Found multiple manual partition assignments for partition "
+                             f"{index}")
+        placement.check_assignment(image, replicas, expected)
+        expected = len(replicas)
+        assigned[index] = replicas
+    if sorted(assigned) != list(range(len(assigned))):
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
+                         "partitions should be a consecutive 0-based integer sequence")
+    return [assigned[index] for index in range(len(assigned))]
+
+
+def _partition_records(
+    image: MetadataImage, topic_id: bytes, first: int, assigned: Sequence[Sequence[int]]
+) -> list[Message]:
+    records: list[Message] = []
+    for index, replicas in enumerate(assigned, first):
+        # A replica on a fenced broker cannot be in sync from the start.
+        isr = [broker for broker in replicas if not image.brokers[broker].fenced]
+        if not isr:
+            raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
+                             f"All brokers specified in the manual partition assignment for "
+                             f"partition {index} are fenced or in controlled shutdown.")
+        records.append(PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=list(replicas),
+            isr=isr,
+            leader=isr[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=placement.directories(image, replicas),
+        ))
+    return records
+
+
+class TopicReference(NamedTuple):
+    """A topic by its name or by its id."""
+
+    name: str | None
+    id: bytes = NO_ID
+
+
+@dataclass(frozen=True)
+class DeleteTopics:
+    """Delete topics, each for itself; the reply has (name, id, error or None) in their order."""
+
+    topics: Sequence[TopicReference]
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """One RemoveTopic record each; partitions and configs go with it."""
+        records: list[Message] = []
+        reply: list[tuple[str | None, bytes, KafkaError | None]] = []
+        removed: set[bytes] = set()
+        for reference in self.topics:
+            try:
+                topic = find(state.image, reference)
+            except KafkaError as error:
+                reply.append((*reference, error))
+                continue
+            if topic.id not in removed:
+                removed.add(topic.id)
+                records.append(RemoveTopicRecord(topic_id=topic.id))
+            reply.append((topic.name, topic.id, None))
+        return Decision(bounded(records), reply)
+
+
+def find(image: MetadataImage, reference: TopicReference) -> TopicImage:
+    """Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, by what was asked with."""
+    if reference.name is not None:
+        if reference.name not in image.topics:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION,
+                             "This server does not host this topic-partition.")
+        return image.topics[reference.name]
+    if reference.id not in image.topics_by_id:
+        raise KafkaError(Error.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    return image.topics_by_id[reference.id]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A topic to be `count` partitions in all; `assignments` None leaves the placing to us."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True)
+class CreatePartitions:
+    """Grow topics, each for itself; the reply has None or a `KafkaError` by name."""
+
+    topics: Sequence[Growth]
+    validate_only: bool = False
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """Partition records of all that can grow, as one batch."""
+        records: list[Message] = []
+        reply: dict[str, KafkaError | None] = {}
+        for growth in self.topics:
+            try:
+                records += _grow(growth, state.image)
+                reply[growth.name] = None
+            except KafkaError as error:
+                reply[growth.name] = error
+        return Decision(() if self.validate_only else bounded(records), reply)
+
+
+def _grow(growth: Growth, image: MetadataImage) -> list[Message]:
+    topic = image.topics.get(growth.name)
+    if topic is None:
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+    present = len(topic.partitions)
+    if growth.count == present:
+        raise KafkaError(Error.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if growth.count < present:
+        raise KafkaError(Error.INVALID_PARTITIONS, (
+            f"The topic {growth.name} currently has {present} partition(s); {growth.count} would "
+            "not be an increase."))
+    wanted = range(present, growth.count)
+    if len(wanted) > MOST_RECORDS_PER_BATCH:
+        raise KafkaError(Error.POLICY_VIOLATION,
+                         "Excessively large number of partitions per request.")
+    factor = len(topic.partitions[0].replicas)
+    assigned = growth.assignments
+    if assigned is None:
+        assigned = placement.place(image, wanted, factor)
+    elif len(assigned) != len(wanted):
+        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, (
+            f"Attempted to add {len(wanted)} additional partition(s), but only {len(assigned)} "
+            "assignment(s) were specified."))
+    for replicas in assigned:
+        placement.check_assignment(image, replicas, factor)
+    return _partition_records(image, topic.id, present, assigned)
