@@ -17,6 +17,11 @@ from wirekafka.codec.message import (
 )
 
 
+class Topic(Part):
+    name: String
+    partitions: list[Int32]
+
+
 class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
     transactions: list[Transaction] = field("4+")
     v3_and_below_transactional_id: String = field("0-3")
@@ -31,9 +36,15 @@ class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
         verify_only: Bool
         topics: list[Topic]
 
-    class Topic(Part):
-        name: String
-        partitions: list[Int32]
+
+class PartitionResult(Part):
+    partition_index: Int32
+    partition_error_code: Int16
+
+
+class TopicResult(Part):
+    name: String
+    results_by_partition: list[PartitionResult]
 
 
 class AddPartitionsToTxnResponse(Response, answers=AddPartitionsToTxnRequest):
@@ -45,11 +56,3 @@ class AddPartitionsToTxnResponse(Response, answers=AddPartitionsToTxnRequest):
     class Result(Part):
         transactional_id: String
         topic_results: list[TopicResult]
-
-    class TopicResult(Part):
-        name: String
-        results_by_partition: list[PartitionResult]
-
-    class PartitionResult(Part):
-        partition_index: Int32
-        partition_error_code: Int16

@@ -29,6 +29,14 @@ class DescribeQuorumRequest(Request, key=55, versions="0-2", flexible="0+"):
             partition_index: Int32
 
 
+class ReplicaState(Part):
+    replica_id: Int32
+    replica_directory_id: Uuid = field("2+")
+    log_end_offset: Int64
+    last_fetch_timestamp: Int64 = field("1+", default=-1)
+    last_caught_up_timestamp: Int64 = field("1+", default=-1)
+
+
 class DescribeQuorumResponse(Response, answers=DescribeQuorumRequest):
     error_code: Int16
     error_message: String | None = field("2+", default="")
@@ -57,10 +65,3 @@ class DescribeQuorumResponse(Response, answers=DescribeQuorumRequest):
             name: String
             host: String
             port: UInt16
-
-    class ReplicaState(Part):
-        replica_id: Int32
-        replica_directory_id: Uuid = field("2+")
-        log_end_offset: Int64
-        last_fetch_timestamp: Int64 = field("1+", default=-1)
-        last_caught_up_timestamp: Int64 = field("1+", default=-1)

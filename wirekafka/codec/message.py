@@ -1,171 +1,285 @@
 """The message DSL: a class body is the schema, compiled per version to straight-line code.
 
     class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):
-        group_id: string
-        generation_id: int32
-        member_id: string
-        group_instance_id: string | None = field("3+")
+        group_id: String
+        generation_id: Int32
+        member_id: String
+        group_instance_id: String | None = field("3+", default=None)
+
+Fields stand in wire order. A nested struct is a `Part` class in the body, below the fields. The
+module needs `from __future__ import annotations`.
 """
 
 from __future__ import annotations
 
-import linecache
-import struct
 import sys
-import types
-import typing
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, dataclass_transform
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
-from wirekafka.codec import compile as emit
+from wirekafka.codec.compile import (
+    UNSET,
+    MalformedMessage,
+    UnencodableMessage,
+    compile_initializer,
+)
+from wirekafka.codec.decode import compile_decoder
+from wirekafka.codec.encode import Buffer, compile_encoder
+from wirekafka.codec.schema import ALWAYS, NEVER, Field, Versions, Wire
 
+__all__ = [
+    "EMPTY", "Bool", "Buffer", "Bytes", "Field", "Float64", "Int8", "Int16", "Int32", "Int64",
+    "MalformedMessage", "Message", "Part", "Records", "Request", "Response", "String", "UInt16",
+    "UInt32", "UnencodableMessage", "Uuid", "Versions", "field",
+]
 
-@dataclass(frozen=True)
-class Wire:
-    """How one primitive is laid out: a struct format letter, or the name of an emitter."""
-    kind: str
-    zero: Any
+Bool: TypeAlias = Annotated[bool, Wire("?", False)]
+Int8: TypeAlias = Annotated[int, Wire("b", 0)]
+Int16: TypeAlias = Annotated[int, Wire("h", 0)]
+UInt16: TypeAlias = Annotated[int, Wire("H", 0)]
+Int32: TypeAlias = Annotated[int, Wire("i", 0)]
+UInt32: TypeAlias = Annotated[int, Wire("I", 0)]
+Int64: TypeAlias = Annotated[int, Wire("q", 0)]
+Float64: TypeAlias = Annotated[float, Wire("d", 0.0)]
+Uuid: TypeAlias = Annotated[bytes, Wire("16s", bytes(16))]
+String: TypeAlias = Annotated[str, Wire("string", "")]
+Bytes: TypeAlias = Annotated[bytes, Wire("bytes", b"")]
+# Decoded: a memoryview into the request's buffer. To encode: that, bytes, a list or tuple of
+# buffers, or an object with `.buffers()` and `.size_bytes`, such as a slice of a log.
+Records: TypeAlias = Annotated[Any, Wire("records", b"")]
 
+# `default=EMPTY`: the zero of the field's type, as when none is given, but seen by type checkers.
+EMPTY: Any = UNSET
 
-Bool = Annotated[bool, Wire("?", False)]
-Int8 = Annotated[int, Wire("b", 0)]
-Int16 = Annotated[int, Wire("h", 0)]
-UInt16 = Annotated[int, Wire("H", 0)]
-Int32 = Annotated[int, Wire("i", 0)]
-UInt32 = Annotated[int, Wire("I", 0)]
-Int64 = Annotated[int, Wire("q", 0)]
-Float64 = Annotated[float, Wire("d", 0.0)]
-Uuid = Annotated[bytes, Wire("16s", bytes(16))]
-String = Annotated[str, Wire("string", "")]
-Bytes = Annotated[bytes, Wire("bytes", b"")]
-Records = Annotated[memoryview, Wire("records", b"")]
-
-MISSING = object()
-
-
-class Versions(typing.NamedTuple):
-    """An inclusive range such as "3+", "0-12" or "2"."""
-    first: int
-    last: int
-
-    @classmethod
-    def parse(cls, text: str) -> Versions:
-        if text.endswith("+"):
-            return cls(int(text[:-1]), 32767)
-        first, _, last = text.partition("-")
-        return cls(int(first), int(last or first))
-
-    def __contains__(self, version: object) -> bool:
-        return self.first <= version <= self.last
-
-
-ALWAYS = Versions(0, 32767)
-NEVER = Versions(1, 0)
-
-
-def field(versions: str = "0+", *, default: Any = MISSING, tag: int | None = None) -> Any:
-    """Narrow a field to some versions, give it a default, or make it a tagged field."""
-    return versions, default, tag
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Field:
-    name: str
-    kind: str | type            # a Wire kind, or the Struct class of a nested struct
-    is_array: bool
-    nullable: bool
-    versions: Versions
-    tag: int | None
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    versions: str
     default: Any
+    tag: int | None
+    nullable: str | None
+    tagged: str | None
+    flexible: str | None
+
+
+def field(versions: str = "0+", *, default: Any = EMPTY, tag: int | None = None,
+          nullable: str | None = None, tagged: str | None = None,
+          flexible: str | None = None) -> Any:
+    """Say more of a field than its type.
+
+    versions: those that have the field; it decodes to its default in others.
+    default: Kafka's default; without it, the zero of the type, also for a nullable field.
+    tag, tagged: it is a tagged field (KIP-482), only in the `tagged` versions if given.
+    nullable: the versions that allow null, where `X | None` is not true of all of them.
+    flexible: the versions that use compact lengths, where it is not all the message's flexible
+    ones.
+    """
+    return _Declared(versions, default, tag, nullable, tagged, flexible)
+
+
+def _resolve(text: str, namespace: dict[str, Any], module: str) -> tuple[Any, bool, bool]:
+    """Read an annotation of the form `X`, `list[X]` or either `| None`: (X, is_array, nullable)."""
+    name, bar, none = text.partition(" | ")
+    assert not bar or none == "None", text
+    is_array = name.startswith("list[") and name.endswith("]")
+    if is_array:
+        name = name[len("list["):-1]
+    found = namespace.get(name, vars(sys.modules[module]).get(name))
+    assert found is not None, f"{text}: no such type in {module}"
+    return found, is_array, bool(bar)
+
+
+def _zero(kind: Any, wire: Wire | None, is_array: bool) -> Any:
+    if is_array:
+        return []
+    return wire.zero if wire else kind._shared_default()
+
+
+def _read_field(name: str, text: str, namespace: dict[str, Any]) -> Field:
+    kind, is_array, can_be_null = _resolve(text, namespace, namespace["__module__"])
+    wire = next(iter(getattr(kind, "__metadata__", ())), None)
+    assert isinstance(wire, Wire) or issubclass(kind, Part), f"{name}: {text}"
+    declared = namespace.pop(name, EMPTY)
+    if not isinstance(declared, _Declared):
+        declared = field(default=declared)
+    versions = Versions.parse(declared.versions)
+    assert can_be_null or declared.nullable is None, f"{name} is not `| None`"
+    return Field(
+        name=name, kind=wire.kind if wire else kind, is_array=is_array, versions=versions,
+        nullable=Versions.parse(declared.nullable or "0+") if can_be_null else NEVER,
+        tagged=Versions.parse(declared.tagged) if declared.tagged else versions,
+        flexible=Versions.parse(declared.flexible) if declared.flexible else ALWAYS,
+        tag=declared.tag,
+        default=_zero(kind, wire, is_array) if declared.default is EMPTY else declared.default)
+
+
+class _Schema(type):
+    """The class of messages and parts: reads the body of each, once, into `fields`.
+
+    What describes the message itself is an attribute here and not of the class, because there are
+    fields named `key`.
+    """
+
+    fields: tuple[Field, ...]
+    _key: int | None
+    _versions: Versions
+    _flexible: Versions
+    _decoders: dict[int, Any]
+    _encoders: dict[int, Any]
+    _default: Any
+
+    def __new__(meta, name: str, bases: tuple[type, ...], namespace: dict[str, Any],
+                **options: Any) -> _Schema:
+        if "fields" not in namespace:
+            texts = namespace.get("__annotations__", {})
+            fields = tuple(_read_field(name, text, namespace) for name, text in texts.items())
+            namespace["fields"] = fields
+            namespace["__slots__"] = tuple(f.name for f in fields)
+            namespace["__init__"] = compile_initializer(name, fields)
+        return super().__new__(meta, name, bases, namespace)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *,
+                 key: int | None = None, versions: str | None = None,
+                 flexible: str = "none", answers: _Schema | None = None):
+        super().__init__(name, bases, namespace)
+        cls._decoders, cls._encoders, cls._default = {}, {}, None
+        if answers:
+            cls._key, cls._versions, cls._flexible = (
+                answers._key, answers._versions, answers._flexible)
+        else:
+            cls._key, cls._versions = key, Versions.parse(versions or "none")
+            cls._flexible = Versions.parse(flexible)
+
+    @property
+    def key(cls) -> int:
+        """The API key of a request or response; the number Kafka gives a kind of record."""
+        assert cls._key is not None, f"{cls.__name__} has no key"
+        return cls._key
+
+    @property
+    def versions(cls) -> Versions:
+        """The versions there are."""
+        return cls._versions
+
+    @property
+    def flexible(cls) -> Versions:
+        """The versions with compact lengths and tagged fields (KIP-482)."""
+        return cls._flexible
+
+    def _shared_default(cls) -> Any:
+        """The one unchangeable instance that stands wherever a part of this class is unset."""
+        if cls._default is None:
+            frozen = type(cls)(cls.__name__, (cls,), {
+                "__slots__": (), "fields": cls.fields, "__setattr__": _refuse,
+                "__qualname__": cls.__qualname__, "__module__": cls.__module__})
+            default = cast(Any, object).__new__(frozen)
+            for f in cls.fields:
+                value = () if isinstance(f.default, list) else f.default
+                object.__setattr__(default, f.name, value)
+            cls._default = default
+        return cls._default
+
+
+def _refuse(part: Any, name: str, value: Any) -> None:
+    raise AttributeError(f"this default is shared: assign a new {type(part).__name__} instead")
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-class Struct:
-    """Base of every message and nested struct; subclasses declare fields as annotations."""
-
+class _Struct(metaclass=_Schema):
+    fields: ClassVar[tuple[Field, ...]] = ()
     __slots__ = ()
-    fields: typing.ClassVar[tuple[Field, ...]] = ()
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and all(
-            getattr(self, f.name) == getattr(other, f.name) for f in self.fields)
+        if not (isinstance(other, type(self)) or isinstance(self, type(other))):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in self.fields)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         body = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in self.fields)
-        return f"{type(self).__name__}({body})"
+        return f"{type(self).__qualname__}({body})"
 
 
-def _read_fields(namespace: dict, owner_globals: dict) -> tuple[Field, ...]:
-    found = []
-    for name, annotation in namespace.get("__annotations__", {}).items():
-        if "ClassVar" in annotation:
-            continue
-        hint = eval(annotation, owner_globals, namespace)
-        nullable = False
-        if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-            hint = next(h for h in typing.get_args(hint) if h is not type(None))
-            nullable = True
-        is_array = typing.get_origin(hint) is list
-        if is_array:
-            hint = typing.get_args(hint)[0]
-        wire = getattr(hint, "__metadata__", (None,))[0]
-        declared = namespace.pop(name, MISSING)
-        spec = declared if isinstance(declared, tuple) else ("0+", declared, None)
-        versions, default, tag = spec
-        if default is MISSING:
-            default = None if nullable else [] if is_array else wire.zero if wire else hint
-        found.append(Field(name, wire.kind if wire else hint, is_array, nullable,
-                           Versions.parse(versions), tag, default))
-    return tuple(found)
+def _same(one: Any, other: Any) -> bool:
+    # A shared default holds () where others hold [].
+    return bool(one == other) or (one in ([], ()) and other in ([], ()))
 
 
-class _Meta(type):
-    def __new__(meta, name, bases, namespace, **options):
-        if bases and "__annotations__" in namespace:
-            fields = _read_fields(namespace, sys.modules[namespace["__module__"]].__dict__)
-            namespace["__slots__"] = tuple(f.name for f in fields)
-            namespace["fields"] = fields
-            namespace["__init__"] = emit.initializer(fields)
-        elif bases:
-            namespace["__slots__"] = ()
-        return super().__new__(meta, name, bases, namespace)
-
-    def __init__(cls, name, bases, namespace, key=None, versions=None, flexible=None):
-        super().__init__(name, bases, namespace)
-        if versions:
-            cls.key, cls.versions = key, Versions.parse(versions)
-            cls.flexible = Versions.parse(flexible) if flexible else NEVER
-            cls._codecs = {}
-
-    def codec(cls, version: int):
-        """The (decode, encode) pair compiled for one version."""
-        pair = cls._codecs.get(version)
-        if pair is None:
-            pair = cls._codecs[version] = emit.codec(cls, version, version in cls.flexible)
-        return pair
+class Part(_Struct):
+    """A struct within a message. Unset fields take Kafka's defaults."""
 
 
-class Message(Struct, metaclass=_Meta):
+class Message(_Struct):
+    """A whole message, with a codec for each of its versions.
+
+    Functions are compiled on the first use of a version.
+    """
+
     @classmethod
-    def decode(cls, data, version: int, at: int = 0):
-        return cls.codec(version)[0](data, at)[0]
+    def decoder(cls, version: int) -> Callable[[Buffer, int, int], tuple[Self, int]]:
+        """The function `(buffer, position, end) -> (message, position after it)`.
 
-    def encode(self, version: int) -> bytearray:
-        out = bytearray()
-        type(self).codec(version)[1](self, out)
-        return out
+        It raises MalformedMessage, never reads beyond `end`, and takes time and memory linear in
+        `end - position`. Bytes left before `end` are the caller's to judge.
+        """
+        decode = cls._decoders.get(version)
+        if decode is None:
+            if version not in cls.versions:
+                raise MalformedMessage(f"{cls.__name__} has no version {version}")
+            decode = compile_decoder(cls, version, version in cls.flexible)
+            cls._decoders[version] = decode
+        return cast(Callable[[Buffer, int, int], tuple[Self, int]], decode)
 
+    @classmethod
+    def encoder(cls, version: int) -> Callable[[Self, list[Buffer], bytearray], bytearray]:
+        """The function `(message, chunks, head) -> head`, which copies no records.
 
-class Part(Struct, metaclass=_Meta):
-    """A nested struct."""
+        It appends to `head`; at a Records field it moves `head` and the record buffers to
+        `chunks` and goes on in a fresh bytearray. What it returns goes out after `chunks`.
+        Raises UnencodableMessage.
+        """
+        encode = cls._encoders.get(version)
+        if encode is None:
+            if version not in cls.versions:
+                raise UnencodableMessage(f"{cls.__name__} has no version {version}")
+            encode = compile_encoder(cls, version, version in cls.flexible)
+            cls._encoders[version] = encode
+        return cast(Callable[[Self, list[Buffer], bytearray], bytearray], encode)
+
+    @classmethod
+    def decode(cls, buffer: Buffer, version: int, at: int = 0) -> Self:
+        """Read a message that fills `buffer` from `at` to its end. Raises MalformedMessage."""
+        end = len(buffer)
+        message, position = cls.decoder(version)(buffer, at, end)
+        if position != end:
+            raise MalformedMessage(f"{cls.__name__} v{version}: {end - position} bytes follow it")
+        return message
+
+    def encode(self, version: int) -> bytes:
+        """Write the message whole. Fields the version lacks are left out.
+
+        Raises UnencodableMessage when a value does not fit its field.
+        """
+        chunks: list[Buffer] = []
+        head = self.encoder(version)(self, chunks, bytearray())
+        return b"".join([*chunks, head]) if chunks else bytes(head)
 
 
 class Request(Message):
-    pass
+    """What a client sends: `class XRequest(Request, key=, versions=, flexible=)`."""
 
 
 class Response(Message):
-    pass
+    """The answer to a request, in the same version: `class XResponse(Response, answers=)`."""

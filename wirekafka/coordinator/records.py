@@ -72,16 +72,16 @@ class TransactionLogKey(Message, key=0, versions="0", flexible="none"):
 
 class TransactionLogValue(Message, key=0, versions="0-1", flexible="1+"):
     producer_id: Int64
-    previous_producer_id: Int64 = field(default=-1, tag=0, tagged="1+")
-    next_producer_id: Int64 = field(default=-1, tag=1, tagged="1+")
+    previous_producer_id: Int64 = field("1+", default=-1, tag=0)
+    next_producer_id: Int64 = field("1+", default=-1, tag=1)
     producer_epoch: Int16
-    next_producer_epoch: Int16 = field(default=-1, tag=3, tagged="1+")
+    next_producer_epoch: Int16 = field("1+", default=-1, tag=3)
     transaction_timeout_ms: Int32
     transaction_status: Int8
     transaction_partitions: list[PartitionsSchema] | None = field(default=[])
     transaction_last_update_timestamp_ms: Int64
     transaction_start_timestamp_ms: Int64
-    client_transaction_version: Int16 = field(tag=2, tagged="1+")
+    client_transaction_version: Int16 = field("1+", tag=2)
 
     class PartitionsSchema(Part):
         topic: String

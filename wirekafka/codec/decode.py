@@ -1,0 +1,275 @@
+"""Writes the source of a message's decode function: straight-line code for one version.
+
+Reads within a frame are not checked one by one. Fixed-width reads past the buffer raise by
+themselves; slices do not, so positions only ever grow, every count is checked against the bytes
+left before its loop, and one check at the end tells whether any slice went too far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import error as StructError
+from struct import unpack_from
+from typing import Any
+
+from wirekafka.codec.compact import long_bytes, long_string, long_view, skip_tags
+from wirekafka.codec.compile import Source
+from wirekafka.codec.schema import FIXED_BYTES, Field, least_bytes
+from wirekafka.codec.varint import decode_uvarint
+
+Decoder = Callable[[Any, int, int], tuple[Any, int]]
+
+
+def compile_decoder(cls: type[Any], version: int, flexible: bool) -> Decoder:
+    """The function `(buffer, position, end) -> (message, position)` of one version.
+
+    It raises MalformedMessage, in time and memory linear in `end - position`.
+    """
+    return _Writer(cls, version, flexible).write()
+
+
+def _has_records(cls: type[Any]) -> bool:
+    return any(_has_records(f.part) if f.part else f.kind == "records" for f in cls.fields)
+
+
+class _Writer:
+    def __init__(self, cls: type[Any], version: int, flexible: bool):
+        self.cls = cls
+        self.version = version
+        self.flexible = flexible
+        # Only record batches are worth a view: of short bytes, bytes are quicker to read.
+        self.views = _has_records(cls)
+        self.out = Source(f"{cls.__name__} v{version}")
+        self.out.names.update(
+            new=object.__new__, decode_uvarint=decode_uvarint, skip_tags=skip_tags,
+            long_string=long_string, long_bytes=long_bytes, long_view=long_view,
+            unpack_from=unpack_from, malformed=self.out.malformed,
+            FAULTS=(IndexError, StructError, ValueError))
+        self._run: list[tuple[str, str]] = []     # fixed-width reads not yet written
+
+    def write(self) -> Decoder:
+        out = self.out
+        with out.block("def decode(data, start, end):"):
+            with out.block("try:"):
+                self._prologue()
+                self._struct(self.cls, "message")
+                self._flush()
+                out.field = ""
+                with out.block("if pos > end:"):
+                    out("raise ValueError(f'cut short by {pos - end} bytes')")
+                out(f"return message, pos{'' if self.views else ' + start'}")
+            with out.block("except FAULTS as fault:"):
+                out("raise malformed(fault) from fault")
+        return out.compile("decode")
+
+    def _prologue(self) -> None:
+        out = self.out
+        if self.views:
+            with out.block("if data.__class__ is not memoryview:"):
+                out("data = memoryview(data)")
+            out("pos = start")
+        else:
+            out("data = bytes(data[start:end])")
+            out("pos = 0")
+            out("end -= start")
+
+    def _struct(self, cls: type[Any], target: str) -> None:
+        out = self.out
+        out(f"{target} = new({out.bind(cls.__name__, cls)})")
+        tagged = []
+        owner = out.field
+        for f in cls.fields:
+            out.field = f"{owner}.{f.name}" if owner else f.name
+            if self.version not in f.versions:
+                self._default(f, target)
+            elif f.is_tagged(self.version):
+                self._default(f, target)
+                tagged.append(f)
+            elif f.is_fixed:
+                self._run.append((str(f.kind), f"{target}.{f.name}"))
+            else:
+                self._field(f, f"{target}.{f.name}")
+        out.field = owner
+        if self.flexible:
+            self._tags(tagged, target)
+
+    def _default(self, f: Field, target: str) -> None:
+        value = "[]" if isinstance(f.default, list) else self.out.literal(f.default)
+        self.out(f"{target}.{f.name} = {value}")
+
+    def _flush(self) -> None:
+        """Read all pending fixed-width values at once."""
+        if not self._run:
+            return
+        formats = "".join(kind for kind, _ in self._run)
+        targets = ", ".join(target for _, target in self._run)
+        comma = "," if len(self._run) == 1 else ""
+        if formats == "B":
+            self.out(f"{targets} = data[pos]")
+        else:
+            unpack = self.out.layout(formats, "unpack_from")
+            self.out(f"{targets}{comma} = {unpack}(data, pos)")
+        self.out(f"pos += {sum(FIXED_BYTES.get(kind, 1) for kind, _ in self._run)}")
+        self._run.clear()
+
+    def _field(self, f: Field, target: str) -> None:
+        nullable = self.version in f.nullable
+        compact = self.flexible and self.version in f.flexible
+        if f.is_array:
+            self._array(f, target, nullable, compact)
+        elif f.part:
+            self._part(f.part, target, nullable)
+        elif f.kind in FIXED_BYTES:
+            self._run.append((str(f.kind), target))
+            self._flush()
+        elif compact:
+            self._compact_value(str(f.kind), target, nullable)
+        else:
+            self._plain_value(str(f.kind), target, nullable)
+
+    def _part(self, part: type[Any], target: str, nullable: bool) -> None:
+        out = self.out
+        local = out.fresh("part")
+        if not nullable:
+            self._struct(part, local)
+            self._flush()
+            out(f"{target} = {local}")
+            return
+        marker = out.fresh("marker")
+        self._run.append(("b", marker))
+        self._flush()
+        with out.block(f"if {marker} < 0:"):
+            out(f"{target} = None")
+        with out.block("else:"):
+            self._struct(part, local)
+            self._flush()
+            out(f"{target} = {local}")
+
+    def _array(self, f: Field, target: str, nullable: bool, compact: bool) -> None:
+        out = self.out
+        count = out.fresh("count")
+        self._run.append(("B" if compact else "i", count))
+        self._flush()
+        if compact:
+            with out.block(f"if {count} > 127:"):
+                out(f"{count}, pos = decode_uvarint(data, pos - 1)")
+            out(f"{count} -= 1")
+        least = self._least_bytes_of_element(f)
+        each = f"{count} * {least}" if least > 1 else count
+        with out.block(f"if {each} > end - pos:"):
+            out(f"raise ValueError(f'{{{count}}} elements in {{end - pos}} bytes')")
+        with out.block(f"if {count} >= 0:"):
+            self._elements(f, target, count, compact)
+        if nullable:
+            with out.block(f"elif {count} == -1:"):
+                out(f"{target} = None")
+        with out.block("else:"):
+            out(f"raise ValueError(f'{{{count}}} elements')")
+
+    def _least_bytes_of_element(self, f: Field) -> int:
+        if f.part:
+            return max(1, least_bytes(f.part.fields, self.version, self.flexible))
+        fallback = 1 if self.flexible else 2 if f.kind == "string" else 4
+        return FIXED_BYTES.get(str(f.kind), fallback)
+
+    def _elements(self, f: Field, target: str, count: str, compact: bool) -> None:
+        out = self.out
+        if f.kind in FIXED_BYTES and f.kind != "16s":
+            out(f"{target} = list(unpack_from(f'>{{{count}}}{f.kind}', data, pos))")
+            out(f"pos += {count} * {FIXED_BYTES[str(f.kind)]}")
+            return
+        items, item = out.fresh("items"), out.fresh("item")
+        out(f"{target} = {items} = []")
+        with out.block(f"while {count}:"):
+            out(f"{count} -= 1")
+            if f.part:
+                self._struct(f.part, item)
+            elif f.kind in FIXED_BYTES:
+                self._run.append((str(f.kind), item))
+            elif compact:
+                self._compact_value(str(f.kind), item, False)
+            else:
+                self._plain_value(str(f.kind), item, False)
+            self._flush()
+            out(f"{items}.append({item})")
+
+    def _compact_value(self, kind: str, target: str, nullable: bool) -> None:
+        """A string, bytes or records: an unsigned varint of its size + 1, 0 for null."""
+        out = self.out
+        size = out.fresh("size")
+        self._run.append(("B", size))
+        self._flush()
+        with out.block(f"if 0 < {size} < 128:"):
+            out(f"stop = pos + {size} - 1")
+            out(f"{target} = {self._slice(kind)}")
+            out("pos = stop")
+        long = {"string": "long_string", "bytes": "long_bytes", "records": "long_view"}[kind]
+        with out.block(f"elif {size}:"):
+            out(f"{target}, pos = {long}(data, pos - 1)")
+        with out.block("else:"):
+            out(f"{target} = None" if nullable else "raise ValueError('null')")
+
+    def _plain_value(self, kind: str, target: str, nullable: bool) -> None:
+        """A string with an int16 size, bytes or records with an int32 one; -1 for null."""
+        out = self.out
+        size = out.fresh("size")
+        self._run.append(("h" if kind == "string" else "i", size))
+        self._flush()
+        with out.block(f"if {size} >= 0:"):
+            out(f"stop = pos + {size}")
+            out(f"{target} = {self._slice(kind)}")
+            out("pos = stop")
+        if nullable:
+            with out.block(f"elif {size} == -1:"):
+                out(f"{target} = None")
+        with out.block("else:"):
+            out(f"raise ValueError(f'length {{{size}}}')")
+
+    def _slice(self, kind: str) -> str:
+        part = "data[pos:stop]" if kind == "records" or not self.views else (
+            "data[pos:stop].tobytes()")
+        return f"{part}.decode()" if kind == "string" else part
+
+    def _tags(self, tagged: list[Field], target: str) -> None:
+        """Tagged fields (KIP-482): ascending tags, each with its size; unknown ones skipped."""
+        out = self.out
+        count = out.fresh("tags")
+        self._run.append(("B", count))
+        self._flush()
+        if not tagged:
+            with out.block(f"if {count}:"):
+                out("pos = skip_tags(data, pos - 1, end)")
+            return
+        tag, last, size, stop = (out.fresh(n) for n in ("tag", "last", "size", "stop"))
+        with out.block(f"if {count}:"):
+            with out.block(f"if {count} > 127:"):
+                out(f"{count}, pos = decode_uvarint(data, pos - 1)")
+            out(f"{last} = -1")
+            with out.block(f"while {count}:"):
+                out(f"{count} -= 1")
+                self._tag_head(tag, size)
+                out(f"{stop} = pos + {size}")
+                with out.block(f"if {tag} <= {last} or {stop} > end:"):
+                    out(f"raise ValueError(f'tag {{{tag}}} of {{{size}}} bytes after {{{last}}}')")
+                out(f"{last} = {tag}")
+                self._tag_cases(tagged, target, tag, stop)
+
+    def _tag_head(self, tag: str, size: str) -> None:
+        for name in (tag, size):
+            self.out(f"{name} = data[pos]")
+            self.out("pos += 1")
+            with self.out.block(f"if {name} > 127:"):
+                self.out(f"{name}, pos = decode_uvarint(data, pos - 1)")
+
+    def _tag_cases(self, tagged: list[Field], target: str, tag: str, stop: str) -> None:
+        out = self.out
+        owner = out.field
+        for index, f in enumerate(tagged):
+            with out.block(f"{'el' if index else ''}if {tag} == {f.tag}:"):
+                out.field = f"{owner}.{f.name}" if owner else f.name
+                self._field(f, f"{target}.{f.name}")
+                with out.block(f"if pos != {stop}:"):
+                    out(f"raise ValueError(f'tagged size is off by {{pos - {stop}}} bytes')")
+                out.field = owner
+        with out.block("else:"):
+            out(f"pos = {stop}")

@@ -1,0 +1,286 @@
+"""Writes the source of a message's encode function: straight-line code for one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct as Layout
+from struct import error as StructError
+from typing import Any
+
+from wirekafka.codec.compact import put_long_string
+from wirekafka.codec.compile import Source
+from wirekafka.codec.schema import FIXED_BYTES, Field
+from wirekafka.codec.varint import encode_uvarint
+
+Buffer = bytes | bytearray | memoryview
+Encoder = Callable[[Any, list[Buffer], bytearray], bytearray]
+
+_int32 = Layout(">i").pack
+
+
+def compile_encoder(cls: type[Any], version: int, flexible: bool) -> Encoder:
+    """The function `(message, chunks, head) -> head` of one version.
+
+    It appends to `head`. At a Records field it moves `head` and the record buffers, uncopied, to
+    `chunks` and goes on in a fresh bytearray. What it returns is still to be sent after `chunks`.
+    Fields the version lacks are left out. Raises UnencodableMessage, with `chunks` and `head`
+    half written.
+    """
+    return _Writer(cls, version, flexible).write()
+
+
+def _put_records(chunks: list[Buffer], head: bytearray, records: Any) -> bytearray:
+    buffers, size = _buffers_of(records)
+    head += _int32(size)
+    return _put_buffers(chunks, head, buffers)
+
+
+def _put_compact_records(chunks: list[Buffer], head: bytearray, records: Any) -> bytearray:
+    buffers, size = _buffers_of(records)
+    head += encode_uvarint(size + 1)
+    return _put_buffers(chunks, head, buffers)
+
+
+def _buffers_of(records: Any) -> tuple[list[Buffer] | tuple[Buffer, ...], int]:
+    if isinstance(records, bytes | bytearray | memoryview):
+        return (records,), len(records)
+    if isinstance(records, list | tuple):
+        return records, sum(map(len, records))
+    return records.buffers(), records.size_bytes
+
+
+def _put_buffers(chunks: list[Buffer], head: bytearray,
+                 buffers: list[Buffer] | tuple[Buffer, ...]) -> bytearray:
+    filled = [buffer for buffer in buffers if buffer]
+    if not filled:
+        return head
+    chunks.append(head)
+    chunks += filled
+    return bytearray()
+
+
+class _Writer:
+    def __init__(self, cls: type[Any], version: int, flexible: bool):
+        self.cls = cls
+        self.version = version
+        self.flexible = flexible
+        self.out = Source(f"{cls.__name__} v{version}")
+        self.out.names.update(
+            encode_uvarint=encode_uvarint, put_long_string=put_long_string,
+            put_records=_put_records, put_compact_records=_put_compact_records,
+            unencodable=self.out.unencodable,
+            FAULTS=(StructError, AttributeError, TypeError, ValueError, OverflowError))
+        self._run: list[tuple[str, str]] = []     # fixed-width values not yet written
+        self._run_fields: list[str] = []
+
+    def write(self) -> Encoder:
+        out = self.out
+        with out.block("def encode(message, chunks, head):"):
+            with out.block("try:"):
+                self._struct(self.cls, "message")
+                self._flush()
+                out("return head")
+            with out.block("except FAULTS as fault:"):
+                out("raise unencodable(fault) from fault")
+        return out.compile("encode")
+
+    def _struct(self, cls: type[Any], source: str) -> None:
+        out = self.out
+        owner = out.field
+        tagged = []
+        for f in cls.fields:
+            out.field = f"{owner}.{f.name}" if owner else f.name
+            if self.version not in f.versions:
+                continue
+            if f.is_tagged(self.version):
+                tagged.append(f)
+            else:
+                self._field(f, f"{source}.{f.name}")
+        out.field = owner
+        if self.flexible:
+            self._tags(sorted(tagged, key=lambda f: f.tag or 0), source)
+
+    def _pack(self, kind: str, value: str) -> None:
+        self._run.append((kind, value))
+        self._run_fields.append(self.out.field)
+
+    def _flush(self) -> None:
+        """Write all pending fixed-width values at once; a pad byte `x` is a constant 0."""
+        if not self._run:
+            return
+        out = self.out
+        formats = "".join(kind for kind, _ in self._run)
+        values = ", ".join(value for _, value in self._run if value)
+        owner, out.field = out.field, ", ".join(filter(None, dict.fromkeys(self._run_fields)))
+        if formats == "x":
+            out("head.append(0)")
+        else:
+            out(f"head += {out.layout(formats, 'pack')}({values})")
+        out.field = owner
+        self._run.clear()
+        self._run_fields.clear()
+
+    def _field(self, f: Field, source: str) -> None:
+        nullable = self.version in f.nullable
+        compact = self.flexible and self.version in f.flexible
+        if f.is_fixed:
+            self._fixed(str(f.kind), source)
+        elif f.is_array:
+            self._array(f, source, nullable, compact)
+        elif f.part:
+            self._part(f.part, source, nullable)
+        else:
+            self._value(str(f.kind), source, nullable, compact)
+
+    def _fixed(self, kind: str, source: str) -> None:
+        if kind == "16s":
+            with self.out.block(f"if len({source}) != 16:"):
+                self.out(f"raise ValueError(f'uuid of {{len({source})}} bytes')")
+        self._pack(kind, source)
+
+    def _part(self, part: type[Any], source: str, nullable: bool) -> None:
+        out = self.out
+        local = out.fresh("part")
+        out(f"{local} = {source}")
+        if not nullable:
+            self._struct(part, local)
+            return
+        self._flush()
+        with out.block(f"if {local} is None:"):
+            out("head.append(255)")
+        with out.block("else:"):
+            out("head.append(1)")
+            self._struct(part, local)
+            self._flush()
+
+    def _array(self, f: Field, source: str, nullable: bool, compact: bool) -> None:
+        out = self.out
+        items = out.fresh("items")
+        out(f"{items} = {source}")
+        self._flush()
+        if nullable:
+            with out.block(f"if {items} is None:"):
+                self._null("i", compact)
+            with out.block("else:"):
+                self._elements(f, items, compact)
+        else:
+            self._elements(f, items, compact)
+
+    def _elements(self, f: Field, items: str, compact: bool) -> None:
+        out = self.out
+        if compact:
+            out(f"size = len({items}) + 1")
+            self._varint("size")
+        else:
+            out(f"head += {out.layout('i', 'pack')}(len({items}))")
+        item = out.fresh("item")
+        with out.block(f"for {item} in {items}:"):
+            if f.part:
+                self._struct(f.part, item)
+            elif f.kind in FIXED_BYTES:
+                self._fixed(str(f.kind), item)
+            else:
+                self._value(str(f.kind), item, False, compact)
+            self._flush()
+
+    def _varint(self, name: str) -> None:
+        with self.out.block(f"if {name} < 128:"):
+            self.out(f"head.append({name})")
+        with self.out.block("else:"):
+            self.out(f"head += encode_uvarint({name})")
+
+    def _null(self, kind: str, compact: bool) -> None:
+        minus_one = {"h": "b'\\xff\\xff'", "i": "b'\\xff\\xff\\xff\\xff'"}[kind]
+        self.out("head.append(0)" if compact else f"head += {minus_one}")
+
+    def _value(self, kind: str, source: str, nullable: bool, compact: bool) -> None:
+        """A string, bytes or records."""
+        out = self.out
+        self._flush()
+        value = out.fresh("value")
+        out(f"{value} = {source}")
+        write = {"string": self._string, "bytes": self._bytes, "records": self._records}[kind]
+        if nullable:
+            with out.block(f"if {value} is None:"):
+                self._null("h" if kind == "string" else "i", compact)
+            with out.block("else:"):
+                write(value, compact)
+        else:
+            write(value, compact)
+
+    def _string(self, value: str, compact: bool) -> None:
+        out = self.out
+        out(f"{value} = {value}.encode()")
+        if not compact:
+            out(f"head += {out.layout('h', 'pack')}(len({value}))")
+            out(f"head += {value}")
+            return
+        out(f"size = len({value}) + 1")
+        with out.block("if size < 128:"):
+            out("head.append(size)")
+            out(f"head += {value}")
+        with out.block("else:"):
+            out(f"put_long_string(head, {value})")
+
+    def _bytes(self, value: str, compact: bool) -> None:
+        out = self.out
+        if compact:
+            out(f"size = len({value}) + 1")
+            self._varint("size")
+        else:
+            out(f"head += {out.layout('i', 'pack')}(len({value}))")
+        out(f"head += {value}")
+
+    def _records(self, value: str, compact: bool) -> None:
+        put = "put_compact_records" if compact else "put_records"
+        self.out(f"head = {put}(chunks, head, {value})")
+
+    def _tags(self, tagged: list[Field], source: str) -> None:
+        """The tagged fields (KIP-482) that are not at their default, by ascending tag."""
+        out = self.out
+        if not tagged:
+            self._pack("x", "")
+            return
+        self._flush()
+        owner = out.field
+        tests = [self._is_default(f, f"{source}.{f.name}") for f in tagged]
+        with out.block(f"if {' and '.join(tests)}:"):
+            out("head.append(0)")
+        with out.block("else:"):
+            outer, tags, count = out.fresh("outer"), out.fresh("tags"), out.fresh("count")
+            out(f"{outer} = head")
+            out(f"{tags} = bytearray()")
+            out(f"{count} = 0")
+            for f, test in zip(tagged, tests, strict=True):
+                out.field = f"{owner}.{f.name}" if owner else f.name
+                with out.block(f"if not ({test}):"):
+                    out("head = bytearray()")
+                    self._field(f, f"{source}.{f.name}")
+                    self._flush()
+                    out(f"{count} += 1")
+                    out(f"{tags} += encode_uvarint({f.tag})")
+                    out(f"{tags} += encode_uvarint(len(head))")
+                    out(f"{tags} += head")
+            out.field = owner
+            out(f"head = {outer}")
+            out(f"head += encode_uvarint({count})")
+            out(f"head += {tags}")
+
+    def _is_default(self, f: Field, source: str) -> str:
+        """An expression that is true when a tagged field may be left out."""
+        if f.default is None:
+            return f"{source} is None"
+        if isinstance(f.default, list):
+            null = f"{source} is not None and " if self.version in f.nullable else ""
+            return f"({null}not {source})"
+        if f.part is None:
+            return f"{source} == {self.out.literal(f.default)}"
+        default = self.out.bind("default", f.default)
+        # Spelled out where it can be, as an == of parts costs a call for each response.
+        if all(inner.is_fixed for inner in f.part.fields):
+            same = " and ".join(
+                f"{source}.{inner.name} == {self.out.literal(getattr(f.default, inner.name))}"
+                for inner in f.part.fields)
+        else:
+            same = f"{source} == {default}"
+        return f"({source} is {default} or {same})"
