@@ -1,0 +1,179 @@
+"""Committed offsets of every group of a shard, and those that wait for their transaction to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from wirekafka.coordinator.group_commands import CommittedOffset, FetchedOffset
+from wirekafka.coordinator.group_records import OffsetRecord
+from wirekafka.errors import Error
+from wirekafka.replication.machine import Producer
+
+TopicPartition: TypeAlias = tuple[str, int]
+GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
+"""One group's offsets by topic and partition."""
+
+
+class Offsets:
+    """Hard state: changed by replay only. Offsets never move unless a record says so."""
+
+    def __init__(self) -> None:
+        self._committed: dict[str, GroupOffsets] = {}
+        self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset | None]]] = {}
+        self._open: dict[str, dict[TopicPartition, set[int]]] = {}
+
+    # Replay
+
+    def replay(self, record: OffsetRecord) -> None:
+        """An offset was committed or forgotten."""
+        group_id, topic, partition, committed = record
+        if group_id in self._open:
+            # What a transaction said earlier of this place is older than this.
+            self._supersede(group_id, (topic, partition), keep_open=committed is not None)
+        if committed is None:
+            self._forget(group_id, topic, partition)
+            return
+        topics = self._committed.get(group_id)
+        if topics is None:
+            topics = self._committed[group_id] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[partition] = committed
+
+    def replay_pending(self, record: OffsetRecord, producer: Producer) -> None:
+        """An offset was committed inside a transaction that is still open."""
+        group_id, topic, partition, committed = record
+        place = (topic, partition)
+        self._pending.setdefault(producer.id, {}).setdefault(group_id, {})[place] = committed
+        self._open.setdefault(group_id, {}).setdefault(place, set()).add(producer.id)
+
+    def replay_end_marker(self, producer: Producer, committed: bool) -> None:
+        """The producer's transaction ended: its offsets count now, or never will."""
+        for group_id, offsets in self._pending.pop(producer.id, {}).items():
+            for place, offset in offsets.items():
+                self._close(group_id, place, producer.id)
+                if committed and offset is not None:
+                    self.replay(OffsetRecord(group_id, *place, offset))
+
+    # Queries
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """One committed offset."""
+        return self._committed.get(group_id, {}).get(topic, {}).get(partition)
+
+    def has_any(self, group_id: str) -> bool:
+        """Whether the group has an offset, or one in an open transaction."""
+        return group_id in self._committed or group_id in self._open
+
+    def has_open(self, group_id: str) -> bool:
+        """Whether a transaction that is open has offsets of the group."""
+        return group_id in self._open
+
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction may still move the offset (KIP-447)."""
+        return (topic, partition) in self._open.get(group_id, ())
+
+    def fetch(
+        self, group_id: str, partitions: Iterable[TopicPartition], require_stable: bool
+    ) -> list[FetchedOffset]:
+        """These offsets; -1 where there is none, UNSTABLE_OFFSET_COMMIT where asked for."""
+        topics = self._committed.get(group_id, {})
+        unstable = self._open.get(group_id, {}) if require_stable else {}
+        fetched = []
+        for place in partitions:
+            topic, partition = place
+            committed = topics[topic].get(partition) if topic in topics else None
+            if place in unstable:
+                fetched.append(FetchedOffset(
+                    topic, partition, error=Error.UNSTABLE_OFFSET_COMMIT))
+            elif committed is None:
+                fetched.append(FetchedOffset(topic, partition))
+            else:
+                fetched.append(FetchedOffset(
+                    topic, partition, committed.offset, committed.leader_epoch,
+                    committed.metadata, committed.topic_id))
+        return fetched
+
+    def fetch_all(self, group_id: str, require_stable: bool) -> list[FetchedOffset]:
+        """Every offset of the group."""
+        return self.fetch(group_id, self.places(group_id), require_stable)
+
+    def places(self, group_id: str) -> list[TopicPartition]:
+        """Where the group has offsets."""
+        return [
+            (topic, partition)
+            for topic, partitions in self._committed.get(group_id, {}).items()
+            for partition in partitions
+        ]
+
+    # Records to be written
+
+    def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
+        """What forgets all offsets of a group, those of open transactions too."""
+        places = dict.fromkeys(self.places(group_id))
+        places.update(dict.fromkeys(self._open.get(group_id, ())))
+        for topic, partition in places:
+            yield OffsetRecord(group_id, topic, partition, None)
+
+    def tombstones_of(self, partitions: frozenset[TopicPartition]) -> Iterator[OffsetRecord]:
+        """What forgets the offsets all groups have in these partitions."""
+        for group_id in self._committed.keys() | self._open.keys():
+            for record in self.tombstones(group_id):
+                if (record.topic, record.partition) in partitions:
+                    yield record
+
+    def has(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether there is an offset to forget, committed or in an open transaction."""
+        return (partition in self._committed.get(group_id, {}).get(topic, ())
+                or self.is_unstable(group_id, topic, partition))
+
+    def expired(
+        self, group_id: str, is_expired: Callable[[str, CommittedOffset], bool]
+    ) -> list[OffsetRecord]:
+        """What forgets the offsets of a group that this holds for, open transactions aside."""
+        return [
+            OffsetRecord(group_id, topic, partition, None)
+            for topic, partitions in self._committed.get(group_id, {}).items()
+            for partition, committed in partitions.items()
+            if is_expired(topic, committed) and not self.is_unstable(group_id, topic, partition)
+        ]
+
+    def count(self, group_id: str) -> int:
+        """How many offsets the group has."""
+        return sum(map(len, self._committed.get(group_id, {}).values()))
+
+    def snapshot(self) -> Iterator[OffsetRecord]:
+        """Records that rebuild the committed offsets."""
+        for group_id, topics in self._committed.items():
+            for topic, partitions in topics.items():
+                for partition, committed in partitions.items():
+                    yield OffsetRecord(group_id, topic, partition, committed)
+
+    def _supersede(self, group_id: str, place: TopicPartition, *, keep_open: bool) -> None:
+        for producer_id in list(self._open[group_id].get(place, ())):
+            offsets = self._pending[producer_id][group_id]
+            if keep_open:
+                offsets[place] = None
+            else:
+                del offsets[place]
+                self._close(group_id, place, producer_id)
+
+    def _forget(self, group_id: str, topic: str, partition: int) -> None:
+        topics = self._committed.get(group_id)
+        if topics is None or partition not in topics.get(topic, ()):
+            return
+        del topics[topic][partition]
+        if not topics[topic]:
+            del topics[topic]
+        if not topics:
+            del self._committed[group_id]
+
+    def _close(self, group_id: str, place: TopicPartition, producer_id: int) -> None:
+        places = self._open[group_id]
+        places[place].discard(producer_id)
+        if not places[place]:
+            del places[place]
+        if not places:
+            del self._open[group_id]
