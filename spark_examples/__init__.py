@@ -1,0 +1,1 @@
+"""Spark programs that read from and write to Kafka, and the demo around the first of them."""
