@@ -77,6 +77,10 @@ def _parsed(option: Option[Any], text: str, sources: Sources) -> Any:
     try:
         return option.parse(text)
     except ConfigError as error:
+        if sources.is_dynamic(option.name):
+            # The controller checked it, maybe a newer one: better to run on than to stop.
+            setting = sources.static.get(option.name)
+            return option.parse(setting.text) if setting else option.default
         message = f"{error} (from {sources.source(option.name)})"
         raise ConfigError(option.name, error.value, error.reason, message) from None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from wirekafka.config.option import Check, ConfigError
 
+_DURATION = re.compile(r"P(\d+D)?(?:T(?=\d)(\d+H)?(\d+M)?(\d+(?:\.\d{1,9})?S)?)?", re.IGNORECASE)
 _PAIR = re.compile(r"\d+:\d+")
 
 
@@ -78,6 +79,18 @@ def non_empty(name: str, value: Any) -> None:
     """A string that says something, or is not set."""
     if value is not None and not value:
         raise ConfigError(name, value, "String must be non-empty")
+
+
+def offset_reset(name: str, value: Any) -> None:
+    """earliest, latest, or by_duration: and an ISO 8601 duration."""
+    if value in ("earliest", "latest"):
+        return
+    duration = _DURATION.fullmatch(value.removeprefix("by_duration:"))
+    if value.startswith("by_duration:") and duration and any(duration.groups()):
+        return
+    reason = (f"Invalid value `{value}` for configuration {name}. The value must be either "
+              "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.")
+    raise ConfigError(name, value, reason)
 
 
 def replica_list(name: str, value: Any) -> None:

@@ -93,9 +93,13 @@ class Sources:
 
     def source(self, name: str) -> str:
         """Who gave the strongest value, in words for an error line."""
-        if name in self.broker or name in self.cluster:
+        if self.is_dynamic(name):
             return "dynamic configuration"
         return self.static[name].source if name in self.static else "default"
+
+    def is_dynamic(self, name: str) -> bool:
+        """Whether the metadata log sets it."""
+        return name in self.broker or name in self.cluster
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import at_least, one_of
+from wirekafka.config.check import at_least, offset_reset, one_of
 from wirekafka.config.option import boolean, integer, listing, string
 from wirekafka.config.options.groups import GroupOptions as Group
 from wirekafka.config.options.share import ShareOptions as Share
@@ -17,7 +17,7 @@ class PerGroupOptions:
     consumer_session_timeout_ms = follows(Group.group_consumer_session_timeout_ms)
     share_assignment_interval_ms = follows(Share.group_share_assignment_interval_ms)
     share_auto_offset_reset = string(
-        "latest",
+        "latest", offset_reset,
         doc="Where a share group starts: earliest, latest, or by_duration:<ISO 8601 duration>.",
     )
     share_delivery_count_limit = follows(

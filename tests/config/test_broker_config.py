@@ -1,0 +1,141 @@
+"""Where broker settings come from and which source wins."""
+
+from pathlib import Path
+
+import pytest
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import INT_MAX, ConfigError
+from wirekafka.config.sources import option_name
+
+KRAFT_FILE = """
+# A combined node, as Kafka ships it.
+process.roles=broker,controller
+node.id=7
+controller.quorum.voters=7@localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/one, /tmp/two
+log.segment.bytes=2097152
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(KRAFT_FILE)
+    return path
+
+
+def test_without_any_source_a_lone_broker_gets_what_it_needs():
+    config = BrokerConfig.of()
+    assert config.node_id == 1
+    assert config.process_roles == ("broker", "controller")
+    assert config.offsets_topic_replication_factor == 1
+    assert config.transaction_state_log_replication_factor == 1
+    assert config.group_initial_rebalance_delay_ms == 0
+    assert config.group_max_size == INT_MAX
+
+
+def test_a_file_brings_kafkas_own_defaults_back(file):
+    config = BrokerConfig.of(file=file)
+    assert config.offsets_topic_replication_factor == 3
+    assert config.group_initial_rebalance_delay_ms == 3000
+
+
+def test_a_real_kraft_file_is_understood(file):
+    config = BrokerConfig.of(file=file)
+    assert (config.node_id, config.broker_id) == (7, 7)
+    assert config.controller_quorum_voters == ("7@localhost:9093",)
+    assert config.data_directories == ("/tmp/one", "/tmp/two")
+    assert config.unknown == []
+
+
+def test_environment_beats_file_and_command_line_beats_environment(file):
+    environment = {"KAFKA_LOG_SEGMENT_BYTES": "3145728", "KAFKA_NUM_PARTITIONS": "4"}
+    config = BrokerConfig.of({"num.partitions": "5"}, environment, file)
+    assert config.log_segment_bytes == 3145728
+    assert config.num_partitions == 5
+
+
+@pytest.mark.parametrize(("variable", "name"), [
+    ("KAFKA_LOG_SEGMENT_BYTES", "log.segment.bytes"),
+    ("KAFKA_A__B___C_D", "a_b-c.d"),
+])
+def test_variables_are_named_as_in_apaches_image(variable, name):
+    assert option_name(variable) == name
+
+
+def test_variables_of_start_scripts_are_no_settings():
+    config = BrokerConfig.of(environment={"KAFKA_HEAP_OPTS": "-Xmx1G", "KAFKA_FOO_BAR": "1"})
+    assert config.unknown == [("foo.bar", "environment variable KAFKA_FOO_BAR")]
+
+
+def test_an_unknown_key_is_told_with_its_source_not_refused(file):
+    file.write_text(KRAFT_FILE + "no.such.key=1\nlistener.name.plaintext.ssl.protocol=TLS\n")
+    assert BrokerConfig.of(file=file).unknown == [("no.such.key", str(file))]
+
+
+def test_a_bad_value_names_key_value_source_and_what_is_wrong(file):
+    file.write_text(KRAFT_FILE + "num.partitions=many\n")
+    with pytest.raises(ConfigError) as error:
+        BrokerConfig.of(file=file)
+    assert str(error.value) == ("Invalid value many for configuration num.partitions: "
+                                f"Not a number of type INT (from {file})")
+
+
+def test_a_missing_file_is_one_clear_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read .*nowhere: No such file or directory"):
+        BrokerConfig.of(file=tmp_path / "nowhere")
+
+
+def test_broker_id_alone_names_the_node():
+    assert BrokerConfig.of({"broker.id": "9"}).node_id == 9
+
+
+def test_dynamic_values_stand_above_static_ones_the_brokers_own_above_the_clusters():
+    config = BrokerConfig.of({"message.max.bytes": "1000"})
+    assert config.with_dynamic({"message.max.bytes": "2000"}, {}).message_max_bytes == 2000
+    both = config.with_dynamic({"message.max.bytes": "2000"}, {"message.max.bytes": "3000"})
+    assert both.message_max_bytes == 3000
+    assert both.with_dynamic({}, {}).message_max_bytes == 1000
+
+
+def test_a_dynamic_value_it_cannot_read_does_not_stop_the_broker():
+    config = BrokerConfig.of({"message.max.bytes": "1000"})
+    assert config.with_dynamic({"message.max.bytes": "huge"}, {}).message_max_bytes == 1000
+
+
+def test_a_dynamic_retention_overrules_static_hours():
+    config = BrokerConfig.of({"log.retention.hours": "1"})
+    assert config.topic_defaults.retention_ms == 3_600_000
+    assert config.with_dynamic({"log.retention.ms": "7"}, {}).topic_defaults.retention_ms == 7
+
+
+@pytest.mark.parametrize(("settings", "expected"), [
+    ({}, 604_800_000),
+    ({"log.retention.hours": "1"}, 3_600_000),
+    ({"log.retention.hours": "1", "log.retention.minutes": "2"}, 120_000),
+    ({"log.retention.minutes": "2", "log.retention.ms": "3"}, 3),
+    ({"log.retention.hours": "-1"}, -1),
+])
+def test_the_finest_unit_given_decides_retention(settings, expected):
+    assert BrokerConfig.of(settings).topic_defaults.retention_ms == expected
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("log.segment.bytes", "1048575"), ("num.partitions", "0"), ("num.partitions", "2147483648"),
+    ("num.partitions", "1_000"), ("num.partitions", "0x10"), ("num.partitions", ""),
+    ("auto.create.topics.enable", "yes"), ("compression.type", "brotli"),
+    ("log.cleaner.min.cleanable.ratio", "1.5"), ("log.cleanup.policy", "delete,"),
+    ("num.partitions", "9" * 5000), ("process.roles", "broker,zookeeper"),
+])
+def test_values_out_of_bounds_are_refused(name, text):
+    with pytest.raises(ConfigError):
+        BrokerConfig.of({name: text})
+
+
+def test_a_password_is_never_shown():
+    config = BrokerConfig.of({"ssl.keystore.password": "hunter2"})
+    assert config.ssl_keystore_password == "hunter2"
+    assert "hunter2" not in repr(config.ssl_keystore_password)

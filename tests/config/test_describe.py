@@ -1,0 +1,135 @@
+"""What DescribeConfigs tells; the expected entries were read off Apache Kafka 4.3.1."""
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.describe import (
+    ConfigEntry,
+    Source,
+    describe_broker,
+    describe_broker_defaults,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)
+from wirekafka.config.option import Type
+
+STATIC = {
+    "log.retention.minutes": "600", "log.retention.hours": "24", "log.roll.hours": "50",
+    "log.cleanup.policy": "delete , compact", "log.preallocate": "TRUE ", "no.such.key": "x",
+    "ssl.keystore.password": "hunter2", "log.cleaner.io.max.bytes.per.second": "1000000000",
+    "listener.name.plaintext.ssl.keystore.password": "hunter2",
+}
+
+
+def entries(listed: list[ConfigEntry]) -> dict[str, ConfigEntry]:
+    return {entry.name: entry for entry in listed}
+
+
+def topic(static=STATIC, cluster=(), own=(), overrides=()) -> dict[str, ConfigEntry]:
+    broker = BrokerConfig.of(static).with_dynamic(dict(cluster), dict(own))
+    return entries(describe_topic(broker, dict(overrides)))
+
+
+def test_a_topic_lists_its_33_options():
+    assert len(topic()) == 33
+
+
+def test_a_default_names_the_broker_option_it_comes_from():
+    entry = topic()["segment.bytes"]
+    assert entry.source is Source.DEFAULT
+    assert entry.synonyms == [("log.segment.bytes", "1073741824", Source.DEFAULT)]
+
+
+def test_synonyms_keep_the_text_as_written_and_the_value_as_read():
+    entry = topic()["cleanup.policy"]
+    assert (entry.value, entry.source) == ("delete,compact", Source.STATIC_BROKER)
+    assert entry.synonyms == [("log.cleanup.policy", "delete , compact", Source.STATIC_BROKER),
+                              ("log.cleanup.policy", "delete", Source.DEFAULT)]
+
+
+def test_coarser_units_alone_are_no_synonyms():
+    entry = topic()["retention.ms"]
+    assert (entry.value, entry.source, entry.synonyms) == ("36000000", Source.DEFAULT, [])
+
+
+def test_all_units_are_synonyms_once_the_finest_is_set():
+    entry = topic(cluster={"log.retention.ms": "777"}, own={"log.retention.ms": "888"})[
+        "retention.ms"]
+    assert (entry.value, entry.source) == ("888", Source.DYNAMIC_BROKER)
+    assert entry.synonyms == [
+        ("log.retention.ms", "888", Source.DYNAMIC_BROKER),
+        ("log.retention.ms", "777", Source.DYNAMIC_DEFAULT_BROKER),
+        ("log.retention.minutes", "600", Source.STATIC_BROKER),
+        ("log.retention.hours", "24", Source.STATIC_BROKER),
+        ("log.retention.hours", "168", Source.DEFAULT),
+    ]
+
+
+def test_an_override_comes_first():
+    entry = topic(overrides={"min.cleanable.dirty.ratio": " 0.50 "})["min.cleanable.dirty.ratio"]
+    assert (entry.value, entry.source) == ("0.5", Source.TOPIC)
+    assert entry.synonyms == [("min.cleanable.dirty.ratio", "0.5", Source.TOPIC),
+                              ("log.cleaner.min.cleanable.ratio", "0.5", Source.DEFAULT)]
+
+
+def test_a_broker_lists_340_options_and_what_else_was_set():
+    listed = entries(describe_broker(BrokerConfig.of()))
+    assert len(listed) == 340
+    more = entries(describe_broker(BrokerConfig.of(STATIC)))
+    assert more.keys() - listed.keys() == {
+        "no.such.key", "listener.name.plaintext.ssl.keystore.password"}
+
+
+def test_secrets_and_unknown_values_are_withheld():
+    listed = entries(describe_broker(BrokerConfig.of(STATIC)))
+    assert "hunter2" not in repr(listed)
+    assert listed["no.such.key"] == ConfigEntry(
+        "no.such.key", None, True, Source.STATIC_BROKER, True,
+        [("no.such.key", None, Source.STATIC_BROKER)], 0, None)
+    assert listed["ssl.keystore.password"].sensitive
+    prefixed = listed["listener.name.plaintext.ssl.keystore.password"]
+    assert (prefixed.type, prefixed.read_only) == (Type.PASSWORD, True)
+    assert [synonym.name for synonym in prefixed.synonyms] == [
+        "listener.name.plaintext.ssl.keystore.password", "ssl.keystore.password"]
+
+
+def test_numbers_are_printed_as_java_prints_them():
+    listed = entries(describe_broker(BrokerConfig.of(STATIC)))
+    assert listed["log.cleaner.io.max.bytes.per.second"].value == "1.0E9"
+    plain = entries(describe_broker(BrokerConfig.of()))
+    assert plain["log.cleaner.io.max.bytes.per.second"].value == "1.7976931348623157E308"
+
+
+def test_what_only_a_restart_changes_is_read_only():
+    listed = entries(describe_broker(BrokerConfig.of()))
+    assert listed["num.partitions"].read_only
+    assert not listed["log.retention.ms"].read_only
+
+
+def test_an_option_that_is_not_set_has_no_value():
+    listed = entries(describe_broker(BrokerConfig.of()))
+    assert listed["log.dirs"].value is None
+    assert listed["log.retention.ms"].value is None
+
+
+def test_cluster_defaults_list_only_what_was_set():
+    [entry] = describe_broker_defaults({"message.max.bytes": " 999 "})
+    assert (entry.value, entry.source) == (" 999 ", Source.DYNAMIC_DEFAULT_BROKER)
+    assert not entry.read_only
+
+
+def test_groups_follow_the_brokers_group_options():
+    broker = BrokerConfig.of()
+    listed = entries(describe_group(broker, {"consumer.session.timeout.ms": "50000"}))
+    assert len(listed) == 17
+    entry = listed["consumer.session.timeout.ms"]
+    assert (entry.value, entry.source) == ("50000", Source.GROUP)
+    assert entry.synonyms[1] == ("group.consumer.session.timeout.ms", "45000", Source.DEFAULT)
+    assert listed["share.auto.offset.reset"].synonyms == [
+        ("share.auto.offset.reset", "latest", Source.DEFAULT)]
+
+
+def test_client_metrics_have_three_options():
+    listed = entries(describe_client_metrics(BrokerConfig.of(), {"metrics": "a,b"}))
+    assert {name: entry.value for name, entry in listed.items()} == {
+        "interval.ms": "300000", "match": "", "metrics": "a,b"}
+    assert listed["metrics"].source is Source.CLIENT_METRICS

@@ -1,0 +1,134 @@
+"""Named listeners: where a broker binds, what it tells clients, how each is secured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.config.options import BROKER
+
+_ENDPOINT = re.compile(
+    r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]\s]*):(?P<port>\d{1,5})")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class Listener(NamedTuple):
+    """One endpoint; an empty host is every interface, port 0 any free port."""
+
+    name: str
+    host: str
+    port: int
+    protocol: str
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+class Listeners(NamedTuple):
+    """A node's endpoints by use."""
+
+    bound: tuple[Listener, ...]         # where clients and brokers connect
+    advertised: tuple[Listener, ...]    # what Metadata tells them, in the order of `bound`
+    controller: tuple[Listener, ...]    # the quorum's; this node may leave them unbound
+    inter_broker: str                   # the name of the listener brokers use among themselves
+
+
+def listeners(config: BrokerConfig) -> Listeners:
+    """The endpoints a configuration describes; ConfigError if they contradict each other."""
+    protocols = _protocols(config)
+    controllers = {name.upper() for name in config.controller_listener_names}
+    every = _parsed("listeners", config.listeners, protocols)
+    _require_distinct(every)
+    bound = tuple(listener for listener in every if listener.name not in controllers)
+    if not bound and "broker" in config.process_roles:
+        raise ConfigError("listeners", ",".join(config.listeners),
+                          "a broker needs a listener that controller.listener.names lacks")
+    return Listeners(
+        bound=bound,
+        advertised=_advertised(config, bound, protocols),
+        controller=tuple(listener for listener in every if listener.name in controllers),
+        inter_broker=_inter_broker(config, bound),
+    )
+
+
+def _protocols(config: BrokerConfig) -> dict[str, str]:
+    text = config.listener_security_protocol_map
+    found = {}
+    for pair in filter(None, (word.strip() for word in text.split(","))):
+        name, _, protocol = (part.strip() for part in pair.partition(":"))
+        if protocol.upper() not in _PROTOCOLS:
+            reason = f"{pair} is not NAME:PROTOCOL, PROTOCOL one of {', '.join(_PROTOCOLS)}"
+            raise ConfigError("listener.security.protocol.map", text, reason)
+        found[name.upper()] = protocol.upper()
+    if text == BROKER["listener.security.protocol.map"].default:
+        # With the default map Kafka takes a controller listener of any name as plaintext.
+        for name in config.controller_listener_names:
+            found.setdefault(name.upper(), "PLAINTEXT")
+    return found
+
+
+def _parsed(
+    option: str, texts: Iterable[str], protocols: dict[str, str]
+) -> tuple[Listener, ...]:
+    return tuple(_endpoint(option, text, protocols) for text in texts)
+
+
+def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
+    match = _ENDPOINT.fullmatch(text)
+    if match is None or int(match["port"]) > 65535:
+        raise ConfigError(option, text, "Unable to parse to a broker endpoint: "
+                                        "expected NAME://HOST:PORT")
+    name = match["name"].upper()
+    if name not in protocols:
+        raise ConfigError(option, text, f"No security protocol defined for listener {name}: "
+                                        "add it to listener.security.protocol.map")
+    return Listener(name, match["host"].strip("[]"), int(match["port"]), protocols[name])
+
+
+def _require_distinct(every: tuple[Listener, ...]) -> None:
+    names = [listener.name for listener in every]
+    ports = [(listener.host, listener.port) for listener in every if listener.port]
+    shown = ",".join(map(str, every))
+    if len(set(names)) < len(names):
+        raise ConfigError("listeners", shown, "Each listener must have a different name")
+    if len(set(ports)) < len(ports):
+        raise ConfigError("listeners", shown, "Each listener must have a different port")
+
+
+def _advertised(
+    config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
+) -> tuple[Listener, ...]:
+    """What is advertised: as configured, else what is bound."""
+    if not config.advertised_listeners:
+        return bound
+    controllers = {name.upper() for name in config.controller_listener_names}
+    given = _parsed("advertised.listeners", config.advertised_listeners, protocols)
+    by_name = {listener.name: listener for listener in given if listener.name not in controllers}
+    shown = ",".join(config.advertised_listeners)
+    for name in by_name.keys() - {listener.name for listener in bound}:
+        raise ConfigError("advertised.listeners", shown,
+                          f"listener {name} is not one of listeners {','.join(map(str, bound))}")
+    for listener in by_name.values():
+        if listener.host in ("0.0.0.0", "::"):
+            raise ConfigError("advertised.listeners", shown,
+                              f"{listener.host} is no address that clients can connect to")
+    # Listeners that advertise nothing can still be connected to; they speak of themselves.
+    return tuple(by_name.get(listener.name, listener) for listener in bound)
+
+
+def _inter_broker(config: BrokerConfig, bound: tuple[Listener, ...]) -> str:
+    name = config.inter_broker_listener_name
+    if name is None:
+        protocol = config.security_inter_broker_protocol
+        fitting = [listener.name for listener in bound if listener.name == protocol]
+        fitting += [listener.name for listener in bound if listener.protocol == protocol]
+        # A lone broker talks to itself alone, so any listener will do.
+        return (fitting or [listener.name for listener in bound] or [""])[0]
+    if name.upper() not in (listener.name for listener in bound):
+        raise ConfigError("inter.broker.listener.name", name,
+                          f"must be one of listeners {','.join(map(str, bound))}")
+    return name.upper()
