@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirekafka.codec.message import Request, Response, Versions
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
@@ -101,7 +101,8 @@ class Route:
 
 
 _apis: dict[int, Api] = {}
-_routes: dict[int, Route] = {}
+routes: dict[int, Route] = {}
+"""Those used so far, by `key << 16 | version`."""
 
 
 def api(request: type[Request], response: type[Response], *,
@@ -133,17 +134,11 @@ def load() -> dict[int, Api]:
 
 def find(api_and_version: int) -> Route | None:
     """The route of `key << 16 | version`; None when it is not spoken here."""
-    route = _routes.get(api_and_version)
+    route = routes.get(api_and_version)
     if route is None:
         declared = _apis.get(api_and_version >> 16)
         version = api_and_version & 0xFFFF
         if declared is None or version not in declared.request.versions:
             return None
-        route = _routes[api_and_version] = Route(declared, version)
+        route = routes[api_and_version] = Route(declared, version)
     return route
-
-
-def failure_of(route: Route, request: Any, error: Exception, call: Call) -> Response:
-    """The response for whatever a handler raised; its details stay here unless it is told."""
-    told = error if isinstance(error, KafkaError) else KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    return route.api.failure(request, told, call)

@@ -1,0 +1,192 @@
+"""One request's way: header, route, decode, handle, encode into the replies of a pass."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Coroutine
+from struct import Struct
+from typing import Any
+
+from wirekafka.apis import registry
+from wirekafka.apis.registry import Call, Route
+from wirekafka.codec.message import MalformedMessage
+from wirekafka.errors import Error, KafkaError
+
+logger = logging.getLogger(__name__)
+
+Buffer = bytes | bytearray | memoryview
+
+_REQUEST_HEADER = Struct(">Iih")
+_RESPONSE_HEADER = Struct(">ii")
+_SIZE = Struct(">i")
+_API_VERSIONS = 18
+
+SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
+
+
+class Refused(Exception):
+    """A request that cannot be answered: the connection is closed, and the reason logged."""
+
+
+class Replies:
+    """The responses of one pass over a connection's buffer, as few buffers as possible.
+
+    Small ones are packed into one bytearray; records stay where they are.
+    """
+
+    __slots__ = ("buffers", "tail")
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self.tail = bytearray()
+
+    def add(self, route: Route, correlation_id: int, response: Any) -> None:
+        """Encode one response behind those before it."""
+        buffers, tail = self.buffers, self.tail
+        start, first = len(tail), len(buffers)
+        head = tail
+        tail += _RESPONSE_HEADER.pack(0, correlation_id)
+        if route.response_header_is_flexible:
+            tail.append(0)
+        try:
+            tail = route.encode(response, buffers, tail)
+        except BaseException:
+            del buffers[first:], head[start:]
+            self.tail = head
+            raise
+        size = len(tail) - start - 4
+        if tail is not head:
+            size += sum(map(len, buffers[first:]))
+        _SIZE.pack_into(head, start, size)
+        self.tail = tail
+
+
+class Parked:
+    """A request whose handler waits; `resume` goes on with it."""
+
+    __slots__ = ("_coroutine", "_correlation_id", "_request", "_route", "waited")
+
+    def __init__(self, route: Route, request: Any, correlation_id: int,
+                 coroutine: Coroutine[Any, Any, Any], waited: Any):
+        self._route = route
+        self._request = request
+        self._correlation_id = correlation_id
+        self._coroutine = coroutine
+        self.waited = waited
+
+    def resume(self, call: Call, replies: Replies) -> bool:
+        """Run on to the next wait (False) or to the end (True), the reply then being added."""
+        try:
+            self.waited = self._coroutine.send(None)
+        except StopIteration as done:
+            if done.value is not None:
+                replies.add(self._route, self._correlation_id, done.value)
+        except Exception as error:
+            _fail(self._route, self._request, self._correlation_id, error, call, replies)
+        else:
+            return False
+        return True
+
+    def abandon(self) -> None:
+        """The peer has gone: unwind the handler where it waits."""
+        try:
+            self._coroutine.close()
+        except Exception:
+            logger.exception("Unwinding %s failed", self._route.api.name)
+
+
+def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
+    """Serve the request at `data[at:end]` (without its size prefix).
+
+    The reply is added to `replies`, unless the handler waits: then what is parked is returned.
+    Raises Refused and MalformedMessage when the connection must be closed.
+    """
+    api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
+    route = _routes(api_and_version) or registry.find(api_and_version)
+    if route is None:
+        if api_and_version >> 16 != _API_VERSIONS:
+            raise Refused(f"API {api_and_version >> 16} version {api_and_version & 0xFFFF}"
+                          " is not spoken here")
+        return _serve_unsupported_api_versions(data, at, end, call, replies)
+    at += 10
+    if client_id_bytes >= 0:
+        start = at
+        at += client_id_bytes
+        if at > end:
+            raise MalformedMessage("the client id goes beyond the request")
+        call.client_id = str(data[start:at], "utf-8") if client_id_bytes else ""
+    else:
+        call.client_id = None
+    if route.header_is_flexible:
+        if at < end and not data[at]:
+            at += 1
+        else:
+            at = _skip_tags(data, at, end)
+    call.version = route.version
+    request, _ = route.decode(data, at, end)
+    try:
+        response = route.handle(request, call)
+        if route.suspends:
+            try:
+                waited = response.send(None)
+            except StopIteration as done:
+                response = done.value
+            else:
+                return Parked(route, request, correlation_id, response, waited)
+        if response is not None:
+            replies.add(route, correlation_id, response)
+    except Exception as error:
+        _fail(route, request, correlation_id, error, call, replies)
+    return None
+
+
+_routes = registry.routes.get
+
+
+def _fail(route: Route, request: Any, correlation_id: int, error: Exception, call: Call,
+          replies: Replies) -> None:
+    if not isinstance(error, KafkaError):
+        logger.error("%s version %d from %s failed", route.api.name, route.version,
+                     call.connection_id, exc_info=error)
+        error = KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    try:
+        response = route.api.failure(request, error, call)
+    except KafkaError as untold:
+        raise Refused(f"{route.api.name} cannot tell {untold}") from untold
+    replies.add(route, correlation_id, response)
+
+
+def _serve_unsupported_api_versions(data: Buffer, at: int, end: int, call: Call,
+                                    replies: Replies) -> None:
+    """Answer in version 0, which every client reads, that key 18 has other versions (KIP-511)."""
+    _, correlation_id, _ = _REQUEST_HEADER.unpack_from(data, at)
+    route = registry.find(_API_VERSIONS << 16)
+    if route is None:
+        raise Refused("ApiVersions is not served")
+    call.version = 0
+    request = route.api.request()
+    unsupported = KafkaError(Error.UNSUPPORTED_VERSION)
+    replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
+
+
+def _skip_tags(data: Buffer, at: int, end: int) -> int:
+    count, at = _varint(data, at, end)
+    for _ in range(count):
+        _, at = _varint(data, at, end)
+        size, at = _varint(data, at, end)
+        at += size
+        if at > end:
+            raise MalformedMessage("a tagged field of the header goes beyond the request")
+    return at
+
+
+def _varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 35:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise MalformedMessage("a varint of the header has no end")

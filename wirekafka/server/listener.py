@@ -1,0 +1,162 @@
+"""One named listener: its socket, its connections, and the limits that keep floods out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wirekafka.apis.registry import Call
+from wirekafka.server.connection import Connection
+
+if TYPE_CHECKING:
+    from wirekafka.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG = 1024
+_FRAME_GRACE_MS = 30_000
+_FRAME_BYTES_PER_MS = 4
+
+
+@dataclass(slots=True, kw_only=True)
+class Limits:
+    """What all listeners of a broker allow together; times in milliseconds."""
+
+    request_bytes: int
+    idle_ms: int
+    connections: int
+    connections_per_host: int
+    connections_of_host: dict[str, int]
+    """Hosts with a limit of their own (max.connections.per.ip.overrides)."""
+
+    def of_host(self, host: str) -> int:
+        return self.connections_of_host.get(host, self.connections_per_host)
+
+
+class Roll:
+    """Every connection of a broker, counted by host."""
+
+    def __init__(self) -> None:
+        self.by_host: Counter[str] = Counter()
+        self.total = 0
+        self.serial = 0
+
+
+class Listener:
+    """Accepts connections at one address under one name."""
+
+    def __init__(self, name: str, bound: socket.socket, limits: Limits, roll: Roll):
+        self.name = name
+        self.request_limit_bytes = limits.request_bytes
+        self._socket = bound
+        self._limits = limits
+        self._roll = roll
+        self._broker: Broker | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: dict[Connection, str] = {}
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port the socket is bound to."""
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    async def start(self, broker: Broker) -> None:
+        """Accept connections and serve them from `broker`."""
+        self._broker = broker
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self), sock=self._socket,
+                                               backlog=_BACKLOG)
+
+    def accept(self, connection: Connection, transport: asyncio.Transport) -> Call | None:
+        """Take a connection in, or None when there are too many."""
+        peer = transport.get_extra_info("peername")
+        if peer is None or self._broker is None:
+            return None
+        host, port = peer[0].removeprefix("::ffff:"), peer[1]
+        roll = self._roll
+        if roll.total >= self._limits.connections:
+            logger.warning("Refusing %s:%d: there are max.connections=%d already",
+                           host, port, self._limits.connections)
+            return None
+        if roll.by_host[host] >= self._limits.of_host(host):
+            logger.warning("Refusing %s:%d: it has max.connections.per.ip=%d already",
+                           host, port, self._limits.of_host(host))
+            return None
+        roll.total += 1
+        roll.serial += 1
+        roll.by_host[host] += 1
+        self._connections[connection] = host
+        local = transport.get_extra_info("sockname")
+        connection_id = f"{local[0]}:{local[1]}-{host}:{port}-{roll.serial}"
+        return Call(self._broker, client_host=f"/{host}", connection_id=connection_id,
+                    listener=self.name)
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is gone."""
+        host = self._connections.pop(connection, None)
+        if host is None:
+            return
+        self._roll.total -= 1
+        self._roll.by_host[host] -= 1
+        if not self._roll.by_host[host]:
+            del self._roll.by_host[host]
+
+    def sweep(self, now_ms: int) -> None:
+        """Close connections that are idle, or that dribble a request; called now and then."""
+        for connection in tuple(self._connections):
+            if connection.was_active:
+                connection.was_active = False
+                connection.idle_since_ms = now_ms
+            elif connection.is_parked:
+                connection.idle_since_ms = now_ms
+            elif now_ms - connection.idle_since_ms >= self._limits.idle_ms:
+                connection.close()
+                continue
+            else:
+                connection.release_memory()
+            self._check_frame(connection, now_ms)
+
+    def _check_frame(self, connection: Connection, now_ms: int) -> None:
+        """One request may not take forever to arrive: half a minute, and more if it is large."""
+        if not connection.frame_bytes or connection.frames != connection.frames_seen:
+            connection.frames_seen = connection.frames
+            connection.frame_since_ms = now_ms
+            return
+        allowed_ms = _FRAME_GRACE_MS + connection.frame_bytes // _FRAME_BYTES_PER_MS
+        if now_ms - connection.frame_since_ms > allowed_ms:
+            connection.close("its request takes too long to arrive")
+
+    def stop_accepting(self) -> None:
+        """Refuse new connections; those there are go on."""
+        if self._server is not None:
+            self._server.close()
+        else:
+            self._socket.close()
+
+    def drain(self) -> None:
+        """Let every connection answer what it has under way, and close."""
+        for connection in tuple(self._connections):
+            connection.drain()
+
+    def abort(self) -> None:
+        """Cut every connection."""
+        for connection in tuple(self._connections):
+            connection.abort()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; an empty host is every address. OSError when it cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    if host == "" and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG,
+                                    dualstack_ipv6=True)
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
