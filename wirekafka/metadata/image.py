@@ -175,6 +175,11 @@ class MetadataImage:
         """Whether partitions keep eligible leader replicas (KIP-966)."""
         return self.features.get(ELR_FEATURE, 0) > 0
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether records wait for the end of a metadata transaction."""
+        return self._transaction is not None
+
     def config(self, resource_type: int, name: str) -> dict[str, str]:
         """What was set on one resource; not to be changed."""
         return self.configs.get((resource_type, name), {})

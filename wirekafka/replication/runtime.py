@@ -52,7 +52,7 @@ class Runtime:
         self._machine: Machine | None = None
         self._stopped = False
         self._applied = 0
-        self._observed = 0
+        self._was_loaded = False
         self._waiting: set[Ticket] = set()
         self._timer: Timer | None = None
         self._timer_due = 0
@@ -114,10 +114,13 @@ class Runtime:
         self._machine = None
         machine = self._create()
         for batch in self._log.read_batches():
-            self._replay_batch(machine, batch)
+            records = _replay_batch(machine, batch, self._codec)
+            if records and not self._was_loaded:
+                self._tell(records, self._log.end_offset)
             yield
         if self._stopped:
             return
+        self._was_loaded = True
         self._machine = machine
         self._applied = self._log.end_offset
         self._arm()
@@ -157,26 +160,8 @@ class Runtime:
         self._tell(outcome.records, self._applied)
 
     def _tell(self, records: Sequence[Any], end_offset: int) -> None:
-        if self.on_commit is None or end_offset <= self._observed:
-            return
-        self._observed = end_offset
-        self._log.when_committed(end_offset, partial(self.on_commit, records))
-
-    def _replay_batch(self, machine: Machine, batch: Buffer) -> None:
-        header = read_header(batch)
-        if header.is_control:
-            if header.is_transactional:
-                _replay_end_marker(cast(TransactionalMachine, machine), header, batch)
-            return
-        records = list(self._codec.decode(batch))
-        if header.is_transactional:
-            producer = Producer(header.producer_id, header.producer_epoch)
-            for record in records:
-                cast(TransactionalMachine, machine).replay_pending(record, producer)
-        else:
-            for record in records:
-                machine.replay(record)
-        self._tell(records, header.end_offset)
+        if self.on_commit is not None:
+            self._log.when_committed(end_offset, partial(self.on_commit, records))
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
         """A marker was appended to this log by a transaction coordinator: fold it in."""
@@ -232,6 +217,23 @@ class Runtime:
 def _release(replies: Sequence[tuple[Ticket, Any]]) -> None:
     for ticket, reply in replies:
         ticket.set(reply)
+
+
+def _replay_batch(machine: Machine, batch: Buffer, codec: RecordCodec) -> Sequence[Any]:
+    header = read_header(batch)
+    if header.is_control:
+        if header.is_transactional:
+            _replay_end_marker(cast(TransactionalMachine, machine), header, batch)
+        return ()
+    records = list(codec.decode(batch))
+    if header.is_transactional:
+        producer = Producer(header.producer_id, header.producer_epoch)
+        for record in records:
+            cast(TransactionalMachine, machine).replay_pending(record, producer)
+    else:
+        for record in records:
+            machine.replay(record)
+    return records
 
 
 def _replay_end_marker(machine: TransactionalMachine, header: BatchHeader, batch: Buffer) -> None:

@@ -1,0 +1,204 @@
+"""The log of a quorum of controllers: committed is what a majority of the voters has (KIP-595)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from wirekafka.clock import Clock
+from wirekafka.codec.batch import batches, with_prefix
+from wirekafka.codec.record import decode_records
+from wirekafka.log.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from wirekafka.log.files import Disk
+from wirekafka.log.log import Log
+from wirekafka.replication import snapshot
+from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.replicated_log import Buffer
+from wirekafka.replication.snapshot import SnapshotId
+
+_READ_BYTES = 1 << 20
+
+
+class WrongQuorum(ValueError):
+    """The directory belongs to a quorum that this node cannot be all of."""
+
+
+@dataclass(frozen=True)
+class Voter:
+    """A controller that votes; `endpoints` are (listener name, host, port)."""
+
+    id: int
+    directory_id: bytes
+    endpoints: tuple[tuple[str, str, int], ...] = ()
+
+
+class QuorumLog:
+    """A `ReplicatedLog` over `__cluster_metadata-0`.
+
+    Kafka writes a NoOp record every half second, so that followers see the leader go on. Nobody
+    waits for them here, and they would be most of the log: none is written.
+    """
+
+    def __init__(self, log: Log, disk: Disk, clock: Clock, voter: Voter):
+        self._log = log
+        self._disk = disk
+        self._clock = clock
+        self._voter = voter
+        self._voters: VotersRecord | None = None
+        self._kraft_version = 0
+        # How far each voter is known to have the log, on its medium.
+        self._acknowledged = {voter.id: log.end_offset}
+        self._committed = log.end_offset
+        self._callbacks: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = count()
+        self.epoch = 0
+        """Of this node's leadership; 0 before `lead`."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset the next record gets."""
+        return self._log.end_offset
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset still there."""
+        return self._log.start_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """The high watermark."""
+        return self._committed
+
+    @property
+    def voters(self) -> tuple[Voter, ...]:
+        """Who votes, by id."""
+        return (self._voter,)
+
+    def lead(self) -> None:
+        """Take up leadership in a new epoch. To be called once all was read.
+
+        Raises `WrongQuorum` when others have a vote, `BadQuorumState` for a broken file.
+        """
+        state = QuorumState.read(self._disk, self._log.directory)
+        self._check_alone(state)
+        seen = max(self._log.epochs.latest, state.leader_epoch if state else 0, 0)
+        self.epoch = seen + 1
+        voters = None if self._kraft_version else (self._voter.id,)
+        QuorumState(self._voter.id, self.epoch, voters).write(self._disk, self._log.directory)
+        self._append_control([(snapshot.LEADER_CHANGE, self._leader_change())])
+        if self._voters is not None and self._voters.voters != [self._own_voter()]:
+            self._voters.voters = [self._own_voter()]
+            self._append_control([(snapshot.KRAFT_VOTERS, bytes(self._voters.encode(0)))])
+
+    def append(self, batch: bytes) -> int:
+        """Append one batch at the end, in this epoch, and see it to the medium."""
+        assert self.epoch, "only a leader appends"
+        placed = b"".join(with_prefix(batch, self._log.end_offset, self.epoch))
+        self._log.append_as_follower(placed)
+        self._log.flush()
+        self._acknowledged[self._voter.id] = self._log.end_offset
+        self._advance()
+        return self._log.end_offset
+
+    def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
+        """Call once the high watermark reaches `offset`."""
+        if self._committed >= offset:
+            callback()
+        else:
+            heapq.heappush(self._callbacks, (offset, next(self._serial), callback))
+
+    def read_batches(self) -> Iterator[Buffer]:
+        """The newest snapshot's batches, then all that follows it in the log.
+
+        Raises `BadSnapshot`, or `WrongQuorum` if the log's beginning is gone and no snapshot
+        stands for it.
+        """
+        covered = 0
+        for name, end_offset in self._snapshots():
+            covered = end_offset
+            yield from self._noted(snapshot.decode(self._disk.read(name)))
+            break
+        if self._log.start_offset > covered:
+            raise WrongQuorum(f"{self._log.directory} begins at offset {self._log.start_offset} "
+                              "and has no snapshot of what was before")
+        yield from self._noted(self._read_log(covered))
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        self._log.close()
+
+    def _snapshots(self) -> list[tuple[str, int]]:
+        """Paths and end offsets of the snapshots, newest first."""
+        found = []
+        for entry in self._disk.list_directory(self._log.directory):
+            id = SnapshotId.parse(entry.name)
+            if id is not None:
+                found.append((id, f"{self._log.directory}/{entry.name}"))
+        return [(path, id.end_offset) for id, path in sorted(found, reverse=True)]
+
+    def _read_log(self, offset: int) -> Iterator[Buffer]:
+        while offset < self._log.end_offset:
+            read = self._log.read(offset, _READ_BYTES, end_offset=self._log.end_offset)
+            data = b"".join(read.buffers())
+            before = offset
+            for position, header in batches(data):
+                if header.base_offset >= offset:
+                    yield data[position:position + header.size_bytes]
+                offset = max(offset, header.end_offset)
+            if offset == before:
+                return
+
+    def _noted(self, source: Iterator[Buffer]) -> Iterator[Buffer]:
+        """Pass batches on, keeping what control records say about the quorum."""
+        for batch in source:
+            _, header = next(batches(batch))
+            if header.is_control:
+                for record in decode_records(batch):
+                    self._note(snapshot.control_type(record.key), record.value or b"")
+            yield batch
+
+    def _note(self, kind: int, value: bytes) -> None:
+        if kind == snapshot.KRAFT_VERSION:
+            self._kraft_version = KRaftVersionRecord.decode(value, 0).k_raft_version
+        elif kind == snapshot.KRAFT_VOTERS:
+            self._voters = VotersRecord.decode(value, 0)
+
+    def _check_alone(self, state: QuorumState | None) -> None:
+        if self._voters is not None:
+            ids = [voter.voter_id for voter in self._voters.voters]
+        else:
+            ids = list(state.voters or ()) if state else []
+        if ids and ids != [self._voter.id]:
+            raise WrongQuorum(f"{self._log.directory} belongs to a quorum of controllers {ids}; "
+                              f"node {self._voter.id} cannot lead it alone")
+
+    def _leader_change(self) -> bytes:
+        version = min(self._kraft_version, 1)
+        message = LeaderChangeMessage
+        voter = message.Voter(
+            voter_id=self._voter.id, voter_directory_id=self._voter.directory_id)
+        return bytes(message(version=version, leader_id=self._voter.id, voters=[voter],
+                             granting_voters=[voter]).encode(version))
+
+    def _own_voter(self) -> VotersRecord.Voter:
+        voter = VotersRecord.Voter
+        return voter(
+            voter_id=self._voter.id,
+            voter_directory_id=self._voter.directory_id,
+            endpoints=[voter.Endpoint(name=name, host=host, port=port)
+                       for name, host, port in self._voter.endpoints],
+            k_raft_version_feature=voter.KRaftVersionFeature(
+                min_supported_version=0, max_supported_version=1),
+        )
+
+    def _append_control(self, records: list[tuple[int, bytes]]) -> None:
+        self.append(snapshot.control_batch(records, self._clock.now_ms()))
+
+    def _advance(self) -> None:
+        """Raise the high watermark to what a majority has, and tell who waits for it."""
+        held = sorted(self._acknowledged.values(), reverse=True)
+        self._committed = max(self._committed, held[len(held) // 2])
+        while self._callbacks and self._callbacks[0][0] <= self._committed:
+            heapq.heappop(self._callbacks)[2]()

@@ -1,0 +1,101 @@
+"""A snapshot file: the records of a state, between a header and a footer (KIP-630)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from struct import Struct
+from typing import Any, NamedTuple
+
+from wirekafka.codec.batch import batches, is_intact
+from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
+from wirekafka.log.control import SnapshotFooterRecord, SnapshotHeaderRecord
+from wirekafka.replication.record_codec import RecordCodec
+from wirekafka.replication.replicated_log import Buffer
+
+LEADER_CHANGE, HEADER, FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
+"""Types of control records in a quorum's log."""
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_CONTROL_KEY = Struct(">hh")
+_RECORDS_PER_BATCH = 1000
+
+
+class SnapshotId(NamedTuple):
+    """What a snapshot covers: everything below an offset, the last of it in this epoch."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """As Kafka names it."""
+        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+    @classmethod
+    def parse(cls, file_name: str) -> SnapshotId | None:
+        """None for files that are no snapshots."""
+        match = _NAME.fullmatch(file_name)
+        return cls(int(match[1]), int(match[2])) if match else None
+
+
+class BadSnapshot(ValueError):
+    """A snapshot file that is not whole."""
+
+
+def control_batch(records: Iterable[tuple[int, bytes]], now_ms: int) -> bytes:
+    """A control batch of (type, value), at offset 0 and epoch 0."""
+    return encode_batch(
+        [Record(index, now_ms, _CONTROL_KEY.pack(0, kind), value, ())
+         for index, (kind, value) in enumerate(records)],
+        options=BatchOptions(leader_epoch=0, is_control=True),
+    )
+
+
+def control_type(key: bytes | None) -> int:
+    """The type of a control record, -1 if it has none."""
+    if key is None or len(key) < _CONTROL_KEY.size:
+        return -1
+    kind: int = _CONTROL_KEY.unpack_from(key)[1]
+    return kind
+
+
+def encode(records: Iterable[Any], codec: RecordCodec, *, now_ms: int,
+           last_contained_ms: int = 0, epoch: int = 0) -> Iterator[bytes]:
+    """The batches of a snapshot file. `last_contained_ms` is the newest timestamp it covers."""
+    header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
+    footer = SnapshotFooterRecord()
+    offset = 0
+    remaining = iter(records)
+    batch = control_batch([(HEADER, bytes(header.encode(0)))], now_ms)
+    while True:
+        count = next(batches(batch))[1].last_offset_delta + 1
+        yield offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
+        offset += count
+        chunk = list(islice(remaining, _RECORDS_PER_BATCH))
+        if chunk:
+            batch = codec.encode(chunk, now_ms, None)
+        elif footer is not None:
+            batch = control_batch([(FOOTER, bytes(footer.encode(0)))], now_ms)
+            footer = None
+        else:
+            return
+
+
+def decode(data: Buffer) -> Iterator[Buffer]:
+    """The batches of a snapshot file, control batches among them. Raises `BadSnapshot`."""
+    end = 0
+    view = memoryview(data)
+    last = None
+    for position, header in batches(view):
+        batch = view[position:position + header.size_bytes]
+        if not is_intact(batch):
+            raise BadSnapshot(f"the batch at byte {position} is corrupt")
+        end = position + header.size_bytes
+        last = batch if header.is_control else None
+        yield batch
+    if end != len(data):
+        raise BadSnapshot(f"{len(data) - end} bytes at its end are no batch")
+    if last is None or control_type(decode_records(last)[-1].key) != FOOTER:
+        raise BadSnapshot("it has no footer, so it was not written to its end")
