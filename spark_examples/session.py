@@ -31,11 +31,12 @@ def kafka_session(name: str, **options: str) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
+    quiet = f"-Dlog4j2.configurationFile=file:{HERE}/log4j2.properties"
     settings = {
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
         "spark.jars.packages": CONNECTOR,
         "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{HERE}/log4j2.properties",
+        "spark.driver.extraJavaOptions": quiet,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",

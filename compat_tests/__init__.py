@@ -1,0 +1,1 @@
+"""Real clients against a live broker, and the same against Apache Kafka."""

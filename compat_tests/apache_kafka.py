@@ -1,0 +1,93 @@
+"""A real Apache Kafka broker, started from its jars as a cluster of one."""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from compat_tests.eventually import eventually
+from tests import kafka_jars
+
+CLUSTER_ID = "b1R0aGVyIG9yYWNsZSEhIQ"
+
+LOG4J = """<Configuration><Appenders><File name="F" fileName="{directory}/server.log">
+<PatternLayout pattern="%d %p %c %m%n"/></File></Appenders>
+<Loggers><Root level="WARN"><AppenderRef ref="F"/></Root></Loggers></Configuration>
+"""
+
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={directory}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+log.cleaner.dedupe.buffer.size=20971520
+"""
+
+
+@contextmanager
+def apache_kafka(directory: Path) -> Iterator[str]:
+    """Yields HOST:PORT of an Apache Kafka broker that keeps its data in `directory`."""
+    port, controller_port = _free_ports(2)
+    settings = {"port": port, "controller_port": controller_port, "directory": directory}
+    properties = directory / "server.properties"
+    properties.write_text(PROPERTIES.format(**settings))
+    log4j = directory / "log4j2.xml"
+    log4j.write_text(LOG4J.format(**settings))
+    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
+    java = [kafka_jars.java(), "-Xmx512m", "-XX:+UseSerialGC", "-cp", classes]
+    java.append(f"-Dlog4j2.configurationFile={log4j}")
+    format_command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+    subprocess.run([*java, *format_command], check=True, capture_output=True)
+    with (directory / "out.log").open("w") as out:
+        process = subprocess.Popen(
+            [*java, "kafka.Kafka", str(properties)],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            # A Ctrl-C in the terminal is for the tests, which then stop the broker themselves.
+            preexec_fn=os.setpgrp,
+        )
+    try:
+        eventually(lambda: _accepts(port) or _assert_alive(process, directory), timeout_s=60)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for bound in sockets:
+        bound.bind(("127.0.0.1", 0))
+    ports = [bound.getsockname()[1] for bound in sockets]
+    for bound in sockets:
+        bound.close()
+    return ports
+
+
+def _accepts(port: int) -> bool:
+    with closing(socket.socket()) as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _assert_alive(process: "subprocess.Popen[bytes]", directory: Path) -> bool:
+    if process.poll() is not None:
+        raise KafkaDied((directory / "out.log").read_text()[-2000:])
+    return False
+
+
+class KafkaDied(BaseException):
+    """Apache Kafka ended while starting; not an Exception, so that waiting for it ends too."""

@@ -1,0 +1,106 @@
+"""The brokers under test, and names no other test uses."""
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.apache_kafka import apache_kafka as started_apache_kafka
+from spark_examples.live_broker import live_broker
+
+NewTopicName = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class RunningBroker:
+    """A broker that accepts connections; `data` is None for one that was running before."""
+
+    bootstrap: str
+    is_reference: bool
+    data: Path | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, _, port = self.bootstrap.rpartition(":")
+        return host, int(port)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("wirekafka")
+    group.addoption("--bootstrap", help="test this running broker, HOST:PORT, instead of a new one")
+    group.addoption("--reference", action="store_true", help="test Apache Kafka instead")
+    group.addoption("--apache", help="a running Apache Kafka to compare with, HOST:PORT")
+
+
+@pytest.fixture(scope="session")
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
+    """The broker under test: a live wirekafka unless an option says otherwise."""
+    given = request.config.getoption("--bootstrap")
+    if given:
+        yield RunningBroker(given, is_reference=given == request.config.getoption("--apache"))
+    elif request.config.getoption("--reference"):
+        yield request.getfixturevalue("apache_kafka")
+    else:
+        data = tmp_path_factory.mktemp("wirekafka") / "data"
+        with live_broker(data) as bootstrap:
+            yield RunningBroker(bootstrap, is_reference=False, data=data)
+
+
+@pytest.fixture(scope="session")
+def apache_kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
+    """Apache Kafka of the same version, to compare answers with."""
+    given = request.config.getoption("--apache")
+    if given:
+        yield RunningBroker(given, is_reference=True)
+        return
+    directory = tmp_path_factory.mktemp("apache-kafka")
+    with started_apache_kafka(directory) as bootstrap:
+        yield RunningBroker(bootstrap, is_reference=True, data=directory / "data")
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: RunningBroker) -> str:
+    return broker.bootstrap
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> str:
+    """A name for topics, groups and clients that no other test, and no other run, uses."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name)[:60].strip("-")
+    return f"{name}-{secrets.token_hex(4)}"
+
+
+@pytest.fixture(scope="session")
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap})
+
+
+@pytest.fixture
+def new_topic(admin: AdminClient, unique: str) -> Iterator[NewTopicName]:
+    """`new_topic(partitions=1, config={...})` makes a topic of a unique name and returns it."""
+    made: list[str] = []
+
+    def make(partitions: int = 1, config: dict[str, str] | None = None) -> str:
+        name = f"{unique}-{len(made)}"
+        topic = NewTopic(name, partitions, replication_factor=1, config=config or {})
+        admin.create_topics([topic])[name].result(30)
+        made.append(name)
+        return name
+
+    yield make
+    for deleted in admin.delete_topics(made).values() if made else ():
+        deleted.exception(30)
+
+
+@pytest.fixture
+def topic(new_topic: NewTopicName) -> str:
+    """A new topic of one partition."""
+    return new_topic()
