@@ -1,0 +1,127 @@
+"""Frames: a size, a header and a message, as a client writes requests and reads responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any, TypeVar
+
+from wirekafka.codec.compact import skip_tags
+from wirekafka.codec.compile import MalformedMessage
+from wirekafka.codec.message import (
+    Buffer,
+    Int16,
+    Int32,
+    Message,
+    Request,
+    Response,
+    String,
+    field,
+)
+
+SIZE_BYTES = 4
+_API_VERSIONS = 18
+_SIZE = Struct(">i")
+
+AnyResponse = TypeVar("AnyResponse", bound=Response)
+
+
+class RequestHeader(Message, versions="1-2", flexible="2+"):
+    """What stands before a request: version 2 where the request is flexible (KIP-482)."""
+
+    request_api_key: Int16
+    request_api_version: Int16
+    correlation_id: Int32
+    # An old-style string even in version 2: an older broker must be able to read the header.
+    client_id: String | None = field(default="", flexible="none")
+
+
+class ResponseHeader(Message, versions="0-1", flexible="1+"):
+    """What stands before a response: version 1 where the response is flexible."""
+
+    correlation_id: Int32
+
+
+def request_header_version(message: type[Message], version: int) -> int:
+    """The header version of a request class in one of its versions."""
+    return 2 if version in message.flexible else 1
+
+
+def response_header_version(message: type[Message], version: int) -> int:
+    """The header version of a response class in one of its versions.
+
+    Always 0 for ApiVersions: the client reads it before it knows what the broker speaks.
+    """
+    return 1 if version in message.flexible and message.key != _API_VERSIONS else 0
+
+
+def read_client_id(data: Buffer, at: int, end: int, flexible: bool) -> tuple[str | None, int]:
+    """Read the rest of a request header from its client id on: (client id, where the body starts).
+
+    `at` is the position of the int16 size, 8 bytes into the header. Raises MalformedMessage.
+    """
+    try:
+        size = data[at] << 8 | data[at + 1]
+        at += 2
+        if size < 0x8000:
+            start = at
+            at += size
+            client_id: str | None = str(data[start:at], "utf-8")
+        elif size == 0xFFFF:
+            client_id = None
+        else:
+            raise ValueError(f"client id of {size - 0x10000} bytes")
+        if flexible:
+            at = skip_tags(data, at, end) if data[at] else at + 1
+    except (IndexError, ValueError) as fault:
+        raise MalformedMessage(f"request header: {fault}") from fault
+    if at > end:
+        raise MalformedMessage("request header: cut short")
+    return client_id, at
+
+
+def encode_frame(parts: Sequence[Buffer]) -> bytes:
+    """Prefix the parts with their size in all, an int32."""
+    return b"".join([_SIZE.pack(sum(map(len, parts))), *parts])
+
+
+def encode_request(correlation_id: int, client_id: str | None, message: Request,
+                   version: int) -> bytes:
+    """A whole request frame, size included. Raises UnencodableMessage."""
+    cls = type(message)
+    header = RequestHeader(request_api_key=cls.key, request_api_version=version,
+                           correlation_id=correlation_id, client_id=client_id)
+    header_version = request_header_version(cls, version)
+    return encode_frame([header.encode(header_version), message.encode(version)])
+
+
+def encode_response(correlation_id: int, message: Response, version: int) -> bytes:
+    """A whole response frame, size included. Raises UnencodableMessage."""
+    header = ResponseHeader(correlation_id=correlation_id)
+    header_version = response_header_version(type(message), version)
+    return encode_frame([header.encode(header_version), message.encode(version)])
+
+
+def decode_response(response: type[AnyResponse], version: int,
+                    payload: Buffer) -> tuple[int, AnyResponse]:
+    """Read a response frame without its size: (correlation id, message).
+
+    Raises MalformedMessage, also when bytes are left over.
+    """
+    header, position = ResponseHeader.decoder(response_header_version(response, version))(
+        payload, 0, len(payload))
+    return header.correlation_id, response.decode(payload, version, position)
+
+
+def decode_request(requests: dict[int, type[Request]],
+                   payload: Buffer) -> tuple[RequestHeader, Any]:
+    """Read a request frame without its size, by the classes of its API keys: (header, message).
+
+    Raises MalformedMessage, KeyError for a key that is not among `requests`.
+    """
+    first, _ = RequestHeader.decoder(1)(payload, 0, len(payload))
+    message = requests[first.request_api_key]
+    version = first.request_api_version
+    header, position = RequestHeader.decoder(request_header_version(message, version))(
+        payload, 0, len(payload))
+    return header, message.decode(payload, version, position)
