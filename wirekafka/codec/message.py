@@ -15,16 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Self,
-    TypeAlias,
-    TypeVar,
-    cast,
-    dataclass_transform,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from wirekafka.codec.compile import (
     UNSET,
@@ -195,10 +186,13 @@ def _refuse(part: Any, name: str, value: Any) -> None:
     raise AttributeError(f"this default is shared: assign a new {type(part).__name__} instead")
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class _Struct(metaclass=_Schema):
     fields: ClassVar[tuple[Field, ...]] = ()
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        # Every field may be left out, which `dataclass_transform` cannot say.
+        def __init__(self, **values: Any) -> None: ...
 
     def __eq__(self, other: object) -> bool:
         if not (isinstance(other, type(self)) or isinstance(self, type(other))):
