@@ -161,7 +161,11 @@ def decode_records(
     count that is not theirs, or data beyond `limit_bytes`; CORRUPT_MESSAGE for broken compression.
     """
     header = header or read_header(batch)
-    body = record_bytes(batch, header, limit_bytes=limit_bytes)
+    return decode_body(record_bytes(batch, header, limit_bytes=limit_bytes), header)
+
+
+def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
+    """The records of a batch from its uncompressed bytes; raises as `decode_records`."""
     if header.count < 0:
         raise invalid(f"Found invalid record count {header.count} in magic v2 batch")
     if header.count * SMALLEST_RECORD_BYTES > len(body):
@@ -248,6 +252,7 @@ def _decode_headers(
 __all__ = [
     "BatchOptions",
     "Record",
+    "decode_body",
     "decode_records",
     "encode_batch",
     "encode_record",

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple
+
+from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.codec.message import Int16, Int32, Int64, Message, Part, String, UInt16, Uuid, field
+from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
+from wirekafka.errors import Error, KafkaError
 
 
 class EndTxnMarker(Message, versions="0", flexible="none"):
@@ -52,3 +60,100 @@ class VotersRecord(Message, versions="0", flexible="0+"):
         class KRaftVersionFeature(Part):
             min_supported_version: Int16
             max_supported_version: Int16
+
+
+class ControlType(IntEnum):
+    """The type in a control record's key."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, as a control record tells it."""
+
+    is_commit: bool
+    coordinator_epoch: int
+    timestamp_ms: int
+
+
+_KEY = Struct(">hh")
+_MARKER_VALUE = Struct(">hi")
+_VERSION = Struct(">h")
+_SCHEMAS: dict[int, type[Message]] = {
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
+}
+
+
+def encode_marker(producer_id: int, producer_epoch: int, marker: Marker) -> bytes:
+    """A batch of one transaction marker, to be appended with a coordinator's origin."""
+    kind = ControlType.COMMIT if marker.is_commit else ControlType.ABORT
+    record = Record(
+        timestamp=marker.timestamp_ms,
+        key=_KEY.pack(0, kind),
+        value=_MARKER_VALUE.pack(0, marker.coordinator_epoch),
+    )
+    options = BatchOptions(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
+    return encode_batch([record], options=options)
+
+
+def decode_marker(batch: Buffer, header: BatchHeader) -> Marker | None:
+    """The marker in a control batch of a producer; None when compaction has emptied the batch.
+
+    Raises KafkaError(INVALID_RECORD) for anything else.
+    """
+    if header.count == 0:
+        return None
+    record = decode_records(batch, header)[0]
+    try:
+        _, kind = _KEY.unpack_from(record.key or b"")
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    except struct_error as error:
+        raise KafkaError(Error.INVALID_RECORD, f"Not a transaction marker: {error}") from error
+    if kind not in (ControlType.ABORT, ControlType.COMMIT):
+        raise KafkaError(Error.INVALID_RECORD, f"Control type {kind} ends no transaction")
+    return Marker(kind == ControlType.COMMIT, coordinator_epoch, record.timestamp)
+
+
+def control_record(message: Message, timestamp_ms: int, version: int = 0) -> Record:
+    """A record of the metadata quorum, for a batch with `is_control`."""
+    kind = next(kind for kind, schema in _SCHEMAS.items() if isinstance(message, schema))
+    return Record(
+        timestamp=timestamp_ms, key=_KEY.pack(0, kind), value=bytes(message.encode(version))
+    )
+
+
+def control_type(record: Record) -> int:
+    """The type of a control record, which may be one that `ControlType` lacks; -1 for no key."""
+    if record.key is None or len(record.key) < _KEY.size:
+        return -1
+    kind: int = _KEY.unpack_from(record.key)[1]
+    return kind
+
+
+def decode_control_value(record: Record) -> Message | None:
+    """What the metadata quorum wrote; None for transaction markers and unknown types.
+
+    Raises MalformedMessage.
+    """
+    schema = _SCHEMAS.get(control_type(record))
+    if schema is None or record.value is None:
+        return None
+    # Each of these begins with its own version, which is also the version to read it with.
+    (version,) = _VERSION.unpack_from(record.value)
+    return schema.decode(record.value, min(version, schema.versions[1]))
+

@@ -1,0 +1,146 @@
+"""Where each leader epoch of a log begins: the `leader-epoch-checkpoint` file (KIP-101)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import pairwise
+from typing import NamedTuple
+
+from wirekafka.log.files import Disk
+
+FILE_NAME = "leader-epoch-checkpoint"
+UNDEFINED = -1
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the first offset written under it."""
+
+    epoch: int
+    start_offset: int
+
+
+class MalformedEpochs(ValueError):
+    """A checkpoint that cannot be read; the batches themselves carry the epochs too."""
+
+
+class LeaderEpochs:
+    """The epochs of one log, kept in memory and written whole at every change.
+
+    Both columns only grow: an epoch that begins at or before its predecessors replaces them.
+    Raises OSError where the file cannot be written.
+    """
+
+    __slots__ = ("_disk", "_entries", "_path", "latest")
+
+    def __init__(self, disk: Disk, path: str, entries: list[EpochEntry] | None = None):
+        self._disk = disk
+        self._path = path
+        self._entries = list(entries or ())
+        self.latest = UNDEFINED
+        """The newest epoch, -1 for none."""
+        self._note_latest()
+
+    @classmethod
+    def load(cls, disk: Disk, path: str) -> LeaderEpochs:
+        """The epochs a file holds, none when there is no file. Raises MalformedEpochs."""
+        return cls(disk, path, decode_epochs(disk.read(path)) if disk.exists(path) else None)
+
+    @property
+    def entries(self) -> list[EpochEntry]:
+        """Oldest first. Not to be changed."""
+        return self._entries
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that an epoch begins at an offset; nothing happens if it began already."""
+        assert epoch >= 0 and start_offset >= 0, (epoch, start_offset)
+        if epoch == self.latest and start_offset >= self._entries[-1].start_offset:
+            return
+        self._entries = [
+            entry
+            for entry in self._entries
+            if entry.epoch < epoch and entry.start_offset < start_offset
+        ]
+        self._entries.append(EpochEntry(epoch, start_offset))
+        self._write()
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest epoch that is not above the one asked for, and where it ends.
+
+        An epoch below all that are known gets itself and the start of the first; an unknown
+        newer one gets (-1, -1), as does -1 (OffsetsForLeaderEpoch's rules).
+        """
+        if epoch == UNDEFINED:
+            return UNDEFINED, UNDEFINED
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        index = bisect_right(self._entries, epoch, key=_epoch)
+        if index == len(self._entries):
+            return UNDEFINED, UNDEFINED
+        end_offset = self._entries[index].start_offset
+        return (self._entries[index - 1].epoch if index else epoch), end_offset
+
+    def epoch_at(self, offset: int) -> int:
+        """The epoch that wrote an offset; -1 when it lies before all that are known."""
+        index = bisect_right(self._entries, offset, key=_start_offset)
+        return self._entries[index - 1].epoch if index else UNDEFINED
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at or behind the log's new end."""
+        if self._entries and self._entries[-1].start_offset >= end_offset:
+            self._entries = [e for e in self._entries if e.start_offset < end_offset]
+            self._write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended by the log's new start; the one around it begins there."""
+        index = bisect_right(self._entries, start_offset, key=_start_offset)
+        if not index or (index == 1 and self._entries[0].start_offset == start_offset):
+            return
+        first = EpochEntry(self._entries[index - 1].epoch, start_offset)
+        self._entries = [first, *self._entries[index:]]
+        self._write()
+
+    def clear(self) -> None:
+        """Forget every epoch."""
+        if self._entries:
+            self._entries = []
+            self._write()
+
+    def _write(self) -> None:
+        self._note_latest()
+        self._disk.write_atomic(self._path, encode_epochs(self._entries))
+
+    def _note_latest(self) -> None:
+        self.latest = self._entries[-1].epoch if self._entries else UNDEFINED
+
+
+def encode_epochs(entries: list[EpochEntry]) -> bytes:
+    """The file's bytes: version, count, and a line for each epoch."""
+    lines = [f"{epoch} {start_offset}\n" for epoch, start_offset in entries]
+    return f"0\n{len(entries)}\n{''.join(lines)}".encode()
+
+
+def decode_epochs(data: bytes) -> list[EpochEntry]:
+    """The entries of a file. Raises MalformedEpochs."""
+    lines = data.decode("ascii", errors="replace").splitlines()
+    if not lines:
+        return []
+    try:
+        version, count = int(lines[0]), int(lines[1])
+        entries = [EpochEntry(*map(int, line.split())) for line in lines[2:] if line]
+    except (IndexError, TypeError, ValueError) as error:
+        raise MalformedEpochs(f"malformed line in a leader epoch file: {error}") from error
+    if version != 0:
+        raise MalformedEpochs(f"unknown leader epoch file version {version}")
+    if count != len(entries):
+        raise MalformedEpochs(f"{len(entries)} leader epochs where {count} were expected")
+    if any(a.epoch >= b.epoch or a.start_offset > b.start_offset for a, b in pairwise(entries)):
+        raise MalformedEpochs("leader epochs out of order")
+    return entries
+
+
+def _epoch(entry: EpochEntry) -> int:
+    return entry.epoch
+
+
+def _start_offset(entry: EpochEntry) -> int:
+    return entry.start_offset

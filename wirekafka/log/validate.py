@@ -1,0 +1,208 @@
+"""What a leader checks before it appends a batch, as Kafka's LogValidator does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wirekafka.codec.batch import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    CRC_COVERS_FROM,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_AT,
+    LOG_APPEND_TIME_BIT,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    PREFIX_BYTES,
+    SIZE,
+    SMALLEST_LENGTH,
+    BatchHeader,
+    Buffer,
+)
+from wirekafka.codec.compression import Codec
+from wirekafka.codec.crc import crc32c
+from wirekafka.codec.record import record_bytes
+from wirekafka.codec.walk import check_framing, timestamp_at
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.errors import Error, KafkaError
+from wirekafka.log.append import (
+    Append,
+    Checked,
+    Origin,
+    RecordsRefused,
+    invalid_record,
+    too_large,
+)
+from wirekafka.log.fit import Incoming, fit
+
+__all__ = [
+    "Append",
+    "Checked",
+    "Origin",
+    "RecordsRefused",
+    "only_batch",
+    "refuse_zstd_of_old_clients",
+    "validate",
+]
+
+_new_header: Any = tuple.__new__
+_unpack_header = HEADER.unpack_from
+
+
+def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "") -> Checked:
+    """Check the one batch of a partition as Kafka 4.3's leader does, and fit it to the topic.
+
+    `name` is `<topic>-<partition>`, for messages. Raises RecordsRefused: CORRUPT_MESSAGE for a
+    broken frame or checksum, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR for
+    broken compression (Kafka's answer too), INVALID_RECORD for everything else.
+
+    What is looked at is a choice. Kafka parses every record of every batch. Here the header
+    decides where it can, and records are walked by their lengths alone, compressed ones after
+    inflating them within a bound: so a wrong count, a torn record or a bomb never reaches the
+    log, at 0.03 to 0.1 us a record where a parse takes ten times that. The last record's
+    timestamp is held against the header's maximum, which catches clients that set it carelessly.
+    Records are looked at one by one only where a header cannot answer: compacted topics (keys),
+    a lower timestamp bound, a maximum out of bounds or not to be believed. They are decoded only
+    to be compressed anew. What passes unseen is a client that lies inside a record or hides its
+    newest timestamp in the middle: that hurts its own readers, not offsets, framing or memory.
+    """
+    if len(records) < HEADER_BYTES:
+        records = only_batch(records)
+    header: BatchHeader = _new_header(BatchHeader, _unpack_header(records))
+    if header[1] + LOG_OVERHEAD_BYTES != len(records) or header[3] != MAGIC:
+        records = only_batch(records)
+    view = memoryview(records)
+    body: bytes | memoryview = b""
+    last = 0
+    if append.origin is Origin.CLIENT:
+        body, last = _check_client_batch(view, header, config.max_message_bytes)
+    elif len(view) > config.max_message_bytes and not header.is_control:
+        raise too_large(len(view), config.max_message_bytes)
+    if (
+        config.compression_type == "producer"
+        and config.message_timestamp_type == "CreateTime"
+        and header[8] <= append.now_ms + config.message_timestamp_after_max_ms
+        and config.message_timestamp_before_max_ms >= append.now_ms
+        and "compact" not in config.cleanup_policy
+        and not header[5] & LOG_APPEND_TIME_BIT
+        and _is_believable(body, last, header)
+    ):
+        return Checked(header, (view[PREFIX_BYTES:],), -1)
+    return fit(Incoming(view, header, body, append, config, name))
+
+
+def _check_client_batch(
+    view: memoryview, header: BatchHeader, max_message_bytes: int
+) -> tuple[bytes | memoryview, int]:
+    """The plain record bytes, and where the last record begins in them."""
+    base_offset, length, _, _, crc, attributes, last_offset_delta, _, _, _, _, _, count = header
+    if base_offset:
+        raise invalid_record(f"The base offset of an appended batch should be 0, not {base_offset}")
+    if length + LOG_OVERHEAD_BYTES > max_message_bytes:
+        raise too_large(length + LOG_OVERHEAD_BYTES, max_message_bytes)
+    if crc32c(view[CRC_COVERS_FROM:]) != crc:
+        raise RecordsRefused(Error.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {crc})")
+    if last_offset_delta + 1 != count or count <= 0:
+        raise invalid_record(f"{count} records where the last offset delta is {last_offset_delta}")
+    if attributes & CONTROL_BIT:
+        raise invalid_record("Clients are not allowed to write control records")
+    if header[9] >= 0 and header[11] < 0:
+        raise invalid_record(f"Invalid sequence number {header[11]} of producer {header[9]}")
+    body: bytes | memoryview = view[HEADER_BYTES:]
+    if attributes & COMPRESSION_MASK:
+        body = _inflate(view, header)
+    try:
+        return body, check_framing(body, count)
+    except KafkaError as error:
+        raise invalid_record(error.message or "") from error
+
+
+def only_batch(records: Buffer) -> memoryview:
+    """The one whole v2 batch that a partition's records must be; a partial one behind it is cut.
+
+    Raises RecordsRefused: INVALID_RECORD for none, several or an old magic, CORRUPT_MESSAGE for
+    framing that makes no sense.
+    """
+    view = memoryview(records)
+    size_bytes = _framed_bytes(view)
+    if size_bytes is None:
+        raise invalid_record("Produce requests must have at least one record batch per partition")
+    if view[MAGIC_AT] != MAGIC:
+        raise invalid_record(
+            "Produce requests are only allowed to contain record batches with magic version 2"
+        )
+    if _framed_bytes(view[size_bytes:]) is not None:
+        raise invalid_record(
+            "Produce requests are only allowed to contain exactly one record batch per partition"
+        )
+    if size_bytes < HEADER_BYTES:
+        raise RecordsRefused(
+            Error.CORRUPT_MESSAGE, f"A batch of {size_bytes} bytes is smaller than its header"
+        )
+    return view[:size_bytes]
+
+
+def refuse_zstd_of_old_clients(records: Buffer, version: int) -> None:
+    """Raise UNSUPPORTED_COMPRESSION_TYPE for zstd below Produce 7, whose readers lack it."""
+    if version >= 7 or len(records) < HEADER_BYTES:
+        return
+    if HEADER.unpack_from(records)[5] & COMPRESSION_MASK == Codec.ZSTD:
+        raise RecordsRefused(
+            Error.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
+        )
+
+
+def _framed_bytes(view: memoryview) -> int | None:
+    """The size of the batch in front; None when it is not all there."""
+    if len(view) < LOG_OVERHEAD_BYTES:
+        return None
+    (length,) = SIZE.unpack_from(view, LENGTH_AT)
+    if length < SMALLEST_LENGTH:
+        raise RecordsRefused(
+            Error.CORRUPT_MESSAGE,
+            f"Record size {length} is less than the minimum record overhead ({SMALLEST_LENGTH})",
+        )
+    if len(view) <= MAGIC_AT:
+        return None
+    if view[MAGIC_AT] > MAGIC:
+        raise RecordsRefused(
+            Error.CORRUPT_MESSAGE, f"Invalid magic found in record: {view[MAGIC_AT]}"
+        )
+    size_bytes: int = length + LOG_OVERHEAD_BYTES
+    return size_bytes if size_bytes <= len(view) else None
+
+
+def _inflate(view: memoryview, header: BatchHeader) -> bytes:
+    try:
+        return record_bytes(view, header)
+    except KafkaError as error:
+        if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
+            # Kafka's answer, by accident or not; clients do not retry it.
+            raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, error.message or "") from error
+        raise invalid_record(error.message or "") from error
+
+
+def _is_believable(body: bytes | memoryview, last: int, header: BatchHeader) -> bool:
+    """Whether the header's maximum timestamp agrees with the last record, and is one at all."""
+    if not body:
+        return True
+    newest = header.max_timestamp
+    if body[last] < 128:
+        delta = body[last + 2]
+    elif body[last + 1] < 128:
+        delta = body[last + 3]
+    else:
+        delta = 128
+    if delta < 128:
+        timestamp = header.base_timestamp + ((delta >> 1) ^ -(delta & 1))
+    else:
+        try:
+            timestamp = timestamp_at(body, last, header)
+        except (IndexError, ValueError) as error:
+            raise invalid_record(f"Found invalid record structure: {error}") from error
+    if header[12] == 1:
+        return timestamp == newest
+    return timestamp <= newest and header.base_timestamp <= newest
