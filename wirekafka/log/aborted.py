@@ -39,13 +39,13 @@ class AbortedIndex:
     Raises CorruptIndex on reading, OSError.
     """
 
-    __slots__ = ("_disk", "_entries", "_file", "base_offset")
+    __slots__ = ("_disk", "_entries", "_file", "base_offset", "path")
 
     def __init__(self, disk: Disk, path: str, base_offset: int, size_bytes: int = 0):
         """`size_bytes` of the existing file, 0 when there is none."""
         self._disk = disk
         self._file: File | None = disk.open(path, size_bytes) if size_bytes else None
-        self._path = path
+        self.path = path
         self._entries: list[AbortedTransaction] | None = None if size_bytes else []
         self.base_offset = base_offset
 
@@ -66,7 +66,7 @@ class AbortedIndex:
         entries = self.entries
         assert not entries or aborted.last_offset > entries[-1].last_offset
         if self._file is None:
-            self._file = self._disk.create(self._path)
+            self._file = self._disk.create(self.path)
         self._file.append((ENTRY.pack(_VERSION, *aborted),), ENTRY.size)
         entries.append(aborted)
 
