@@ -45,7 +45,7 @@ class _Writer:
             long_string=long_string, long_bytes=long_bytes, long_view=long_view,
             unpack_from=unpack_from, malformed=self.out.malformed,
             FAULTS=(IndexError, StructError, ValueError))
-        self._run: list[tuple[str, str]] = []     # fixed-width reads not yet written
+        self._run: list[tuple[str, str, str]] = []     # fixed-width reads not yet written
 
     def write(self) -> Decoder:
         out = self.out
@@ -86,7 +86,7 @@ class _Writer:
                 self._default(f, target)
                 tagged.append(f)
             elif f.is_fixed:
-                self._run.append((str(f.kind), f"{target}.{f.name}"))
+                self._read(str(f.kind), f"{target}.{f.name}")
             else:
                 self._field(f, f"{target}.{f.name}")
         out.field = owner
@@ -97,19 +97,24 @@ class _Writer:
         value = "[]" if isinstance(f.default, list) else self.out.literal(f.default)
         self.out(f"{target}.{f.name} = {value}")
 
+    def _read(self, kind: str, target: str) -> None:
+        self._run.append((kind, target, self.out.field))
+
     def _flush(self) -> None:
         """Read all pending fixed-width values at once."""
         if not self._run:
             return
-        formats = "".join(kind for kind, _ in self._run)
-        targets = ", ".join(target for _, target in self._run)
-        comma = "," if len(self._run) == 1 else ""
-        if formats == "B":
-            self.out(f"{targets} = data[pos]")
+        out = self.out
+        kinds, targets, fields = zip(*self._run, strict=True)
+        owner, out.field = out.field, ", ".join(filter(None, dict.fromkeys(fields)))
+        if kinds == ("B",):
+            out(f"{targets[0]} = data[pos]")
         else:
-            unpack = self.out.layout(formats, "unpack_from")
-            self.out(f"{targets}{comma} = {unpack}(data, pos)")
-        self.out(f"pos += {sum(FIXED_BYTES.get(kind, 1) for kind, _ in self._run)}")
+            comma = "," if len(targets) == 1 else ""
+            unpack = out.layout("".join(kinds), "unpack_from")
+            out(f"{', '.join(targets)}{comma} = {unpack}(data, pos)")
+        out.field = owner
+        out(f"pos += {sum(FIXED_BYTES.get(kind, 1) for kind in kinds)}")
         self._run.clear()
 
     def _field(self, f: Field, target: str) -> None:
@@ -120,7 +125,7 @@ class _Writer:
         elif f.part:
             self._part(f.part, target, nullable)
         elif f.kind in FIXED_BYTES:
-            self._run.append((str(f.kind), target))
+            self._read(str(f.kind), target)
             self._flush()
         elif compact:
             self._compact_value(str(f.kind), target, nullable)
@@ -136,7 +141,7 @@ class _Writer:
             out(f"{target} = {local}")
             return
         marker = out.fresh("marker")
-        self._run.append(("b", marker))
+        self._read("b", marker)
         self._flush()
         with out.block(f"if {marker} < 0:"):
             out(f"{target} = None")
@@ -148,7 +153,7 @@ class _Writer:
     def _array(self, f: Field, target: str, nullable: bool, compact: bool) -> None:
         out = self.out
         count = out.fresh("count")
-        self._run.append(("B" if compact else "i", count))
+        self._read("B" if compact else "i", count)
         self._flush()
         if compact:
             with out.block(f"if {count} > 127:"):
@@ -185,7 +190,7 @@ class _Writer:
             if f.part:
                 self._struct(f.part, item)
             elif f.kind in FIXED_BYTES:
-                self._run.append((str(f.kind), item))
+                self._read(str(f.kind), item)
             elif compact:
                 self._compact_value(str(f.kind), item, False)
             else:
@@ -197,7 +202,7 @@ class _Writer:
         """A string, bytes or records: an unsigned varint of its size + 1, 0 for null."""
         out = self.out
         size = out.fresh("size")
-        self._run.append(("B", size))
+        self._read("B", size)
         self._flush()
         with out.block(f"if 0 < {size} < 128:"):
             out(f"stop = pos + {size} - 1")
@@ -213,7 +218,7 @@ class _Writer:
         """A string with an int16 size, bytes or records with an int32 one; -1 for null."""
         out = self.out
         size = out.fresh("size")
-        self._run.append(("h" if kind == "string" else "i", size))
+        self._read("h" if kind == "string" else "i", size)
         self._flush()
         with out.block(f"if {size} >= 0:"):
             out(f"stop = pos + {size}")
@@ -234,7 +239,7 @@ class _Writer:
         """Tagged fields (KIP-482): ascending tags, each with its size; unknown ones skipped."""
         out = self.out
         count = out.fresh("tags")
-        self._run.append(("B", count))
+        self._read("B", count)
         self._flush()
         if not tagged:
             with out.block(f"if {count}:"):

@@ -70,8 +70,7 @@ class _Writer:
             put_records=_put_records, put_compact_records=_put_compact_records,
             unencodable=self.out.unencodable,
             FAULTS=(StructError, AttributeError, TypeError, ValueError, OverflowError))
-        self._run: list[tuple[str, str]] = []     # fixed-width values not yet written
-        self._run_fields: list[str] = []
+        self._run: list[tuple[str, str, str]] = []     # fixed-width values not yet written
 
     def write(self) -> Encoder:
         out = self.out
@@ -101,24 +100,22 @@ class _Writer:
             self._tags(sorted(tagged, key=lambda f: f.tag or 0), source)
 
     def _pack(self, kind: str, value: str) -> None:
-        self._run.append((kind, value))
-        self._run_fields.append(self.out.field)
+        self._run.append((kind, value, self.out.field))
 
     def _flush(self) -> None:
         """Write all pending fixed-width values at once; a pad byte `x` is a constant 0."""
         if not self._run:
             return
         out = self.out
-        formats = "".join(kind for kind, _ in self._run)
-        values = ", ".join(value for _, value in self._run if value)
-        owner, out.field = out.field, ", ".join(filter(None, dict.fromkeys(self._run_fields)))
-        if formats == "x":
+        kinds, values, fields = zip(*self._run, strict=True)
+        owner, out.field = out.field, ", ".join(filter(None, dict.fromkeys(fields)))
+        if kinds == ("x",):
             out("head.append(0)")
         else:
-            out(f"head += {out.layout(formats, 'pack')}({values})")
+            pack = out.layout("".join(kinds), "pack")
+            out(f"head += {pack}({', '.join(filter(None, values))})")
         out.field = owner
         self._run.clear()
-        self._run_fields.clear()
 
     def _field(self, f: Field, source: str) -> None:
         nullable = self.version in f.nullable

@@ -1,0 +1,74 @@
+"""Frames as clients write and read them, and the rest of a request header as a broker reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codec.schema_oracle import schema
+from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wirekafka.codec.frame import (
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    read_client_id,
+)
+from wirekafka.codec.message import MalformedMessage
+
+
+@pytest.mark.parametrize(("version", "header_version"), [(0, 1), (3, 1), (4, 2)])
+@pytest.mark.parametrize("client_id", ["tester", "", None])
+def test_a_request_is_a_size_a_header_and_a_body(
+        version: int, header_version: int, client_id: str | None) -> None:
+    request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+    frame = encode_request(77, client_id, request, version)
+    header = schema("RequestHeader").encode(header_version, {
+        "request_api_key": 12, "request_api_version": version, "correlation_id": 77,
+        "client_id": client_id})
+    body = request.encode(version)
+    assert frame == len(header + body).to_bytes(4, "big") + header + body
+    decoded = decode_request({12: HeartbeatRequest}, frame[4:])
+    assert decoded[0].correlation_id == 77
+    assert decoded[0].client_id == client_id
+    assert decoded[1] == request
+
+
+@pytest.mark.parametrize(("version", "tags"), [(3, b""), (4, b"\0")])
+def test_a_response_header_is_flexible_where_the_response_is(version: int, tags: bytes) -> None:
+    response = HeartbeatResponse(throttle_time_ms=0, error_code=25)
+    frame = encode_response(7, response, version)
+    assert frame[4:] == b"\0\0\0\7" + tags + response.encode(version)
+    assert decode_response(HeartbeatResponse, version, frame[4:]) == (7, response)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_api_versions_response_header_is_always_version_0(version: int) -> None:
+    response = ApiVersionsResponse(error_code=35, api_keys=[])
+    frame = encode_response(7, response, version)
+    assert frame[4:8] + frame[8:] == b"\0\0\0\7" + response.encode(version)
+    assert decode_response(ApiVersionsResponse, version, frame[4:]) == (7, response)
+    assert ApiVersionsRequest.key == ApiVersionsResponse.key == 18
+
+
+def test_the_client_id_is_an_old_style_string_in_a_flexible_header() -> None:
+    header = b"\0\6tester"
+    assert read_client_id(header, 0, 8, False) == ("tester", 8)
+    assert read_client_id(header + b"\0", 0, 9, True) == ("tester", 9)
+    assert read_client_id(memoryview(b"..\xff\xff\1\0\1x"), 2, 8, True) == (None, 8)
+    assert read_client_id(b"\0\0", 0, 2, False) == ("", 2)
+
+
+@pytest.mark.parametrize("header", [
+    b"", b"\0", b"\0\5ab", b"\xff\xfe", b"\x80\0", b"\0\1\xff\0", b"\0\1a", b"\0\0\1\0\2a",
+    b"\0\0\2\0\0\0\0", b"\0\0\xff\xff\xff\xff\xff\xff",
+])
+def test_a_bad_rest_of_a_header_is_refused(header: bytes) -> None:
+    for behind in (b"", bytes(100)):
+        with pytest.raises(MalformedMessage, match="request header"):
+            read_client_id(header + behind, 0, len(header), True)
+
+
+def test_bytes_behind_a_response_are_refused() -> None:
+    with pytest.raises(MalformedMessage, match="1 bytes follow it"):
+        decode_response(HeartbeatResponse, 0, b"\0\0\0\7\0\0\0")
