@@ -80,8 +80,7 @@ class GroupShard:
                 self._memberships.sync(
                     self._member_group(command.group_id), command, ticket, turn)
             case Leave():
-                group = self._member_group(command.group_id)
-                turn.answer(ticket, self._memberships.leave(group, command, turn))
+                turn.answer(ticket, self._leave(command, turn))
             case CommitTransactionOffsets():
                 group = self.groups.get(command.group_id)
                 return self._commits.commit_in_transaction(group, command, ticket, now_ms)
@@ -210,6 +209,14 @@ class GroupShard:
             # So that the group is there, and known to be empty, after a restart.
             turn.write(GroupRecord(group.group_id, ClassicGroup(group.group_id).to_record(
                 turn.now_ms if group.state_since_ms is None else group.state_since_ms, {})))
+
+    def _leave(self, command: Leave, turn: Turn) -> list[Error]:
+        group = self.groups.get(command.group_id)
+        if not command.group_id:
+            raise KafkaError(Error.INVALID_GROUP_ID)
+        if group is None:
+            return [Error.UNKNOWN_MEMBER_ID] * len(command.members)
+        return self._memberships.leave(group, command, turn)
 
     def _administer(
         self,

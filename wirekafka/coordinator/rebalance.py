@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.coordinator.classic_group import ClassicGroup, GroupState
@@ -21,13 +22,15 @@ class SessionKey(NamedTuple):
     member_id: str
 
 
-class JoinKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JoinKey:
     """The timer of a rebalance that waits for members to join."""
 
     group_id: str
 
 
-class SyncKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SyncKey:
     """The timer of a generation that waits for members to sync."""
 
     group_id: str
