@@ -1,0 +1,286 @@
+"""A small synchronous client: one connection per broker, versions negotiated on each."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from wirekafka import __version__
+from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
+from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.codec.message import Request, Response
+from wirekafka.errors import Error
+
+R = TypeVar("R", bound=Response)
+
+CONNECT_TIMEOUT_S = 10.0
+RESPONSE_TIMEOUT_S = 60.0
+RETRY_FOR_S = 30.0
+_RETRY_EVERY_S = 0.1
+_GROUP = 0
+_CLIENT_ID = "wirekafka-cli"
+_LARGEST_RESPONSE_BYTES = 1 << 30
+
+
+class CliError(Exception):
+    """What went wrong, in one line for the user."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read HOST:PORT, where HOST may be a bracketed IPv6 address; CliError if it is not."""
+        host, colon, port = text.strip().rpartition(":")
+        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise CliError(f"bad address {text!r}: expected HOST:PORT")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Connection:
+    """One socket to one broker; requests are answered one at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
+        except OSError as error:
+            raise CliError(f"cannot connect to {address}: {_reason(error)}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.settimeout(RESPONSE_TIMEOUT_S)
+        self._versions = self._negotiate()
+
+    def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
+        """The response, in the newest version both sides know, `most` at most."""
+        return self._exchange(request, answer, self.version_of(type(request), most))
+
+    def version_of(self, request: type[Request], most: int | None = None) -> int:
+        """The version to speak; CliError if there is none."""
+        low, high = self._versions.get(request.key, (0, -1))
+        first, last = request.versions
+        version = min(high, last, last if most is None else most)
+        if version < max(low, first):
+            raise CliError(f"{self.address} does not answer {request.__name__}")
+        return version
+
+    def post(self, request: Request, *, most: int | None = None) -> None:
+        """Send a request that gets no response (produce with acks 0)."""
+        version = self.version_of(type(request), most)
+        self._correlation_id += 1
+        self._write(encode_request(self._correlation_id, _CLIENT_ID, request, version))
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def _negotiate(self) -> dict[int, tuple[int, int]]:
+        request = ApiVersionsRequest(
+            client_software_name="wirekafka", client_software_version=__version__)
+        response = self._exchange(request, ApiVersionsResponse, ApiVersionsRequest.versions.last)
+        if response.error_code == Error.UNSUPPORTED_VERSION:
+            response = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        check(response.error_code, f"{self.address}")
+        return {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+
+    def _exchange(self, request: Request, answer: type[R], version: int) -> R:
+        self._correlation_id += 1
+        self._write(encode_request(self._correlation_id, _CLIENT_ID, request, version))
+        size = int.from_bytes(self._read(4), "big", signed=True)
+        if not 4 <= size <= _LARGEST_RESPONSE_BYTES:
+            raise CliError(f"{self.address} does not speak Kafka's protocol")
+        payload = self._read(size)
+        try:
+            if _is_old_refusal(request, payload):
+                version = 0
+            correlation_id, message = decode_response(answer, version, payload)
+        except ValueError as error:
+            raise CliError(f"{self.address} sent a malformed response: {error}") from None
+        if correlation_id != self._correlation_id:
+            raise CliError(f"{self.address} answered out of order")
+        return message
+
+    def _write(self, frame: bytes) -> None:
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise CliError(f"lost the connection to {self.address}: {_reason(error)}") from None
+
+    def _read(self, size: int) -> bytes:
+        whole = bytearray(size)
+        view, filled = memoryview(whole), 0
+        while filled < size:
+            try:
+                count = self._socket.recv_into(view[filled:])
+            except OSError as error:
+                raise CliError(f"no answer from {self.address}: {_reason(error)}") from None
+            if not count:
+                raise CliError(f"{self.address} closed the connection")
+            filled += count
+        return bytes(whole)
+
+
+class Client:
+    """A cluster reached through its bootstrap addresses."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = [Address.parse(part) for part in bootstrap.split(",") if part.strip()]
+        if not self._bootstrap:
+            raise CliError("no bootstrap address: expected HOST:PORT")
+        self._connections: dict[Address, Connection] = {}
+        self._nodes: dict[int, Address] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
+        """Ask whichever bootstrap broker answers."""
+        return self.any().send(request, answer, most=most)
+
+    def any(self) -> Connection:
+        """A connection to the first bootstrap address that takes one."""
+        for address in self._bootstrap:
+            if address in self._connections:
+                return self._connections[address]
+        for address in self._bootstrap[:-1]:
+            try:
+                return self._connect(address)
+            except CliError:
+                continue
+        return self._connect(self._bootstrap[-1])
+
+    def node(self, node_id: int) -> Connection:
+        """A connection to a broker that Metadata named."""
+        address = self._nodes.get(node_id)
+        if address is None:
+            raise CliError(f"no broker {node_id} in the cluster")
+        return self._connect(address)
+
+    def metadata(self, topics: Iterable[str] | None = None, *, create: bool = False) -> MetadataResponse:
+        """Brokers and topics (None: all); remembers where the brokers are."""
+        named = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
+        response = self.send(request, MetadataResponse)
+        self._nodes = {b.node_id: Address(b.host, b.port) for b in response.brokers}
+        return response
+
+    def topic(self, name: str, *, create: bool = False) -> MetadataResponse.Topic:
+        """One topic's metadata once it has leaders; CliError if there is no such topic."""
+        deadline = time.monotonic() + RETRY_FOR_S
+        while True:
+            [topic] = self.metadata([name], create=create).topics
+            error = Error(topic.error_code)
+            leaderless = any(partition.leader_id < 0 for partition in topic.partitions)
+            if not error and not leaderless:
+                return topic
+            if error is Error.UNKNOWN_TOPIC_OR_PARTITION and not create:
+                raise CliError(f"no topic {name}")
+            if (error and not error.retriable) or time.monotonic() > deadline:
+                raise CliError(f"topic {name}: {error.name if error else 'no leader'}")
+            time.sleep(_RETRY_EVERY_S)
+
+    def coordinator(self, group: str) -> Connection:
+        """The group's coordinator; waits while it loads or is not there yet."""
+        deadline = time.monotonic() + RETRY_FOR_S
+        while True:
+            found = self._find_coordinator(group)
+            error = Error(found.error_code)
+            if not error:
+                return self._connect(Address(found.host, found.port))
+            if not error.retriable or time.monotonic() > deadline:
+                raise CliError(f"group {group}: {error.name}")
+            time.sleep(_RETRY_EVERY_S)
+
+    def offsets(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[
+            tuple[str, int], int]:
+        """Each partition's offset for a timestamp in ms (-1 latest, -2 earliest)."""
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for name, index in partitions:
+            leader = next(p.leader_id for p in self.topic(name).partitions
+                          if p.partition_index == index)
+            by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
+        found = {}
+        for leader, topics in by_leader.items():
+            response = self.node(leader).send(
+                _list_offsets(topics, timestamp), ListOffsetsResponse)
+            found |= _listed(response)
+        return found
+
+    def _find_coordinator(
+        self, group: str
+    ) -> FindCoordinatorResponse | FindCoordinatorResponse.Coordinator:
+        connection = self.any()
+        if connection.version_of(FindCoordinatorRequest) < 4:
+            request = FindCoordinatorRequest(key=group, key_type=_GROUP)
+            return connection.send(request, FindCoordinatorResponse, most=3)
+        request = FindCoordinatorRequest(coordinator_keys=[group], key_type=_GROUP)
+        return connection.send(request, FindCoordinatorResponse).coordinators[0]
+
+    def _connect(self, address: Address) -> Connection:
+        connection = self._connections.get(address)
+        if connection is None:
+            connection = self._connections[address] = Connection(address)
+        return connection
+
+
+def check(error_code: int, subject: str, message: str | None = None) -> None:
+    """Raise CliError if a response carries an error about `subject`."""
+    if error_code:
+        known = error_code in Error._value2member_map_
+        name = Error(error_code).name if known else f"error {error_code}"
+        raise CliError(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
+
+
+def _is_old_refusal(request: Request, payload: bytes) -> bool:
+    """An ApiVersions request in a version the broker lacks is answered in version 0."""
+    code = int.from_bytes(payload[4:6], "big", signed=True)
+    return isinstance(request, ApiVersionsRequest) and code == Error.UNSUPPORTED_VERSION
+
+
+def _list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRequest:
+    kind = ListOffsetsRequest.Topic
+    return ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            kind(name=name, partitions=[
+                kind.Partition(partition_index=index, timestamp=timestamp) for index in indexes])
+            for name, indexes in topics.items()
+        ],
+        timeout_ms=int(RESPONSE_TIMEOUT_S * 1000),
+    )
+
+
+def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], int]:
+    found = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            check(partition.error_code, f"{topic.name}-{partition.partition_index}")
+            found[topic.name, partition.partition_index] = partition.offset
+    return found
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    return error.strerror or str(error)
+

@@ -1,0 +1,102 @@
+"""The `wirekafka` command: finds the subcommand and loads only what that needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wirekafka import __version__
+
+if TYPE_CHECKING:
+    import typer
+
+# Subcommand -> (module, what its help says). A module has `app` (a group) or `command`.
+COMMANDS = {
+    "serve": ("wirekafka.cli.serve", "Run a broker."),
+    "topics": ("wirekafka.cli.topics", "List, create, delete, describe and alter topics."),
+    "produce": ("wirekafka.cli.produce", "Write standard input to a topic, a record a line."),
+    "consume": ("wirekafka.cli.consume", "Print the records of a topic."),
+    "groups": ("wirekafka.cli.groups", "List, describe, reset and delete consumer groups."),
+    "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
+    "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command line and exit: 0 done, 1 failed (one line says why), 2 misused."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    # A broker must be up within 0.3 s; the command-line library alone takes a third of that.
+    if words[:1] == ["serve"]:
+        sys.exit(_guarded(lambda: import_module(COMMANDS["serve"][0]).main(words[1:])))
+    if words == ["--version"]:
+        print(f"wirekafka {__version__}")
+        sys.exit(0)
+    sys.exit(_guarded(lambda: build(words)(words, prog_name="wirekafka")))
+
+
+def build(words: Sequence[str]) -> typer.Typer:
+    """The typer application, with all subcommands or only the one that `words` begin with."""
+    import typer
+
+    app = typer.Typer(
+        name="wirekafka", help="A Kafka broker in Python, and commands for any Kafka broker.",
+        no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def root(
+        version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    ) -> None:
+        if version:
+            print(f"wirekafka {__version__}")
+            raise typer.Exit
+
+    chosen = [words[0]] if words and words[0] in COMMANDS else list(COMMANDS)
+    for name in chosen:
+        _add(app, name)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    path, summary = COMMANDS[name]
+    if name == "serve":
+        # Only for the list of commands: main() runs it without typer.
+        app.command(name, help=summary)(lambda: None)
+        return
+    module = import_module(path)
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name, help=summary)
+    else:
+        app.command(name, help=summary)(module.command)
+
+
+def _guarded(run: Callable[[], int | None]) -> int:
+    """The exit status of a run; its failures become one line on standard error."""
+    try:
+        return run() or 0
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does: nothing to tell.
+        sys.stdout = None  # type: ignore[assignment]
+        return 1
+    except Exception as error:
+        if not _is_expected(error):
+            raise
+        print(f"wirekafka: {error}", file=sys.stderr)
+        return 1
+
+
+def _is_expected(error: Exception) -> bool:
+    from wirekafka.cli.client import CliError
+    from wirekafka.config.option import ConfigError
+    from wirekafka.errors import KafkaError
+
+    return isinstance(error, CliError | ConfigError | KafkaError | OSError)
+
+
+if __name__ == "__main__":
+    main()

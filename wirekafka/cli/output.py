@@ -1,0 +1,49 @@
+"""What commands print: tables for people, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+Bootstrap = Annotated[str, typer.Option(
+    "--bootstrap-server", "-b", envvar="WIREKAFKA_BOOTSTRAP", metavar="HOST:PORT[,...]",
+    help="Brokers to ask first.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts to read.")]
+BOOTSTRAP = "127.0.0.1:9092"
+
+
+def show_json(value: Any) -> None:
+    """One JSON document on one line."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows in columns: drawn on a terminal, only aligned in a pipe, where nothing is cut off."""
+    cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _draw(columns, cells)
+        return
+    lines = [[column.upper().replace(" ", "-") for column in columns], *cells]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(map(str.ljust, line, widths)).rstrip())
+
+
+def note(text: str) -> None:
+    """A remark beside the output, on standard error."""
+    print(text, file=sys.stderr)
+
+
+def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    Console().print(table)
