@@ -63,9 +63,9 @@ def test_a_shared_default_cannot_be_changed() -> None:
 
 def test_an_unknown_field_is_refused() -> None:
     with pytest.raises(TypeError):
-        HeartbeatRequest(group="g")                # type: ignore[call-arg]
+        HeartbeatRequest(group="g")
     with pytest.raises(AttributeError):
-        HeartbeatRequest().group = "g"             # type: ignore[attr-defined]
+        HeartbeatRequest().group = "g"
 
 
 def test_messages_with_the_same_values_are_equal() -> None:
@@ -120,14 +120,14 @@ def test_a_nullable_struct_is_marked() -> None:
 @pytest.mark.parametrize(("message", "version", "reason"), [
     (HeartbeatRequest(generation_id=1 << 31), 4, "HeartbeatRequest v4, generation_id: "),
     (HeartbeatResponse(error_code=-40000), 1, "HeartbeatResponse v1, throttle_time_ms, error_code"),
-    (HeartbeatRequest(group_id=None), 4, "group_id: 'NoneType'"),        # type: ignore[arg-type]
+    (HeartbeatRequest(group_id=None), 4, "group_id: 'NoneType'"),
     (HeartbeatRequest(group_id="x" * 32768), 4, "group_id: string of 32768 bytes"),
     (HeartbeatRequest(group_id="x" * 32768), 0, "group_id"),
     (HeartbeatRequest(group_id="\ud800"), 4, "group_id: 'utf-8' codec"),
     (MetadataRequest(topics=None), 0, "topics: "),
     (MetadataRequest(topics=[MetadataRequest.Topic(topic_id=b"short", name="")]), 10,
      "topics.topic_id: uuid of 5 bytes"),
-    (FetchRequest(topics=[None]), 4, "topics"),                         # type: ignore[list-item]
+    (FetchRequest(topics=[None]), 4, "topics"),
 ])
 def test_what_does_not_fit_is_told_with_its_field(
         message: Message, version: int, reason: str) -> None:

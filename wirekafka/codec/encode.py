@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct as Layout
 from struct import error as StructError
 from typing import Any
@@ -13,6 +13,7 @@ from wirekafka.codec.schema import FIXED_BYTES, Field
 from wirekafka.codec.varint import encode_uvarint
 
 Buffer = bytes | bytearray | memoryview
+_BUFFERS = frozenset((bytes, bytearray, memoryview))
 Encoder = Callable[[Any, list[Buffer], bytearray], bytearray]
 
 _int32 = Layout(">i").pack
@@ -30,33 +31,43 @@ def compile_encoder(cls: type[Any], version: int, flexible: bool) -> Encoder:
 
 
 def _put_records(chunks: list[Buffer], head: bytearray, records: Any) -> bytearray:
+    if records.__class__ in _BUFFERS:
+        head += _int32(len(records))
+        return _put_buffers(chunks, head, (records,))
     buffers, size = _buffers_of(records)
     head += _int32(size)
     return _put_buffers(chunks, head, buffers)
 
 
 def _put_compact_records(chunks: list[Buffer], head: bytearray, records: Any) -> bytearray:
-    buffers, size = _buffers_of(records)
-    head += encode_uvarint(size + 1)
+    if records.__class__ in _BUFFERS:
+        buffers: Sequence[Buffer] = (records,)
+        size = len(records)
+    else:
+        buffers, size = _buffers_of(records)
+    size += 1
+    while size > 127:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
     return _put_buffers(chunks, head, buffers)
 
 
-def _buffers_of(records: Any) -> tuple[list[Buffer] | tuple[Buffer, ...], int]:
-    if isinstance(records, bytes | bytearray | memoryview):
-        return (records,), len(records)
+def _buffers_of(records: Any) -> tuple[Sequence[Buffer], int]:
     if isinstance(records, list | tuple):
         return records, sum(map(len, records))
     return records.buffers(), records.size_bytes
 
 
-def _put_buffers(chunks: list[Buffer], head: bytearray,
-                 buffers: list[Buffer] | tuple[Buffer, ...]) -> bytearray:
-    filled = [buffer for buffer in buffers if buffer]
-    if not filled:
-        return head
-    chunks.append(head)
-    chunks += filled
-    return bytearray()
+def _put_buffers(chunks: list[Buffer], head: bytearray, buffers: Sequence[Buffer]) -> bytearray:
+    put = head
+    for buffer in buffers:
+        if buffer:
+            if put is head:
+                chunks.append(head)
+                put = bytearray()
+            chunks.append(buffer)
+    return put
 
 
 class _Writer:

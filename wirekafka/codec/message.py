@@ -28,7 +28,7 @@ from wirekafka.codec.encode import Buffer, compile_encoder
 from wirekafka.codec.schema import ALWAYS, NEVER, Field, Versions, Wire
 
 __all__ = [
-    "EMPTY", "Bool", "Buffer", "Bytes", "Field", "Float64", "Int8", "Int16", "Int32", "Int64",
+    "Bool", "Buffer", "Bytes", "Field", "Float64", "Int8", "Int16", "Int32", "Int64",
     "MalformedMessage", "Message", "Part", "Records", "Request", "Response", "String", "UInt16",
     "UInt32", "UnencodableMessage", "Uuid", "Versions", "field",
 ]
@@ -48,9 +48,6 @@ Bytes: TypeAlias = Annotated[bytes, Wire("bytes", b"")]
 # buffers, or an object with `.buffers()` and `.size_bytes`, such as a slice of a log.
 Records: TypeAlias = Annotated[Any, Wire("records", b"")]
 
-# `default=EMPTY`: the zero of the field's type, as when none is given, but seen by type checkers.
-EMPTY: Any = UNSET
-
 T = TypeVar("T")
 
 
@@ -64,7 +61,7 @@ class _Declared:
     flexible: str | None
 
 
-def field(versions: str = "0+", *, default: Any = EMPTY, tag: int | None = None,
+def field(versions: str = "0+", *, default: Any = UNSET, tag: int | None = None,
           nullable: str | None = None, tagged: str | None = None,
           flexible: str | None = None) -> Any:
     """Say more of a field than its type.
@@ -101,7 +98,7 @@ def _read_field(name: str, text: str, namespace: dict[str, Any]) -> Field:
     kind, is_array, can_be_null = _resolve(text, namespace, namespace["__module__"])
     wire = next(iter(getattr(kind, "__metadata__", ())), None)
     assert isinstance(wire, Wire) or issubclass(kind, Part), f"{name}: {text}"
-    declared = namespace.pop(name, EMPTY)
+    declared = namespace.pop(name, UNSET)
     if not isinstance(declared, _Declared):
         declared = field(default=declared)
     versions = Versions.parse(declared.versions)
@@ -112,7 +109,7 @@ def _read_field(name: str, text: str, namespace: dict[str, Any]) -> Field:
         tagged=Versions.parse(declared.tagged) if declared.tagged else versions,
         flexible=Versions.parse(declared.flexible) if declared.flexible else ALWAYS,
         tag=declared.tag,
-        default=_zero(kind, wire, is_array) if declared.default is EMPTY else declared.default)
+        default=_zero(kind, wire, is_array) if declared.default is UNSET else declared.default)
 
 
 class _Schema(type):
