@@ -107,7 +107,7 @@ class LeaderEpochs:
 
     def _write(self) -> None:
         self._note_latest()
-        self._disk.write_atomic(self._path, encode_epochs(self._entries))
+        self._disk.write(self._path, encode_epochs(self._entries))
 
     def _note_latest(self) -> None:
         self.latest = self._entries[-1].epoch if self._entries else UNDEFINED

@@ -82,7 +82,7 @@ class Disk(Protocol):
         """All bytes of a small file."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Replace a small file. Nothing is promised after a power cut."""
+        """Replace a small file: old or new after a kill, nothing promised after a power cut."""
 
     def write_atomic(self, path: str, data: bytes) -> None:
         """Replace a small file so that after a crash it is the old one or the new one, whole."""
@@ -144,8 +144,10 @@ class RealDisk:
             return file.read()
 
     def write(self, path: str, data: bytes) -> None:
-        with open(path, "wb", buffering=0) as file:
+        temporary = path + ".tmp"
+        with open(temporary, "wb", buffering=0) as file:
             file.write(data)
+        os.replace(temporary, path)
 
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"

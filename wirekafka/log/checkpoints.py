@@ -1,0 +1,126 @@
+"""Kafka's small text files: offset checkpoints, partition and directory metadata."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+
+TopicPartition = tuple[str, int]
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+UNKNOWN_BROKER_EPOCH = -1
+
+
+class BadCheckpoint(ValueError):
+    """A checkpoint that is not in Kafka's format."""
+
+
+def offsets_text(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """Version 0: a count, and a line `topic partition offset` for each."""
+    lines = [f"{topic} {index} {offset}\n" for (topic, index), offset in offsets.items()]
+    return f"0\n{len(lines)}\n{''.join(lines)}".encode()
+
+
+def offsets_from(text: bytes) -> dict[TopicPartition, int]:
+    """The inverse of `offsets_text`; an empty file has none. Raises BadCheckpoint."""
+    offsets = {}
+    for topic, index, offset in _rows(text, 3):
+        offsets[topic, _number(index)] = _number(offset)
+    return offsets
+
+
+def partition_metadata_text(topic_id: bytes) -> bytes:
+    """43 bytes that tie a directory to its topic: without them Kafka declares it stray."""
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+
+
+def partition_metadata_from(text: bytes) -> bytes | None:
+    """The topic id, 16 bytes; None if the file holds none, as after a power cut."""
+    for line in text.decode("utf-8", "replace").splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "topic_id":
+            try:
+                return uuid_from(value.strip())
+            except ValueError:
+                return None
+    return None
+
+
+def meta_properties_text(cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
+    """Version 1 of the file that ties a log directory to a node of a cluster (KIP-631)."""
+    lines = [
+        "#",
+        f"cluster.id={cluster_id}",
+        f"directory.id={uuid_text(directory_id)}",
+        f"node.id={node_id}",
+        "version=1",
+    ]
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def properties_from(text: bytes) -> dict[str, str]:
+    """The `name=value` lines of a simple properties file; `#` begins a comment."""
+    properties = {}
+    for line in text.decode("utf-8", "replace").splitlines():
+        line = line.strip()
+        if line and line[0] not in "#!":
+            name, _, value = line.partition("=")
+            properties[name.strip()] = value.strip()
+    return properties
+
+
+def clean_shutdown_text(broker_epoch: int) -> bytes:
+    """The marker of a clean stop (KIP-966): with it Kafka trusts files without a scan."""
+    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+
+
+def clean_shutdown_from(text: bytes) -> int:
+    """The broker epoch of the marker; -1 for one that tells none."""
+    try:
+        epoch = json.loads(text)["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return UNKNOWN_BROKER_EPOCH
+    return epoch if isinstance(epoch, int) else UNKNOWN_BROKER_EPOCH
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Kafka's form of a UUID: 22 base64url characters without padding."""
+    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def uuid_from(text: str) -> bytes:
+    """The 16 bytes of a UUID in Kafka's form. Raises ValueError."""
+    uuid = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(uuid) != 16:
+        raise ValueError(f"{text!r} is not a UUID of 16 bytes")
+    return uuid
+
+
+def _rows(text: bytes, columns: int) -> list[list[str]]:
+    lines = text.decode("utf-8", "replace").splitlines()
+    if not lines:
+        return []
+    if len(lines) < 2 or _number(lines[0]) != 0:
+        raise BadCheckpoint(f"unknown checkpoint version {lines[0]!r}")
+    rows = [line.split() for line in lines[2:] if line]
+    if len(rows) != _number(lines[1]):
+        raise BadCheckpoint(f"{lines[1]} entries announced, {len(rows)} there")
+    if any(len(row) != columns for row in rows):
+        raise BadCheckpoint(f"a line without {columns} columns")
+    return rows
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise BadCheckpoint(f"{text!r} is not a number") from None

@@ -1,0 +1,540 @@
+"""A partition's log: appended to at the end, read anywhere, deleted from the start."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+from zlib import crc32
+
+from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer, batches, is_intact
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.errors import Error, KafkaError
+from wirekafka.log import lookup, recovery, retention
+from wirekafka.log.aborted import AbortedTransaction, CorruptIndex, aborted_between
+from wirekafka.log.append import Append
+from wirekafka.log.control import Marker, decode_marker
+from wirekafka.log.files import Disk
+from wirekafka.log.flush import Flush
+from wirekafka.log.lookup import TimestampOffset
+from wirekafka.log.producers import BatchSpan, CompletedTransaction
+from wirekafka.log.recovery import Opening, Parts
+from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
+from wirekafka.log.segment import (
+    SNAPSHOT_SUFFIX,
+    BatchShape,
+    RollTime,
+    Segment,
+    file_name,
+)
+from wirekafka.log.slice import NOTHING, LogSlice
+from wirekafka.log.validate import validate
+
+_MOST_POSITIONS = 16
+_base_offset = attrgetter("base_offset")
+
+
+class Appended(NamedTuple):
+    """Where a batch went. `log_append_time_ms` is -1 for topics with CreateTime."""
+
+    base_offset: int
+    end_offset: int
+    log_append_time_ms: int
+    start_offset: int
+    duplicate: bool
+
+
+class Log:
+    """The log of one partition. Not for several threads, `Flush.run` aside. Offsets are half-open.
+
+    Whatever is refused leaves the log as it was. Errors of the disk reach the caller as
+    KafkaError(KAFKA_STORAGE_ERROR).
+    """
+
+    __slots__ = (
+        "_config",
+        "_disk",
+        "_open_ms",
+        "_positions",
+        "_retired",
+        "_segments",
+        "_synced_names",
+        "directory",
+        "end_offset",
+        "epochs",
+        "name",
+        "producers",
+        "recovery_point",
+        "start_offset",
+    )
+
+    def __init__(self, disk: Disk, directory: str, config: TopicConfig, parts: Parts):
+        self._disk = disk
+        self._config = config
+        self._open_ms = 0
+        # Where in the active segment the offsets are that readers come back to.
+        self._positions: dict[int, int] = _NO_POSITIONS
+        self._retired: list[tuple[int, Segment]] | None = None
+        self._segments = parts.segments
+        self._synced_names = False
+        self.directory = directory
+        self.name = directory.rpartition("/")[2]
+        self.producers = parts.producers
+        self.epochs = parts.epochs
+        self.start_offset = parts.start_offset
+        self.end_offset = parts.end_offset
+        self.recovery_point = parts.recovery_point
+        self._activate()
+
+    @classmethod
+    def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
+        """A new, empty log in a directory that is there. Raises KafkaError."""
+        try:
+            return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
+        except OSError as error:
+            raise _storage_error(error) from error
+
+    @classmethod
+    def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:
+        """The log that is in a directory, recovered as far as need be.
+
+        Raises CorruptLog, OSError, KafkaError for a control batch that holds no marker.
+        """
+        return cls(disk, directory, config, recovery.recover(disk, directory, config, opening))
+
+    @property
+    def config(self) -> TopicConfig:
+        """The topic's configuration; a new one takes effect when it is assigned."""
+        return self._config
+
+    @config.setter
+    def config(self, config: TopicConfig) -> None:
+        self._config = config
+        self._activate()
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """Oldest first; the last one is appended to."""
+        return self._segments
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of all log files."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first open transaction begins."""
+        return self.producers.first_unstable_offset
+
+    def append_as_leader(self, records: Buffer, append: Append) -> Appended:
+        """Validate one batch, give it offsets and the leader epoch, and write it.
+
+        A batch that its producer sent before is not written again: `duplicate` is set.
+        Raises KafkaError as `validate` and `ProducerStates.check` do.
+        """
+        batch = validate(records, append, self._config)
+        header = batch.header
+        marker: Marker | None = None
+        if header.producer_id >= 0:
+            if header.is_control:
+                marker = self._checked_marker(records, header, append)
+            elif (earlier := self.producers.check(header, append)) is not None:
+                return self._repeated(earlier)
+        base_offset = self.end_offset
+        size_bytes = header.length + 12
+        end_offset = base_offset + header.last_offset_delta + 1
+        shape = BatchShape(size_bytes, end_offset - 1, header.max_timestamp)
+        segment = self._segments[-1]
+        if (
+            segment.file.size_bytes + size_bytes > segment.limit_bytes
+            or header.max_timestamp > segment.roll_after_ms
+            or end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
+        ):
+            segment = self._with_room(shape, base_offset, append.now_ms)
+        leader_epoch = append.leader_epoch
+        try:
+            if leader_epoch > self.epochs.latest:
+                self.epochs.assign(leader_epoch, base_offset)
+            prefix = PREFIX.pack(base_offset, header.length, leader_epoch)
+            segment.append((prefix, *batch.rest), shape)
+        except OSError as error:
+            raise _storage_error(error) from error
+        self.end_offset = end_offset
+        if marker is not None:
+            self._completed(self.producers.update_marker(header, base_offset, marker))
+        elif header.producer_id >= 0:
+            self.producers.update(header, base_offset)
+        return Appended(
+            base_offset, end_offset, batch.log_append_time_ms, self.start_offset, False
+        )
+
+    def append_as_follower(self, records: Buffer, now_ms: int) -> None:
+        """Write batches as they are, offsets and leader epochs included.
+
+        An incomplete last batch is left out. Raises KafkaError: CORRUPT_MESSAGE for one that is
+        broken, OFFSET_OUT_OF_RANGE for one below the end of the log.
+        """
+        data = memoryview(records)
+        found = list(batches(data))
+        if not found:
+            return
+        shapes = []
+        end_offset = self.end_offset
+        for at, header in found:
+            if not is_intact(data, at, header):
+                raise KafkaError(Error.CORRUPT_MESSAGE, f"Record is corrupt in {self.name}")
+            if header.base_offset < end_offset:
+                raise KafkaError(
+                    Error.OFFSET_OUT_OF_RANGE,
+                    f"Offset {header.base_offset} is below the end {end_offset} of {self.name}",
+                )
+            end_offset = header.end_offset
+            shapes.append(BatchShape(header.size_bytes, end_offset - 1, header.max_timestamp))
+        data = data[: sum(shape.size_bytes for shape in shapes)]
+        whole = BatchShape(len(data), end_offset - 1, max(s.max_timestamp for s in shapes))
+        segment = self._with_room(whole, found[0][1].base_offset, now_ms)
+        try:
+            for _, header in found:
+                if header.leader_epoch > self.epochs.latest:
+                    self.epochs.assign(header.leader_epoch, header.base_offset)
+            segment.append_all(data, shapes)
+        except OSError as error:
+            raise _storage_error(error) from error
+        self.end_offset = end_offset
+        for at, header in found:
+            batch = data[at : at + header.size_bytes]
+            self._completed(self.producers.replay(header, batch))
+
+    def read(
+        self, offset: int, max_bytes: int, *, end_offset: int, at_least_one: bool = True
+    ) -> LogSlice:
+        """Batches from the one that holds `offset` on, none at or above `end_offset`.
+
+        At most `max_bytes`, so that the last batch may be cut off; but with `at_least_one` the
+        first is whole, however large. Raises KafkaError(OFFSET_OUT_OF_RANGE).
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise self._out_of_range(offset)
+        end_offset = min(end_offset, self.end_offset)
+        if offset >= end_offset:
+            if offset == self.end_offset:
+                self._remember(offset, self._segments[-1].file.size_bytes)
+            return NOTHING
+        try:
+            segment, position = self._locate(offset)
+            bound = self._bound(segment, end_offset)
+            size_bytes = bound - position
+            if size_bytes > max_bytes:
+                if at_least_one:
+                    first_bytes = next(segment.headers(position))[1].size_bytes
+                    max_bytes = max(max_bytes, first_bytes)
+                size_bytes = min(size_bytes, max_bytes)
+        except (OSError, BadBatch) as error:
+            raise _storage_error(error) from error
+        return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record with that timestamp in ms or a later one. Raises KafkaError."""
+        try:
+            return lookup.first_at_or_after(self._segments, timestamp, self.start_offset)
+        except (OSError, BadBatch) as error:
+            raise _storage_error(error) from error
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp; None: there is none. Raises KafkaError."""
+        try:
+            return lookup.newest(self._segments)
+        except (OSError, BadBatch) as error:
+            raise _storage_error(error) from error
+
+    def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions a reader of that range has to know. Raises KafkaError."""
+        segments = self._segments[self._number_of(offset) :]
+        indexes = [segment.aborted for segment in segments if segment.aborted is not None]
+        if not indexes:
+            return []
+        try:
+            return aborted_between(indexes, offset, end_offset)
+        except (OSError, CorruptIndex) as error:
+            raise _storage_error(error) from error
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch not above that, and where it ends; (-1, -1) when unknown (KIP-320)."""
+        return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    def advance_start(self, offset: int) -> None:
+        """Give up the records below an offset; their segments go with the next retention run.
+
+        Raises KafkaError.
+        """
+        assert offset <= self.end_offset, (offset, self.end_offset)
+        if offset <= self.start_offset:
+            return
+        self.start_offset = offset
+        self.producers.advance_start(offset)
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            raise _storage_error(error) from error
+
+    def delete_old_segments(self, now_ms: int, high_watermark: int | None = None) -> int:
+        """Retire the segments that retention lets go; how many. Raises KafkaError.
+
+        Nothing at or above the high watermark goes (by default there is nothing above it).
+        """
+        horizon = retention.Horizon(
+            now_ms=now_ms,
+            start_offset=self.start_offset,
+            high_watermark=self.end_offset if high_watermark is None else high_watermark,
+            end_offset=self.end_offset,
+        )
+        try:
+            count = retention.expired(self._segments, self._config, horizon)
+            if count == len(self._segments):
+                self._roll(self.end_offset, now_ms)
+            if count:
+                # First the start, so that nobody reads what is about to go.
+                self.advance_start(self._segments[count].base_offset)
+                self._retire(self._segments[:count], now_ms)
+        except OSError as error:
+            raise _storage_error(error) from error
+        return count
+
+    def delete_retired(self, now_ms: int) -> int | None:
+        """Remove files retired `file.delete.delay.ms` ago; when to ask again. Raises OSError."""
+        retired = self._retired
+        while retired and retired[0][0] <= now_ms:
+            retired[0][1].delete()
+            del retired[0]
+        return retired[0][0] if retired else None
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut from `offset` on: a follower found that its leader went another way.
+
+        Raises KafkaError.
+        """
+        if offset >= self.end_offset:
+            return
+        if offset <= self._segments[0].base_offset:
+            self.truncate_fully_at(offset, now_ms)
+            return
+        try:
+            keep = self._number_of(offset - 1) + 1
+            self._retire(self._segments[keep:], now_ms)
+            self._segments[-1].truncate(offset)
+            self.epochs.truncate_from_end(offset)
+            self._end_at(offset)
+            self.producers = recovery.load_producers(
+                self._disk, self.directory, self._segments, offset
+            )
+        except (OSError, BadBatch) as error:
+            raise _storage_error(error) from error
+
+    def truncate_fully_at(self, offset: int, now_ms: int) -> None:
+        """Drop everything and go on, empty, from `offset`. Raises KafkaError."""
+        try:
+            self._retire(self._segments[:], now_ms)
+            self._segments.append(Segment.create(self._disk, self.directory, offset, now_ms))
+            self.epochs.clear()
+        except OSError as error:
+            raise _storage_error(error) from error
+        self.producers.clear(offset)
+        self.start_offset = offset
+        self._end_at(offset)
+
+    def roll(self, now_ms: int) -> None:
+        """Begin a new segment, unless the active one is empty. Raises KafkaError."""
+        if not self._segments[-1].size_bytes:
+            return
+        try:
+            self._roll(self.end_offset, now_ms)
+        except OSError as error:
+            raise _storage_error(error) from error
+
+    def begin_flush(self) -> Flush | None:
+        """What has to be synced for all that is in the log; None when all is. Raises OSError.
+
+        `Flush.run` may run in another thread; give it to `finish_flush` afterwards.
+        """
+        if self.end_offset <= self.recovery_point and self._synced_names:
+            return None
+        first = self._number_of(self.recovery_point)
+        return Flush(self._disk, self.directory, self._segments[first:], self.end_offset)
+
+    def finish_flush(self, flush: Flush) -> None:
+        """Note that a flush has run without an error."""
+        self._synced_names = True
+        # The log may have been truncated meanwhile.
+        self.recovery_point = max(self.recovery_point, min(flush.end_offset, self.end_offset))
+
+    def flush(self) -> None:
+        """Sync what is in the log, here and now. Raises OSError, after which nothing is certain."""
+        flush = self.begin_flush()
+        if flush is not None:
+            flush.run()
+            self.finish_flush(flush)
+
+    def close(self) -> None:
+        """Write what is beside the segments, as a clean stop needs it. Raises OSError.
+
+        The log can be read and appended to afterwards, but has to be closed again then.
+        """
+        if self.end_offset > 0:
+            self._write_snapshot()
+        for segment in self._segments:
+            segment.seal()
+            segment.close()
+
+    def moved(self, directory: str) -> None:
+        """Note that the log's directory has another name now."""
+        self.directory = directory
+        for segment in self._segments:
+            segment.moved(directory)
+
+    def _activate(self) -> None:
+        """Apply the configuration to the active segment."""
+        config = self._config
+        active = self._segments[-1]
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        if jitter_ms:
+            # Spread over the partitions, but the same at every run.
+            jitter_ms = crc32(f"{self.name}/{active.base_offset}".encode()) % jitter_ms
+        self._open_ms = config.segment_ms - jitter_ms
+        active.configure(config, self._open_ms)
+
+    def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
+        """The segment that a batch goes into: the active one, or a new one that now is."""
+        if shape.size_bytes > self._config.segment_bytes:
+            raise KafkaError(
+                Error.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {shape.size_bytes} bytes in append to partition"
+                f" {self.name}, which exceeds the maximum configured segment size of"
+                f" {self._config.segment_bytes}.",
+            )
+        if self._segments[-1].must_roll(shape, RollTime(now_ms, self._open_ms)):
+            try:
+                self._roll(base_offset, now_ms)
+            except OSError as error:
+                raise _storage_error(error) from error
+            self._segments[-1].must_roll(shape, RollTime(now_ms, self._open_ms))
+        return self._segments[-1]
+
+    def _roll(self, base_offset: int, now_ms: int) -> None:
+        active = self._segments[-1]
+        if not active.size_bytes:
+            # Empty, but too far behind for relative offsets.
+            self._retire([active], now_ms)
+        else:
+            active.seal()
+            self._write_snapshot()
+        self._segments.append(Segment.create(self._disk, self.directory, base_offset, now_ms))
+        self._synced_names = False
+        self._positions = _NO_POSITIONS
+        self._activate()
+
+    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Take segments out of the log, and their files' names away; readers go on."""
+        if self._retired is None:
+            self._retired = []
+        for segment in segments:
+            segment.retire()
+            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
+            self._segments.remove(segment)
+
+    def _end_at(self, offset: int) -> None:
+        self.end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self._positions = _NO_POSITIONS
+        self._activate()
+
+    def _write_snapshot(self) -> None:
+        path = f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
+        self._disk.write(path, self.producers.encode_snapshot())
+
+    def _checked_marker(
+        self, records: Buffer, header: BatchHeader, append: Append
+    ) -> Marker | None:
+        marker = decode_marker(records, header)
+        if marker is not None:
+            self.producers.check_marker(header, marker, append.transaction_version)
+        return marker
+
+    def _completed(self, completed: CompletedTransaction | None) -> None:
+        if completed is not None and completed.is_aborted:
+            self._segments[-1].note_aborted(
+                AbortedTransaction(
+                    completed.producer_id,
+                    completed.first_offset,
+                    completed.last_offset,
+                    completed.last_stable_offset,
+                )
+            )
+
+    def _repeated(self, earlier: BatchSpan) -> Appended:
+        # Kafka tells the time of the first try, whatever the topic's timestamp type.
+        return Appended(
+            earlier.first_offset,
+            earlier.last_offset + 1,
+            earlier.timestamp,
+            self.start_offset,
+            True,
+        )
+
+    def _number_of(self, offset: int) -> int:
+        """The number of the segment that holds an offset, or would."""
+        return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
+
+    def _locate(self, offset: int) -> tuple[Segment, int]:
+        """The segment and position of the first batch that ends after an offset."""
+        segment = self._segments[-1]
+        if offset >= segment.base_offset:
+            position = self._positions.get(offset, -1)
+            if position >= 0:
+                return segment, position
+        for segment in self._segments[self._number_of(offset) :]:
+            found = segment.find(offset)
+            if found is not None:
+                return segment, found[0]
+        return segment, segment.size_bytes
+
+    def _bound(self, segment: Segment, end_offset: int) -> int:
+        """Where in a segment reading has to stop."""
+        active = self._segments[-1]
+        if end_offset == self.end_offset:
+            if segment is active:
+                self._remember(end_offset, segment.file.size_bytes)
+            return segment.file.size_bytes
+        if end_offset >= active.base_offset and segment is not active:
+            return segment.file.size_bytes
+        position = self._positions.get(end_offset, -1) if segment is active else -1
+        if position < 0:
+            found = segment.find(end_offset)
+            if found is None:
+                return segment.file.size_bytes
+            position = found[0]
+            if segment is active:
+                self._remember(end_offset, position)
+        return position
+
+    def _remember(self, offset: int, position: int) -> None:
+        positions = self._positions
+        if positions is _NO_POSITIONS or len(positions) >= _MOST_POSITIONS:
+            self._positions = {offset: position}
+        else:
+            positions[offset] = position
+
+    def _out_of_range(self, offset: int) -> KafkaError:
+        return KafkaError(
+            Error.OFFSET_OUT_OF_RANGE,
+            f"Received request for offset {offset} for partition {self.name}, but we only have"
+            f" log segments upto {self.end_offset} (log start {self.start_offset})",
+        )
+
+
+def _storage_error(error: Exception) -> KafkaError:
+    return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+
+
+_NO_POSITIONS: dict[int, int] = {}

@@ -1,0 +1,387 @@
+"""Opening a log's directory: what is trusted, what is scanned, what is rebuilt, what is refused."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NoReturn
+
+from wirekafka.codec.batch import BatchHeader, Buffer
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log import scan
+from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
+from wirekafka.log.epochs import LeaderEpochs, MalformedEpochs
+from wirekafka.log.files import Disk, Entry
+from wirekafka.log.index import OffsetIndex, TimeIndex
+from wirekafka.log.producers import CompletedTransaction, CorruptSnapshot, ProducerStates
+from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
+from wirekafka.log.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    BatchShape,
+    Segment,
+    Sizes,
+    file_name,
+)
+
+
+class CorruptLog(Exception):
+    """A log with a bad batch before good ones: it is not opened, and nothing of it is cut."""
+
+    def __init__(self, path: str, bad: BadBatch, follower: str):
+        super().__init__(f"{path}: {bad}, but {follower}; the partition stays offline")
+        self.path = path
+        self.position = bad.position
+        self.reason = bad.reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Opening:
+    """What the log directory knows of a log before it is opened.
+
+    After a clean stop the files are trusted. Otherwise the segments from the one that holds the
+    recovery point on are gone through, checksums verified from the recovery point on.
+    """
+
+    is_clean: bool
+    recovery_point: int = 0
+    start_offset: int = 0
+    now_ms: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Parts:
+    """What recovery found in a log's directory, or creation put there."""
+
+    segments: list[Segment]
+    producers: ProducerStates
+    epochs: LeaderEpochs
+    start_offset: int
+    end_offset: int
+    recovery_point: int
+
+
+def create(disk: Disk, directory: str, now_ms: int) -> Parts:
+    """The parts of a new log, in a directory that is there. Raises OSError."""
+    return Parts(
+        segments=[Segment.create(disk, directory, 0, now_ms)],
+        producers=ProducerStates(_name(directory)),
+        epochs=LeaderEpochs(disk, f"{directory}/{EPOCHS_NAME}"),
+        start_offset=0,
+        end_offset=0,
+        recovery_point=0,
+    )
+
+
+def recover(disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Parts:
+    """The parts of a log, its files made whole.
+
+    Raises CorruptLog, OSError, KafkaError for a control batch that holds no marker.
+    """
+    return _Recovery(disk, directory, config, opening).run()
+
+
+def load_producers(
+    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
+) -> ProducerStates:
+    """The producers as of an offset: the newest snapshot below it and a replay of the headers.
+
+    Raises BadBatch, OSError.
+    """
+    producers = ProducerStates(_name(directory), segments[0].base_offset)
+    names = [entry.name for entry in disk.list_directory(directory)]
+    for offset in sorted(_offsets(names, SNAPSHOT_SUFFIX), reverse=True):
+        if segments[0].base_offset <= offset <= end_offset:
+            path = f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+            try:
+                producers.load_snapshot(disk.read(path), offset)
+                break
+            except CorruptSnapshot:
+                disk.unlink(path)
+    _replay(segments, producers, end_offset)
+    return producers
+
+
+class _Recovery:
+    """One log being opened."""
+
+    def __init__(self, disk: Disk, directory: str, config: TopicConfig, opening: Opening):
+        self._disk = disk
+        self._directory = directory
+        self._config = config
+        self._opening = opening
+        self._files = _tidy(disk, directory)
+        self._segments = self._found_segments()
+        self._epochs = _load_epochs(disk, directory)
+        self._producers = ProducerStates(_name(directory))
+        self._end_offset = 0
+
+    def run(self) -> Parts:
+        opening, segments = self._opening, self._segments
+        suspects = self._suspects()
+        trusted = min(suspects, default=len(segments))
+        if trusted < len(segments):
+            self._end_offset = segments[trusted].base_offset
+        elif segments:
+            self._end_offset = _tail_end(segments[-1])
+        else:
+            self._end_offset = opening.start_offset
+        if segments:
+            self._producers = load_producers(
+                self._disk, self._directory, segments, self._end_offset
+            )
+        for number in range(trusted, len(segments)):
+            if number >= len(segments):
+                break  # A torn tail took the rest with it.
+            if number in suspects:
+                self._scan(number)
+            else:
+                self._end_offset = _tail_end(segments[number])
+                _replay([segments[number]], self._producers, self._end_offset)
+        return self._finished()
+
+    def _finished(self) -> Parts:
+        segments, opening = self._segments, self._opening
+        start_offset = max(opening.start_offset, segments[0].base_offset if segments else 0)
+        if self._end_offset < start_offset:
+            # All that was left lies below the start: the log goes on from there, empty.
+            for segment in segments:
+                segment.retire()
+                segment.delete()
+            segments.clear()
+            self._end_offset = start_offset
+        if not segments:
+            segment = Segment.create(self._disk, self._directory, start_offset, opening.now_ms)
+            segments.append(segment)
+            self._producers.clear(start_offset)
+        self._epochs.truncate_from_end(self._end_offset)
+        self._epochs.truncate_from_start(start_offset)
+        self._drop_snapshots()
+        recovery_point = self._end_offset if opening.is_clean else opening.recovery_point
+        return Parts(
+            segments=segments,
+            producers=self._producers,
+            epochs=self._epochs,
+            start_offset=start_offset,
+            end_offset=self._end_offset,
+            recovery_point=min(recovery_point, self._end_offset),
+        )
+
+    def _found_segments(self) -> list[Segment]:
+        def size(offset: int, suffix: str) -> int:
+            entry = self._files.get(file_name(offset, suffix))
+            return 0 if entry is None else entry.size_bytes
+
+        segments = []
+        for offset in sorted(_offsets(self._files, LOG_SUFFIX)):
+            sizes = Sizes(
+                size(offset, LOG_SUFFIX),
+                size(offset, INDEX_SUFFIX),
+                size(offset, TIME_INDEX_SUFFIX),
+                size(offset, TRANSACTION_INDEX_SUFFIX),
+            )
+            segment = Segment(self._disk, self._directory, offset, sizes)
+            segment.created_ms = self._files[file_name(offset, LOG_SUFFIX)].modified_ms
+            segments.append(segment)
+        return segments
+
+    def _suspects(self) -> set[int]:
+        """The numbers of the segments that have to be gone through."""
+        segments = self._segments
+        suspects = {n for n, segment in enumerate(segments) if not self._is_indexed(segment)}
+        if not segments:
+            return suspects
+        if not self._opening.is_clean:
+            after = bisect_right(segments, self._opening.recovery_point, key=_base_offset)
+            suspects.update(range(max(after - 1, 0), len(segments)))
+        elif len(segments) - 1 not in suspects:
+            try:
+                _tail_end(segments[-1])
+            except BadBatch:
+                suspects.add(len(segments) - 1)
+        return suspects
+
+    def _is_indexed(self, segment: Segment) -> bool:
+        index = self._files.get(file_name(segment.base_offset, INDEX_SUFFIX))
+        time_index = self._files.get(file_name(segment.base_offset, TIME_INDEX_SUFFIX))
+        return (
+            index is not None
+            and time_index is not None
+            and index.size_bytes % OffsetIndex.struct.size == 0
+            and time_index.size_bytes % TimeIndex.struct.size == 0
+            and segment.last_indexed() <= segment.size_bytes
+        )
+
+    def _scan(self, number: int) -> None:
+        """Go through a segment, rebuild what is beside it, and cut a torn tail."""
+        segment = self._segments[number]
+        if segment.base_offset > self._end_offset and not self._config.is_compacted and number:
+            self._check_gap(number)
+        segment.reset_indexes(self._config)
+        if number:
+            self._write_snapshot(segment.base_offset)
+        self._end_offset = max(self._end_offset, segment.base_offset)
+        try:
+            for position, header, batch in self._batches(segment):
+                self._take(segment, position, header, batch)
+        except BadBatch as bad:
+            self._refuse_unless_torn(number, bad)
+            segment.file.truncate(bad.position)
+            self._drop_after(number)
+        segment.seal()
+
+    def _batches(self, segment: Segment) -> Iterator[tuple[int, BatchHeader, Buffer]]:
+        """Batches with their bytes where these matter: checked, or a marker in them."""
+        opening = self._opening
+        position = 0
+        for position, header in segment.headers():
+            if not opening.is_clean and header.end_offset > opening.recovery_point:
+                break
+            yield position, header, _marker_bytes(segment, position, header)
+            position += header.size_bytes
+        yield from scan.checked(segment.file, position, segment.size_bytes)
+
+    def _take(self, segment: Segment, position: int, header: BatchHeader, batch: Buffer) -> None:
+        end_offset = header.end_offset
+        if header.base_offset < self._end_offset:
+            self._refuse(segment, position, f"offset {header.base_offset} comes too late")
+        if end_offset - 1 - segment.base_offset > LARGEST_RELATIVE_OFFSET:
+            self._refuse(segment, position, f"offset {header.base_offset} is too far off")
+        segment.note(
+            BatchShape(header.size_bytes, end_offset - 1, header.max_timestamp), position
+        )
+        if header.leader_epoch > self._epochs.latest:
+            self._epochs.assign(header.leader_epoch, header.base_offset)
+        _note_aborted(segment, self._producers.replay(header, batch))
+        self._end_offset = end_offset
+
+    def _refuse(self, segment: Segment, position: int, reason: str) -> NoReturn:
+        # Offsets are not under the checksum, but no torn write leaves a whole batch with a bad one.
+        path = segment.path(LOG_SUFFIX)
+        raise CorruptLog(path, BadBatch(position, reason), "the batch is whole")
+
+    def _refuse_unless_torn(self, number: int, bad: BadBatch) -> None:
+        for later in range(number, len(self._segments)):
+            segment = self._segments[later]
+            from_position = bad.position + 1 if later == number else 0
+            found = scan.next_valid(segment.file, from_position, self._end_offset)
+            if found is not None:
+                position, header = found
+                where = f"a valid batch with offset {header.base_offset} follows at {position}"
+                path = segment.path(LOG_SUFFIX)
+                follower = where if later == number else f"{where} in {path}"
+                raise CorruptLog(self._segments[number].path(LOG_SUFFIX), bad, follower)
+
+    def _check_gap(self, number: int) -> None:
+        """Records between two segments that nobody deleted: a power cut took them."""
+        segment = self._segments[number]
+        if segment.size_bytes:
+            before = self._segments[number - 1]
+            bad = BadBatch(before.size_bytes, f"records from {self._end_offset} on are missing")
+            self._refuse_unless_torn(number - 1, bad)
+
+    def _drop_after(self, number: int) -> None:
+        for segment in self._segments[number + 1 :]:
+            segment.retire()
+            segment.delete()
+        del self._segments[number + 1 :]
+
+    def _write_snapshot(self, offset: int) -> None:
+        path = f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        self._disk.write(path, self._producers.encode_snapshot())
+
+    def _drop_snapshots(self) -> None:
+        """Keep those that belong to segments, and the newest that is not ahead of the log."""
+        names = [entry.name for entry in self._disk.list_directory(self._directory)]
+        offsets = sorted(_offsets(names, SNAPSHOT_SUFFIX))
+        kept = {segment.base_offset for segment in self._segments}
+        kept.update([offset for offset in offsets if offset <= self._end_offset][-1:])
+        for offset in offsets:
+            if offset not in kept:
+                self._disk.unlink(f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
+
+
+def _tidy(disk: Disk, directory: str) -> dict[str, Entry]:
+    """The files of a log, after those that a crash left half done are gone."""
+    files = {entry.name: entry for entry in disk.list_directory(directory)}
+    for name in list(files):
+        stem, dot, suffix = name.partition(".")
+        orphan = (
+            f".{suffix}" in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+            and dot
+            and stem + LOG_SUFFIX not in files
+        )
+        if orphan or name.endswith((DELETED_SUFFIX, ".cleaned", ".tmp")):
+            disk.unlink(f"{directory}/{name}")
+            del files[name]
+    return files
+
+
+def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
+    path = f"{directory}/{EPOCHS_NAME}"
+    try:
+        return LeaderEpochs.load(disk, path)
+    except MalformedEpochs:
+        return LeaderEpochs(disk, path)
+
+
+def _tail_end(segment: Segment) -> int:
+    """Where a trusted segment ends, by a scan from its last index entry. Raises BadBatch."""
+    end_offset = segment.base_offset
+    for _, header in segment.headers(segment.last_indexed()):
+        end_offset = header.end_offset
+    return end_offset
+
+
+def _replay(segments: Sequence[Segment], producers: ProducerStates, end_offset: int) -> None:
+    """Go through the headers between where the producers stand and an offset."""
+    for number, segment in enumerate(segments):
+        from_offset = producers.end_offset
+        if from_offset >= end_offset:
+            return
+        if number + 1 < len(segments) and segments[number + 1].base_offset <= from_offset:
+            continue
+        for position, header in segment.headers(segment.index.position_before(from_offset)):
+            if header.base_offset >= end_offset:
+                break
+            if header.base_offset >= from_offset:
+                batch = _marker_bytes(segment, position, header)
+                _note_aborted(segment, producers.replay(header, batch))
+
+
+def _marker_bytes(segment: Segment, position: int, header: BatchHeader) -> Buffer:
+    if header.is_control and header.has_producer_id:
+        return segment.file.pread(header.size_bytes, position)
+    return b""
+
+
+def _note_aborted(segment: Segment, completed: CompletedTransaction | None) -> None:
+    if completed is None or not completed.is_aborted:
+        return
+    known = segment.aborted.entries if segment.aborted is not None else []
+    if not known or known[-1].last_offset < completed.last_offset:
+        segment.note_aborted(AbortedTransaction(
+            completed.producer_id,
+            completed.first_offset,
+            completed.last_offset,
+            completed.last_stable_offset,
+        ))
+
+
+def _offsets(names: Iterable[str], suffix: str) -> list[int]:
+    stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
+    return [int(stem) for stem in stems if len(stem) == 20 and stem.isdigit()]
+
+
+def _name(directory: str) -> str:
+    return directory.rpartition("/")[2]
+
+
+_base_offset = attrgetter("base_offset")

@@ -1,0 +1,83 @@
+"""Which old segments may go: by time, by size, and below the log's start offset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.segment import Segment
+
+
+@dataclass(slots=True, kw_only=True)
+class Horizon:
+    """Where the log stands: nothing at or above the high watermark is ever deleted."""
+
+    now_ms: int
+    start_offset: int
+    high_watermark: int
+    end_offset: int
+
+
+def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) -> int:
+    """How many segments, counted from the oldest, Kafka would delete.
+
+    The active segment counts too when it holds something: the log then rolls first.
+    """
+    deletable = _deletable(segments, horizon)
+    count = _below_start(segments, deletable, horizon.start_offset)
+    if config.is_deleted:
+        count = _by_size(segments[:deletable], count, config.retention_bytes, segments)
+        count = _by_time(segments[:deletable], count, config.retention_ms, horizon.now_ms)
+    return count
+
+
+def end_of(segments: Sequence[Segment], number: int, end_offset: int) -> int:
+    """The offset after the last that can be in a segment."""
+    return segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
+
+
+def _deletable(segments: Sequence[Segment], horizon: Horizon) -> int:
+    count = 0
+    while count < len(segments):
+        if end_of(segments, count, horizon.end_offset) > horizon.high_watermark:
+            break
+        if count == len(segments) - 1 and segments[count].size_bytes == 0:
+            break
+        count += 1
+    return count
+
+
+def _below_start(segments: Sequence[Segment], deletable: int, start_offset: int) -> int:
+    # Kafka spares the active segment here, even when all its records were deleted.
+    count = 0
+    while count < min(deletable, len(segments) - 1):
+        if segments[count + 1].base_offset > start_offset:
+            break
+        count += 1
+    return count
+
+
+def _by_size(
+    deletable: Sequence[Segment], count: int, limit_bytes: int, segments: Sequence[Segment]
+) -> int:
+    if limit_bytes < 0:
+        return count
+    surplus_bytes = sum(segment.size_bytes for segment in segments[count:]) - limit_bytes
+    while count < len(deletable) and surplus_bytes - deletable[count].size_bytes >= 0:
+        surplus_bytes -= deletable[count].size_bytes
+        count += 1
+    return count
+
+
+def _by_time(deletable: Sequence[Segment], count: int, limit_ms: int, now_ms: int) -> int:
+    if limit_ms < 0:
+        return count
+    while count < len(deletable) and now_ms - _age_from_ms(deletable[count]) > limit_ms:
+        count += 1
+    return count
+
+
+def _age_from_ms(segment: Segment) -> int:
+    timestamp = segment.largest().timestamp
+    return timestamp if timestamp >= 0 else segment.created_ms

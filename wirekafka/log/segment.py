@@ -1,0 +1,312 @@
+"""One segment: a `.log` file of batches from a base offset on, and the indexes beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from wirekafka.codec.batch import BatchHeader, Buffer
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log import scan
+from wirekafka.log.aborted import AbortedIndex, AbortedTransaction
+from wirekafka.log.files import Disk, File
+from wirekafka.log.index import OffsetIndex, TimeEntry, TimeIndex
+from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = OffsetIndex.suffix
+TIME_INDEX_SUFFIX = TimeIndex.suffix
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+_SIDE_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+
+NO_TIMESTAMP = -1
+
+_UNREAD = -2
+_FULL = -1
+
+
+class BatchShape(NamedTuple):
+    """What the indexes need to know of a batch."""
+
+    size_bytes: int
+    last_offset: int
+    max_timestamp: int
+
+
+class Sizes(NamedTuple):
+    """How long a segment's files are when it is opened."""
+
+    log_bytes: int = 0
+    index_bytes: int = 0
+    time_index_bytes: int = 0
+    transaction_index_bytes: int = 0
+
+
+class RollTime(NamedTuple):
+    """The times that decide on a roll: now, and how long a segment is appended to."""
+
+    now_ms: int
+    open_ms: int
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """Kafka's name for a file of a log: 20 digits and a suffix."""
+    return f"{offset:020d}{suffix}"
+
+
+class Segment:
+    """A stretch of the log. Only the last segment of a log is appended to.
+
+    `limit_bytes` and `roll_after_ms` are bounds an append compares itself with: within both, and
+    within the range of relative offsets, there is no need to ask `must_roll`.
+    """
+
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_index_limit_bytes",
+        "_interval_bytes",
+        "_largest_offset",
+        "_largest_timestamp",
+        "_since_entry_bytes",
+        "aborted",
+        "base_offset",
+        "created_ms",
+        "file",
+        "first_timestamp",
+        "index",
+        "limit_bytes",
+        "roll_after_ms",
+        "time_index",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int, sizes: Sizes):
+        self._disk = disk
+        self._directory = directory
+        self._interval_bytes = 0
+        self._index_limit_bytes = 0
+        self._largest_timestamp = _UNREAD
+        self._largest_offset = base_offset
+        self._since_entry_bytes = 0
+        self.base_offset = base_offset
+        self.created_ms = 0
+        self.first_timestamp = _UNREAD
+        self.limit_bytes = _FULL
+        self.roll_after_ms = _UNREAD
+        self.file: File = disk.open(self.path(LOG_SUFFIX), sizes.log_bytes)
+        self.index = OffsetIndex(disk, directory, base_offset, sizes.index_bytes)
+        self.time_index = TimeIndex(disk, directory, base_offset, sizes.time_index_bytes)
+        self.aborted: AbortedIndex | None = None
+        if sizes.transaction_index_bytes:
+            self.aborted = self._new_aborted(sizes.transaction_index_bytes)
+
+    @classmethod
+    def create(cls, disk: Disk, directory: str, base_offset: int, now_ms: int) -> Segment:
+        """An empty segment with its files. Raises OSError."""
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            disk.write(f"{directory}/{file_name(base_offset, suffix)}", b"")
+        disk.create(f"{directory}/{file_name(base_offset, LOG_SUFFIX)}")
+        segment = cls(disk, directory, base_offset, _EMPTY)
+        segment.created_ms = now_ms
+        segment._largest_timestamp = NO_TIMESTAMP
+        return segment
+
+    def path(self, suffix: str) -> str:
+        """Where the file of that suffix is."""
+        return f"{self._directory}/{self.base_offset:020d}{suffix}"
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the log file."""
+        return self.file.size_bytes
+
+    def largest(self) -> TimeEntry:
+        """The largest timestamp in ms (-1: none) and the last offset of the first batch with it."""
+        if self._largest_timestamp == _UNREAD:
+            entry = self.time_index.last_entry() or TimeEntry(NO_TIMESTAMP, self.base_offset)
+            self._largest_timestamp, self._largest_offset = entry
+        return TimeEntry(self._largest_timestamp, self._largest_offset)
+
+    def configure(self, config: TopicConfig, open_ms: int) -> None:
+        """Make ready for appending, or follow a changed configuration."""
+        self._interval_bytes = config.index_interval_bytes
+        self._index_limit_bytes = config.segment_index_bytes
+        self.limit_bytes = config.segment_bytes
+        self.roll_after_ms = _UNREAD
+        self.largest()
+        if self.size_bytes:
+            self._set_bounds(open_ms)
+
+    def must_roll(self, shape: BatchShape, time: RollTime) -> bool:
+        """Whether a batch has to go into a new segment."""
+        if shape.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
+            return True
+        if self.size_bytes == 0:
+            # Now the first timestamp is known, and with it until when nobody need ask again.
+            self.first_timestamp = shape.max_timestamp
+            self._set_bounds(time.open_ms)
+            return False
+        if self.size_bytes > self.limit_bytes - shape.size_bytes:
+            return True
+        if self._first_timestamp() >= 0:
+            return shape.max_timestamp - self.first_timestamp > time.open_ms
+        return time.now_ms - self.created_ms > time.open_ms
+
+    def append(self, buffers: Sequence[Buffer], shape: BatchShape) -> None:
+        """Write one batch at the end. Raises OSError with nothing changed."""
+        file = self.file
+        position = file.size_bytes
+        file.append(buffers, shape[0])
+        self.note(shape, position)
+
+    def append_all(self, data: Buffer, shapes: Iterable[BatchShape]) -> None:
+        """Write batches that lie in a row. Raises OSError with nothing changed."""
+        position = self.file.size_bytes
+        self.file.append((data,), len(data))
+        for shape in shapes:
+            self.note(shape, position)
+            position += shape.size_bytes
+
+    def note(self, shape: BatchShape, position: int) -> None:
+        """Index a batch that is in the log file at a position."""
+        size_bytes, last_offset, max_timestamp = shape
+        if max_timestamp > self._largest_timestamp:
+            self._largest_timestamp = max_timestamp
+            self._largest_offset = last_offset
+        if self._since_entry_bytes > self._interval_bytes:
+            self.index.add(last_offset, position)
+            self.time_index.add(self._largest_timestamp, self._largest_offset)
+            self._since_entry_bytes = 0
+            self._mark_full()
+        self._since_entry_bytes += size_bytes
+
+    def note_aborted(self, aborted: AbortedTransaction) -> None:
+        """Index a transaction whose abort marker is in this segment. Raises OSError."""
+        if self.aborted is None:
+            self.aborted = self._new_aborted(0)
+        self.aborted.append(aborted)
+
+    def find(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """Position and header of the first batch that ends after `offset`; None: there is none.
+
+        Raises BadBatch, OSError.
+        """
+        for position, header in self.headers(self.index.position_before(offset)):
+            if header.end_offset > offset:
+                return position, header
+        return None
+
+    def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each batch from a batch boundary on. Raises BadBatch, OSError."""
+        return scan.headers(self.file, position, self.file.size_bytes)
+
+    def last_indexed(self) -> int:
+        """The position of the last batch in the index, or 0: what follows is a short scan."""
+        entry = self.index.last_entry()
+        return 0 if entry is None else entry.position
+
+    def reset_indexes(self, config: TopicConfig) -> None:
+        """Empty the indexes, so that `note` can build them anew. Raises OSError."""
+        self.index.reset()
+        self.time_index.reset()
+        with suppress(FileNotFoundError):
+            self._disk.unlink(self.path(TRANSACTION_INDEX_SUFFIX))
+        self.aborted = None
+        self._interval_bytes = config.index_interval_bytes
+        self._index_limit_bytes = config.segment_index_bytes
+        self._largest_timestamp, self._largest_offset = NO_TIMESTAMP, self.base_offset
+        self._since_entry_bytes = 0
+
+    def seal(self) -> None:
+        """Complete the indexes' files: at a roll, and when the log closes. Raises OSError."""
+        if self._largest_timestamp >= 0:
+            self.time_index.add(self._largest_timestamp, self._largest_offset)
+        self.index.write()
+        self.time_index.write()
+
+    def close(self) -> None:
+        """Release descriptors; a later use opens the files again. Raises OSError."""
+        self.index.close()
+        self.time_index.close()
+        if self.aborted is not None and self.aborted.file is not None:
+            self.aborted.file.close()
+        self.file.close()
+
+    def truncate(self, offset: int) -> None:
+        """Cut from the batch that holds `offset` on. Raises BadBatch, OSError."""
+        found = self.find(offset)
+        if found is None:
+            return
+        self.index.cut(offset)
+        self.time_index.cut(offset)
+        if self.aborted is not None:
+            self.aborted.truncate_to(offset)
+        self.file.truncate(found[0])
+        self._largest_timestamp = _UNREAD
+        self.largest()
+        # The time index may be older than the last batches kept.
+        for _, header in self.headers(self.last_indexed()):
+            if header.max_timestamp > self._largest_timestamp:
+                self._largest_timestamp = header.max_timestamp
+                self._largest_offset = header.end_offset - 1
+        self._since_entry_bytes = 0
+
+    def fsync(self) -> None:
+        """Wait until the files are on the medium. Raises OSError. For use in any thread."""
+        self.file.fsync()
+        for suffix in _SIDE_SUFFIXES:
+            with suppress(FileNotFoundError):
+                self._disk.fsync(self.path(suffix))
+
+    def retire(self) -> None:
+        """Rename the files to `.deleted`; who reads the log file goes on. Raises OSError."""
+        self.index.close()
+        self.time_index.close()
+        self.file.rename(self.path(LOG_SUFFIX) + DELETED_SUFFIX)
+        for suffix in _SIDE_SUFFIXES:
+            with suppress(FileNotFoundError):
+                self._disk.rename(self.path(suffix), self.path(suffix) + DELETED_SUFFIX)
+
+    def delete(self) -> None:
+        """Remove the files of a retired segment. Raises OSError."""
+        self.file.delete()
+        for suffix in _SIDE_SUFFIXES:
+            with suppress(FileNotFoundError):
+                self._disk.unlink(self.path(suffix) + DELETED_SUFFIX)
+
+    def moved(self, directory: str) -> None:
+        """Note that the log's directory has another name now."""
+        self._directory = directory
+        self.file.moved(self.path(LOG_SUFFIX))
+        self.index.moved(directory)
+        self.time_index.moved(directory)
+        if self.aborted is not None and self.aborted.file is not None:
+            self.aborted.file.moved(self.path(TRANSACTION_INDEX_SUFFIX))
+
+    def _new_aborted(self, size_bytes: int) -> AbortedIndex:
+        path = self.path(TRANSACTION_INDEX_SUFFIX)
+        return AbortedIndex(self._disk, path, self.base_offset, size_bytes)
+
+    def _first_timestamp(self) -> int:
+        if self.first_timestamp == _UNREAD:
+            for _, header in self.headers():
+                self.first_timestamp = header.max_timestamp
+                break
+        return self.first_timestamp
+
+    def _set_bounds(self, open_ms: int) -> None:
+        # Without timestamps the segment's own age counts, so every append has to ask.
+        first_timestamp = self._first_timestamp()
+        self.roll_after_ms = _UNREAD if first_timestamp < 0 else first_timestamp + open_ms
+        self._mark_full()
+
+    def _mark_full(self) -> None:
+        limit_bytes = self._index_limit_bytes
+        if self.index.is_full(limit_bytes) or self.time_index.is_full(limit_bytes):
+            self.limit_bytes = _FULL
+
+
+_EMPTY = Sizes()
