@@ -190,9 +190,9 @@ class Connection(asyncio.BufferedProtocol):
                     self._await(self._parked)
                     break
                 if call.wants_close:
+                    self._send(replies)
                     self.close()
-                    at = end
-                    break
+                    return end
         except (Refused, MalformedMessage, UnicodeDecodeError) as error:
             self._send(replies)
             self.close(str(error))

@@ -9,6 +9,7 @@ from typing import Any
 
 from wirekafka.apis import registry
 from wirekafka.apis.registry import Call, Route
+from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.errors import Error, KafkaError
 
@@ -99,7 +100,7 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
     """Serve the request at `data[at:end]` (without its size prefix).
 
     The reply is added to `replies`, unless the handler waits: then what is parked is returned.
-    Raises Refused and MalformedMessage when the connection must be closed.
+    Raises Refused, MalformedMessage or UnicodeDecodeError when the connection must be closed.
     """
     api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
     route = _routes(api_and_version) or registry.find(api_and_version)
@@ -118,10 +119,7 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
     else:
         call.client_id = None
     if route.header_is_flexible:
-        if at < end and not data[at]:
-            at += 1
-        else:
-            at = _skip_tags(data, at, end)
+        at = at + 1 if at < end and not data[at] else _skip_header_tags(data, at, end)
     call.version = route.version
     request, _ = route.decode(data, at, end)
     try:
@@ -169,24 +167,8 @@ def _serve_unsupported_api_versions(data: Buffer, at: int, end: int, call: Call,
     replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
 
 
-def _skip_tags(data: Buffer, at: int, end: int) -> int:
-    count, at = _varint(data, at, end)
-    for _ in range(count):
-        _, at = _varint(data, at, end)
-        size, at = _varint(data, at, end)
-        at += size
-        if at > end:
-            raise MalformedMessage("a tagged field of the header goes beyond the request")
-    return at
-
-
-def _varint(data: Buffer, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < end and shift < 35:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-    raise MalformedMessage("a varint of the header has no end")
+def _skip_header_tags(data: Buffer, at: int, end: int) -> int:
+    try:
+        return skip_tags(data, at, end)
+    except (ValueError, IndexError) as fault:
+        raise Refused(f"the header's tags: {fault}") from None

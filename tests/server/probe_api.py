@@ -1,0 +1,58 @@
+"""An API of the tests' own: it echoes, waits, fails or says nothing, as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+from wirekafka.apis.registry import Api, Call
+from wirekafka.codec.message import Int16, Request, Response, String, Versions
+from wirekafka.errors import Error, KafkaError
+
+KEY = 1000
+
+
+class ProbeRequest(Request, key=KEY, versions="0-1", flexible="1+"):
+    action: String
+    text: String
+
+
+class ProbeResponse(Response, answers=ProbeRequest):
+    error_code: Int16
+    text: String
+
+
+class Gate:
+    """Where requests that wait are held, and which of them were unwound."""
+
+    def __init__(self) -> None:
+        self.waiting: list[asyncio.Future[None]] = []
+        self.unwound = 0
+
+    def open(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def probe(self, request: ProbeRequest, call: Call) -> ProbeResponse | None:
+        match request.action:
+            case "wait":
+                future = asyncio.get_running_loop().create_future()
+                self.waiting.append(future)
+                try:
+                    await future
+                except GeneratorExit:
+                    self.unwound += 1
+                    raise
+            case "refuse":
+                raise KafkaError(Error.POLICY_VIOLATION)
+            case "break":
+                raise ZeroDivisionError("a secret of the inside")
+            case "silence":
+                return None
+            case "close":
+                call.close()
+        return ProbeResponse(text=request.text)
+
+    def api(self) -> Api:
+        return Api(ProbeRequest, ProbeResponse, self.probe, Versions(0, 1))
