@@ -1,0 +1,166 @@
+"""A live broker under 100,000 malformed frames: it closes, nobody else notices, memory stays."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import psutil
+import pytest
+
+from spark_examples.live_broker import live_broker
+from tests.fuzz.frames import is_unfinished, malformed_frames, odd_frames
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+FRAMES = 100_000
+ATTACKERS = 4
+ODD_FRAMES = 5_000
+MOST_GROWTH_BYTES = 64 << 20
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+class Broker:
+    """A live broker, its process and its log."""
+
+    def __init__(self, bootstrap: str, log: Path):
+        self.bootstrap = bootstrap
+        host, _, port = bootstrap.rpartition(":")
+        self.address = host, int(port)
+        self._log = log
+        self._process = next(
+            child for child in psutil.Process().children()
+            if any(c.laddr.port == self.address[1] for c in child.net_connections("tcp")))
+
+    @property
+    def resident_bytes(self) -> int:
+        size: int = self._process.memory_info().rss
+        return size
+
+    def tracebacks(self) -> list[str]:
+        """What stands behind each traceback in the log."""
+        _, *parts = self._log.read_text(errors="replace").split("Traceback (most recent call last)")
+        return [part[:2000] for part in parts]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    data = tmp_path / "data"
+    with live_broker(data) as bootstrap:
+        yield Broker(bootstrap, data.with_name(f"{data.name}.log"))
+
+
+def test_malformed_frames_disturb_nobody(broker: Broker) -> None:
+    honest = HonestClient(broker.bootstrap, "honest")
+    honest.produce_and_consume(100)
+    before_bytes = broker.resident_bytes
+    with _meanwhile(lambda: honest.produce_and_consume(10)):
+        with ThreadPoolExecutor(ATTACKERS) as attackers:
+            sent = sum(attackers.map(
+                lambda seed: _attack(broker.address, seed), range(ATTACKERS)))
+        growth_bytes = broker.resident_bytes - before_bytes
+    assert sent >= FRAMES
+    honest.produce_and_consume(100)
+    HonestClient(broker.bootstrap, "newcomer").produce_and_consume(100)
+    assert growth_bytes < MOST_GROWTH_BYTES
+    assert broker.tracebacks() == []
+
+
+def test_odd_requests_are_answered_or_refused(broker: Broker) -> None:
+    for frame in islice(odd_frames(1), ODD_FRAMES):
+        with _connection(broker.address) as connection:
+            connection.sendall(frame)
+            # A request may wait for long, as a join does; whoever hangs up is not waited for.
+            connection.settimeout(0.002)
+            _drain(connection)
+    HonestClient(broker.bootstrap, "newcomer").produce_and_consume(100)
+    assert broker.tracebacks() == []
+
+
+def _attack(address: tuple[str, int], seed: int) -> int:
+    """Send an attacker's share of the frames; how many the broker has seen."""
+    sent = 0
+    for frame in islice(malformed_frames(seed), FRAMES // ATTACKERS):
+        with _connection(address) as connection:
+            try:
+                connection.sendall(frame)
+                if not is_unfinished(frame):
+                    answer = connection.recv(100)
+                    assert answer == b"", f"{frame.hex()} was answered {answer.hex()}"
+            except (ConnectionResetError, BrokenPipeError):
+                pass    # It is closed, and had not read everything.
+            except TimeoutError:
+                raise AssertionError(f"{frame.hex()} did not close the connection") from None
+        sent += 1
+    return sent
+
+
+@contextmanager
+def _connection(address: tuple[str, int]) -> Iterator[socket.socket]:
+    with socket.create_connection(address, timeout=20) as connection:
+        # A hundred thousand connections in TIME_WAIT would use up the ports.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        yield connection
+
+
+def _drain(connection: socket.socket) -> None:
+    try:
+        while connection.recv(1 << 16):
+            pass
+    except (TimeoutError, ConnectionResetError):
+        pass
+
+
+@contextmanager
+def _meanwhile(work: Callable[[], None]) -> Iterator[None]:
+    """Repeat `work` in a thread until the block ends; its failure is the block's."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.is_set():
+            work()
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(repeat)
+        try:
+            yield
+        finally:
+            done.set()
+        working.result()
+
+
+class HonestClient:
+    """A stock producer and consumer on a topic of their own, for as long as it lives."""
+
+    def __init__(self, bootstrap: str, topic: str):
+        settings = {"bootstrap.servers": bootstrap}
+        self._topic = topic
+        self._producer = confluent_kafka.Producer({**settings, "enable.idempotence": True})
+        self._consumer = confluent_kafka.Consumer({
+            **settings, "group.id": topic, "auto.offset.reset": "earliest"})
+        self._consumer.subscribe([topic])
+        self._values = 0
+
+    def produce_and_consume(self, count: int) -> None:
+        """Produce records and read each of them, in order, none twice."""
+        expected = [b"%d" % (self._values + index) for index in range(count)]
+        self._values += count
+        for value in expected:
+            self._producer.produce(self._topic, value)
+        assert self._producer.flush(60) == 0
+        assert [self._next() for _ in expected] == expected
+
+    def _next(self) -> bytes:
+        for _ in range(600):
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                value: bytes = message.value()
+                return value
+        raise AssertionError("no record within a minute")
