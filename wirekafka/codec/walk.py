@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.record import SMALLEST_RECORD_BYTES, invalid
-from wirekafka.codec.varint import decode_varint, decode_varlong
+from wirekafka.codec.varint import MAX_VARINT_BYTES, decode_varint, decode_varlong
 
 _FEWEST_IN_A_RUN = 8
+_SMALLEST_LENGTH_BYTE = 2 * (SMALLEST_RECORD_BYTES - 1)
 
 
 class Outline(NamedTuple):
@@ -27,31 +28,33 @@ def check_framing(body: bytes | memoryview, count: int) -> int:
     KafkaError(INVALID_RECORD).
     """
     end = len(body)
-    position = last = 0
+    position = last = before = 0
     left = count
     try:
         while left > 0:
             last = position
             low = body[position]
             if low < 128:
-                step = 1 + (low >> 1)
+                if low & 1 or low < _SMALLEST_LENGTH_BYTE:
+                    raise invalid(f"Found invalid record size at byte {position} of {end}")
+                position += 1 + (low >> 1)
             else:
                 high = body[position + 1]
+                if low & 1:
+                    raise invalid(f"Found negative record size at byte {position} of {end}")
                 if high < 128:
-                    step = 2 + ((low & 0x7F | high << 7) >> 1)
+                    position += 2 + ((low & 0x7F) >> 1 | high << 6)
                 else:
-                    size, start = decode_varint(body, position)
-                    step = start - position + size
-            if low & 1 or step < SMALLEST_RECORD_BYTES:
-                raise invalid(f"Found invalid record size {step} at byte {position}")
-            position += step
+                    size, position = decode_varint(body, position)
+                    position += size
             left -= 1
-            if left > _FEWEST_IN_A_RUN and body[position] == low == body[position + step]:
-                run = _run_length(body, position, step, left)
+            if low == before and left > _FEWEST_IN_A_RUN:
+                run = _run_length(body, last, position - last, left)
+                step = position - last
+                last += run * step
                 position += run * step
                 left -= run
-                if run:
-                    last = position - step
+            before = low
     except (IndexError, ValueError):
         raise invalid(
             f"Found {count - left} whole records in {end} bytes instead of {count}"
@@ -63,17 +66,15 @@ def check_framing(body: bytes | memoryview, count: int) -> int:
     return last
 
 
-def _run_length(body: bytes | memoryview, position: int, step: int, most: int) -> int:
-    """How many records in a row have the length prefix of the one just before `position`."""
-    before = position - step
+def _run_length(body: bytes | memoryview, first: int, step: int, most: int) -> int:
+    """How many records behind the first have the same length prefix as it has."""
     run = most
-    for column in range(position, min(position + 5, position + step)):
-        byte = body[column - step]
-        found = bytes(body[column : column + step * (run - 1) + 1 : step])
+    for column in range(first, first + MAX_VARINT_BYTES):
+        byte = body[column]
+        found = bytes(body[column + step : column + step * run + 1 : step])
         run = len(found) - len(found.lstrip(bytes((byte,))))
         if byte < 128 or not run:
             break
-    assert before >= 0
     return run
 
 

@@ -47,6 +47,9 @@ __all__ = [
     "validate",
 ]
 
+MOST_INFLATED_BYTES = 128 << 20
+"""What a client's compressed batch may inflate to: well above any request, well below memory."""
+
 _new_header: Any = tuple.__new__
 _unpack_header = HEADER.unpack_from
 
@@ -177,7 +180,7 @@ def _framed_bytes(view: memoryview) -> int | None:
 
 def _inflate(view: memoryview, header: BatchHeader) -> bytes:
     try:
-        return record_bytes(view, header)
+        return record_bytes(view, header, limit_bytes=MOST_INFLATED_BYTES)
     except KafkaError as error:
         if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
             # Kafka's answer, by accident or not; clients do not retry it.
