@@ -33,7 +33,7 @@ MAY_USE_ASYNCIO = (
     "testing/",
     "cli/",
     "replication/waiting.py",
-    "replication/runtime.py",
+    "replication/promise.py",
 )
 MAY_USE_OS = ("log/files.py", "server/", "testing/", "cli/")
 IO_MODULES = {"os", "shutil", "tempfile", "fcntl", "mmap"}

@@ -4,6 +4,10 @@ IncrementalAlterConfigs (KIP-133).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from wirekafka.apis import config_changes
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -15,6 +19,8 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.configs import Change, Kind, ReplaceConfigs, ResourceChanges, replaced
 
 
 class AlterConfigsRequest(Request, key=33, versions="0-2", flexible="2+"):
@@ -40,3 +46,48 @@ class AlterConfigsResponse(Response, answers=AlterConfigsRequest):
         error_message: String | None = field(default="")
         resource_type: Int8
         resource_name: String
+
+
+_Response = AlterConfigsResponse.ResourceResponse
+
+
+@api(AlterConfigsRequest, AlterConfigsResponse)
+async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
+    """Set all configs of a resource anew: those not named go back to their defaults."""
+    resources = _resources(request)
+
+    async def submit(passed: Sequence[ResourceChanges]) -> list[KafkaError | None]:
+        command = ReplaceConfigs(passed, request.validate_only)
+        reply: list[KafkaError | None] = await call.broker.controller.submit(command)
+        return reply
+
+    outcome = await config_changes.alter(resources, call, replaced, submit)
+    return AlterConfigsResponse(responses=[
+        _response(resource, error) for resource, error in zip(resources, outcome, strict=True)])
+
+
+def _resources(request: AlterConfigsRequest) -> list[ResourceChanges]:
+    return [
+        ResourceChanges(
+            resource.resource_type,
+            resource.resource_name,
+            [Change(config.name, Kind.SET, config.value) for config in resource.configs],
+        )
+        for resource in request.resources
+    ]
+
+
+def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:
+    return _Response(
+        error_code=error.error if error else Error.NONE,
+        error_message=error.message if error else None,
+        resource_type=resource.type,
+        resource_name=resource.name,
+    )
+
+
+def alter_configs_failure(request: AlterConfigsRequest, error: KafkaError,
+                          call: Call) -> AlterConfigsResponse:
+    """Every resource fails the same way."""
+    return AlterConfigsResponse(
+        responses=[_response(resource, error) for resource in _resources(request)])

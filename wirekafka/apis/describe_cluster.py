@@ -4,6 +4,7 @@ v1: controllers (KIP-919), v2: fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -15,6 +16,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import operations
+from wirekafka.metadata.view import nodes
 
 
 class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
@@ -39,3 +43,37 @@ class DescribeClusterResponse(Response, answers=DescribeClusterRequest):
         port: Int32
         rack: String | None = field(default=None)
         is_fenced: Bool = field("2+")
+
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+@api(DescribeClusterRequest, DescribeClusterResponse)
+def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
+    """Tell which brokers there are, under the addresses of the client's own listener."""
+    if request.endpoint_type == _CONTROLLERS:
+        raise KafkaError(Error.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of "
+                         "type BROKER, but we wanted an endpoint of type CONTROLLER")
+    if request.endpoint_type != _BROKERS:
+        raise KafkaError(Error.UNSUPPORTED_ENDPOINT_TYPE,
+                         f"Unsupported endpoint type {request.endpoint_type}")
+    broker = call.broker
+    return DescribeClusterResponse(
+        error_message=None,
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterResponse.Broker(
+                broker_id=node.broker.id,
+                host=node.host,
+                port=node.port,
+                rack=node.broker.rack,
+                is_fenced=node.broker.fenced,
+            )
+            for node in nodes(broker.image, call.listener)
+            if request.include_fenced_brokers or not node.broker.fenced
+        ],
+        cluster_authorized_operations=(
+            operations.ON_CLUSTER if request.include_cluster_authorized_operations
+            else operations.NOT_ASKED),
+    )

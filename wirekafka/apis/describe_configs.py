@@ -4,6 +4,7 @@ v1: sources and synonyms (KIP-226), v3: types and docs (KIP-569).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -15,6 +16,12 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.config import describe, loggers
+from wirekafka.config.describe import ConfigEntry, Source
+from wirekafka.config.option import Type
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import image as resources
+from wirekafka.metadata.topic_names import check_name
 
 
 class DescribeConfigsRequest(Request, key=32, versions="1-4", flexible="4+"):
@@ -53,3 +60,111 @@ class DescribeConfigsResponse(Response, answers=DescribeConfigsRequest):
                 name: String
                 value: String | None = field(default="")
                 source: Int8
+
+
+_Resource = DescribeConfigsRequest.Resource
+_Result = DescribeConfigsResponse.Result
+_Entry = _Result.ResourceResult
+
+
+@api(DescribeConfigsRequest, DescribeConfigsResponse)
+def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+    """Tell every config of a resource: its value, where it came from, and its other names."""
+    return DescribeConfigsResponse(
+        results=[_describe(resource, request, call) for resource in request.resources])
+
+
+def _describe(resource: _Resource, request: DescribeConfigsRequest, call: Call) -> _Result:
+    result = _Result(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_message=None,
+    )
+    try:
+        entries = _entries(resource, call)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.error, error.message
+        return result
+    wanted = resource.configuration_keys
+    result.configs = [
+        _told(entry, request) for entry in entries if wanted is None or entry.name in wanted]
+    return result
+
+
+def _entries(resource: _Resource, call: Call) -> list[ConfigEntry]:
+    name, config, image = resource.resource_name, call.broker.config, call.broker.image
+    match resource.resource_type:
+        case resources.TOPIC:
+            check_name(name)
+            if name not in image.topics:
+                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+            return describe.describe_topic(config, image.config(resources.TOPIC, name))
+        case resources.BROKER:
+            if not name:
+                return describe.describe_broker_defaults(image.config(resources.BROKER, ""))
+            _check_is_me(name, call, "expected {} or empty string, but")
+            return describe.describe_broker(config)
+        case resources.BROKER_LOGGER:
+            if not name:
+                raise _bad_request("Broker id must not be empty")
+            _check_is_me(name, call, "expected {} but")
+            return [_logger_entry(*level) for level in loggers.levels().items()]
+        case resources.CLIENT_METRICS:
+            if not name:
+                raise _bad_request("Client metrics subscription name must not be empty")
+            overrides = image.config(resources.CLIENT_METRICS, name)
+            return describe.describe_client_metrics(config, overrides)
+        case resources.GROUP:
+            if not name:
+                raise _bad_request("Group name must not be empty")
+            return describe.describe_group(config, image.config(resources.GROUP, name))
+        case _:
+            raise KafkaError(Error.INVALID_REQUEST)
+
+
+def _check_is_me(name: str, call: Call, expected: str) -> None:
+    if not (name.isascii() and name.isdecimal()):
+        raise _bad_request(f"Broker id must be an integer, but it is: {name}")
+    me = call.broker.node_id
+    if int(name) != me:
+        raise _bad_request(f"Unexpected broker id, {expected.format(me)} received {name}")
+
+
+def _logger_entry(name: str, level: str) -> ConfigEntry:
+    return ConfigEntry(
+        name=name, value=level, read_only=False, source=Source.DYNAMIC_BROKER_LOGGER,
+        sensitive=False, synonyms=[], type=Type.STRING, documentation=None)
+
+
+def _told(entry: ConfigEntry, request: DescribeConfigsRequest) -> _Entry:
+    return _Entry(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[
+            _Entry.Synonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in entry.synonyms
+        ] if request.include_synonyms else [],
+        config_type=entry.type,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+def _bad_request(message: str) -> KafkaError:
+    return KafkaError(Error.INVALID_REQUEST, message)
+
+
+def describe_configs_failure(request: DescribeConfigsRequest, error: KafkaError,
+                             call: Call) -> DescribeConfigsResponse:
+    """Every resource fails the same way."""
+    return DescribeConfigsResponse(results=[
+        _Result(
+            error_code=error.error,
+            error_message=error.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource in request.resources
+    ])

@@ -4,6 +4,7 @@ v1: timestamps (KIP-836), v2: directory ids (KIP-853).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Int16,
     Int32,
@@ -16,6 +17,7 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.errors import Error
 
 
 class DescribeQuorumRequest(Request, key=55, versions="0-2", flexible="0+"):
@@ -65,3 +67,64 @@ class DescribeQuorumResponse(Response, answers=DescribeQuorumRequest):
             name: String
             host: String
             port: UInt16
+
+
+_Topic = DescribeQuorumResponse.TopicData
+_Partition = _Topic.PartitionData
+_Node = DescribeQuorumResponse.Node
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+@api(DescribeQuorumRequest, DescribeQuorumResponse)
+def describe_quorum(request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
+    """Tell who leads the metadata quorum and how far its voters are (KIP-595)."""
+    topics = []
+    found = False
+    for topic in request.topics:
+        partitions = []
+        for partition in topic.partitions:
+            known = (topic.topic_name, partition.partition_index) == (_METADATA_TOPIC, 0)
+            found = found or known
+            partitions.append(_quorum(call) if known else _unknown(partition.partition_index))
+        topics.append(_Topic(topic_name=topic.topic_name, partitions=partitions))
+    return DescribeQuorumResponse(
+        error_message="", topics=topics, nodes=_nodes(call) if found else [])
+
+
+def _quorum(call: Call) -> _Partition:
+    quorum = call.broker.quorum
+    return _Partition(
+        partition_index=0,
+        error_message="",
+        leader_id=call.broker.node_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.committed_offset,
+        current_voters=[
+            ReplicaState(
+                replica_id=voter.id,
+                # Voters of a quorum that is written down in the configuration have none.
+                replica_directory_id=voter.directory_id if quorum.is_dynamic else bytes(16),
+                log_end_offset=quorum.end_offset,
+                last_fetch_timestamp=call.now_ms,
+                last_caught_up_timestamp=call.now_ms,
+            )
+            for voter in quorum.voters
+        ],
+    )
+
+
+def _unknown(index: int) -> _Partition:
+    return _Partition(
+        partition_index=index,
+        error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
+        error_message="This server does not host this topic-partition.",
+    )
+
+
+def _nodes(call: Call) -> list[_Node]:
+    return [
+        _Node(node_id=voter.id, listeners=[
+            _Node.Listener(name=name, host=host, port=port)
+            for name, host, port in voter.endpoints])
+        for voter in call.broker.quorum.voters
+    ]

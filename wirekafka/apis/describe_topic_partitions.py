@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -15,6 +16,11 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import operations
+from wirekafka.metadata.image import MetadataImage, TopicImage, is_internal
+from wirekafka.metadata.topic_names import check_name
+from wirekafka.metadata.view import View
 
 
 class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible="0+"):
@@ -57,3 +63,100 @@ class DescribeTopicPartitionsResponse(Response, answers=DescribeTopicPartitionsR
     class Cursor(Part):
         topic_name: String
         partition_index: Int32
+
+
+_Topic = DescribeTopicPartitionsResponse.Topic
+_Partition = _Topic.Partition
+_Cursor = DescribeTopicPartitionsResponse.Cursor
+
+
+@api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse)
+def describe_topic_partitions(request: DescribeTopicPartitionsRequest,
+                              call: Call) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, a page of partitions at a time (KIP-966)."""
+    image = call.broker.image
+    wanted = [topic.name for topic in request.topics] or list(image.topics)
+    names = sorted(set(wanted))
+    first_partition = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        _check_cursor(request.cursor, wanted if request.topics else None)
+        first_partition = request.cursor.partition_index
+    most = call.broker.config.max_request_partition_size_limit
+    room = max(min(request.response_partition_limit, most), 1)
+    response = DescribeTopicPartitionsResponse(topics=[], next_cursor=None)
+    view = View(image, call.listener)
+    for name in names:
+        if not room:
+            response.next_cursor = _Cursor(topic_name=name, partition_index=0)
+            break
+        start = first_partition if request.cursor and name == request.cursor.topic_name else 0
+        described = _describe(name, range(start, start + room), image, view)
+        response.topics.append(described)
+        room -= len(described.partitions)
+        end = start + len(described.partitions)
+        if name in image.topics and end < len(image.topics[name].partitions):
+            response.next_cursor = _Cursor(topic_name=name, partition_index=end)
+            break
+    return response
+
+
+def _check_cursor(cursor: DescribeTopicPartitionsRequest.Cursor, wanted: list[str] | None) -> None:
+    if cursor.partition_index < 0:
+        raise KafkaError(Error.INVALID_REQUEST,
+                         f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}")
+    if wanted is not None and cursor.topic_name not in wanted:
+        raise KafkaError(Error.INVALID_REQUEST, "DescribeTopicPartitionsRequest topic list should "
+                         f"contain the cursor topic: {cursor.topic_name}")
+
+
+def _describe(name: str, indexes: range, image: MetadataImage, view: View) -> _Topic:
+    topic = image.topics.get(name)
+    if topic is None:
+        return _Topic(
+            error_code=_why_unknown(name),
+            name=name,
+            is_internal=is_internal(name),
+            topic_authorized_operations=operations.ON_TOPIC,
+        )
+    return _Topic(
+        name=name,
+        topic_id=topic.id,
+        is_internal=is_internal(name),
+        partitions=[_partition(topic, index, view)
+                    for index in indexes if index in topic.partitions],
+        topic_authorized_operations=operations.ON_TOPIC,
+    )
+
+
+def _why_unknown(name: str) -> Error:
+    try:
+        check_name(name)
+    except KafkaError as error:
+        return error.error
+    return Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _partition(topic: TopicImage, index: int, view: View) -> _Partition:
+    partition = topic.partitions[index]
+    seen = view.partition(partition)
+    return _Partition(
+        error_code=seen.error,
+        partition_index=index,
+        leader_id=seen.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=partition.eligible_leader_replicas,
+        last_known_elr=partition.last_known_elr,
+        offline_replicas=seen.offline,
+    )
+
+
+def describe_topic_partitions_failure(request: DescribeTopicPartitionsRequest, error: KafkaError,
+                                      call: Call) -> DescribeTopicPartitionsResponse:
+    """Every topic fails the same way."""
+    return DescribeTopicPartitionsResponse(
+        topics=[_Topic(error_code=error.error, name=topic.name) for topic in request.topics],
+        next_cursor=None,
+    )

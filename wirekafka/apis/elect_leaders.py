@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.elections import Election
+from wirekafka.metadata.elections import ElectLeaders as Elect
 
 
 class ElectLeadersRequest(Request, key=43, versions="0-2", flexible="2+"):
@@ -28,3 +34,46 @@ class ElectLeadersResponse(Response, answers=ElectLeadersRequest):
             partition_id: Int32
             error_code: Int16
             error_message: String | None = field(default="")
+
+
+_Result = ElectLeadersResponse.ReplicaElectionResult
+_Reply = list[tuple[str, int, KafkaError | None]]
+
+
+@api(ElectLeadersRequest, ElectLeadersResponse)
+async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
+    """Elect leaders by hand; null topics stand for every partition that needs one (KIP-183)."""
+    if request.election_type not in tuple(Election):
+        raise KafkaError(Error.INVALID_REQUEST,
+                         f"Unknown election type {request.election_type}")
+    partitions = None if request.topic_partitions is None else _asked(request)
+    command = Elect(Election(request.election_type), partitions)
+    reply: _Reply = await call.broker.controller.submit(command)
+    topics = call.broker.image.topics if partitions is None else [
+        topic.topic for topic in request.topic_partitions or ()]
+    return ElectLeadersResponse(replica_election_results=_results(topics, reply))
+
+
+def _asked(request: ElectLeadersRequest) -> list[tuple[str, int]]:
+    return [(topic.topic, index) for topic in request.topic_partitions or ()
+            for index in topic.partitions]
+
+
+def _results(topics: Iterable[str], reply: _Reply) -> list[_Result]:
+    by_topic: dict[str, list[_Result.PartitionResult]] = {name: [] for name in topics}
+    for topic, index, error in reply:
+        by_topic[topic].append(_Result.PartitionResult(
+            partition_id=index,
+            error_code=error.error if error else Error.NONE,
+            error_message=error.message if error else None,
+        ))
+    return [_Result(topic=name, partition_result=results) for name, results in by_topic.items()]
+
+
+def elect_leaders_failure(request: ElectLeadersRequest, error: KafkaError,
+                          call: Call) -> ElectLeadersResponse:
+    """Every partition that was asked for fails the same way."""
+    reply: _Reply = [(topic, index, error) for topic, index in _asked(request)]
+    topics = [topic.topic for topic in request.topic_partitions or ()]
+    return ElectLeadersResponse(
+        error_code=error.error, replica_election_results=_results(topics, reply))

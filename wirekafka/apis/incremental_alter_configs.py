@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from wirekafka.apis import config_changes
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -13,6 +17,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.configs import AlterConfigs, Change, ResourceChanges, changed
+from wirekafka.metadata.image import BROKER_LOGGER
 
 
 class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible="1+"):
@@ -39,3 +46,61 @@ class IncrementalAlterConfigsResponse(Response, answers=IncrementalAlterConfigsR
         error_message: String | None = field(default="")
         resource_type: Int8
         resource_name: String
+
+
+_Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+
+
+@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse)
+async def incremental_alter_configs(request: IncrementalAlterConfigsRequest,
+                                    call: Call) -> IncrementalAlterConfigsResponse:
+    """Set, reset, extend and shorten single configs; each resource for itself (KIP-339)."""
+    resources = _resources(request)
+
+    async def submit(passed: Sequence[ResourceChanges]) -> list[KafkaError | None]:
+        kept = [resource for resource in passed if resource.type != BROKER_LOGGER]
+        command = AlterConfigs(kept, request.validate_only)
+        replies = iter(await call.broker.controller.submit(command))
+        return [_alter_loggers(resource, call, request.validate_only)
+                if resource.type == BROKER_LOGGER else next(replies) for resource in passed]
+
+    outcome = await config_changes.alter(resources, call, changed, submit)
+    return IncrementalAlterConfigsResponse(responses=[
+        _response(resource, error) for resource, error in zip(resources, outcome, strict=True)])
+
+
+def _resources(request: IncrementalAlterConfigsRequest) -> list[ResourceChanges]:
+    return [
+        ResourceChanges(
+            resource.resource_type,
+            resource.resource_name,
+            [Change(config.name, config.config_operation, config.value)
+             for config in resource.configs],
+        )
+        for resource in request.resources
+    ]
+
+
+def _alter_loggers(resource: ResourceChanges, call: Call,
+                   validate_only: bool) -> KafkaError | None:
+    try:
+        config_changes.alter_loggers(resource, call, validate_only=validate_only)
+    except KafkaError as error:
+        return error
+    return None
+
+
+def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:
+    return _Response(
+        error_code=error.error if error else Error.NONE,
+        error_message=error.message if error else None,
+        resource_type=resource.type,
+        resource_name=resource.name,
+    )
+
+
+def incremental_alter_configs_failure(request: IncrementalAlterConfigsRequest, error: KafkaError,
+                                      call: Call) -> IncrementalAlterConfigsResponse:
+    """Every resource fails the same way."""
+    return IncrementalAlterConfigsResponse(
+        responses=[_response(resource, error) for resource in _resources(request)])

@@ -4,7 +4,9 @@ v3: resumes an epoch (KIP-360), v4: PRODUCER_FENCED.
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Int64, Request, Response, String, field
+from wirekafka.errors import Error, KafkaError
 
 
 class InitProducerIdRequest(Request, key=22, versions="0-5", flexible="2+"):
@@ -19,3 +21,22 @@ class InitProducerIdResponse(Response, answers=InitProducerIdRequest):
     error_code: Int16
     producer_id: Int64 = field(default=-1)
     producer_epoch: Int16
+
+
+@api(InitProducerIdRequest, InitProducerIdResponse)
+async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
+    """Give a producer an id that nobody had before, with epoch 0."""
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
+        raise KafkaError(Error.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return InitProducerIdResponse(
+            producer_id=await call.broker.producer_ids.next(), producer_epoch=0)
+    if not request.transactional_id:
+        raise KafkaError(Error.INVALID_REQUEST)
+    raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
+
+
+def init_producer_id_failure(request: InitProducerIdRequest, error: KafkaError,
+                             call: Call) -> InitProducerIdResponse:
+    """No id and no epoch."""
+    return InitProducerIdResponse(error_code=error.error, producer_id=-1, producer_epoch=-1)

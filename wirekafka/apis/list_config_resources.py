@@ -4,7 +4,13 @@ v0: client metrics only (KIP-714).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import image as resources
+from wirekafka.metadata.image import MetadataImage
 
 
 class ListConfigResourcesRequest(Request, key=74, versions="0-1", flexible="0+"):
@@ -19,3 +25,31 @@ class ListConfigResourcesResponse(Response, answers=ListConfigResourcesRequest):
     class ConfigResource(Part):
         resource_name: String
         resource_type: Int8 = field("1+", default=16)
+
+
+_Resource = ListConfigResourcesResponse.ConfigResource
+_TYPES = (resources.TOPIC, resources.BROKER, resources.BROKER_LOGGER, resources.CLIENT_METRICS,
+          resources.GROUP)
+
+
+@api(ListConfigResourcesRequest, ListConfigResourcesResponse)
+def list_config_resources(request: ListConfigResourcesRequest,
+                          call: Call) -> ListConfigResourcesResponse:
+    """List what has configs; v0 knows client metrics alone (KIP-714, KIP-1142)."""
+    types = list(request.resource_types or _TYPES)
+    if call.version == 0:
+        types = [resources.CLIENT_METRICS]
+    if not set(types) <= set(_TYPES):
+        raise KafkaError(Error.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(config_resources=[
+        _Resource(resource_name=name, resource_type=type)
+        for type in dict.fromkeys(types) for name in _names(type, call.broker.image)
+    ])
+
+
+def _names(type: int, image: MetadataImage) -> Iterable[str]:
+    if type == resources.TOPIC:
+        return image.topics
+    if type in (resources.BROKER, resources.BROKER_LOGGER):
+        return [str(broker.id) for broker in image.live_brokers()]
+    return [name for of, name in image.configs if of == type]

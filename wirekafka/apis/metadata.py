@@ -4,6 +4,7 @@ v4: opt out of auto-creation, v7: leader epochs (KIP-320), v12: by topic id (KIP
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -15,6 +16,11 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import operations
+from wirekafka.metadata.image import PartitionImage, TopicImage, is_internal
+from wirekafka.metadata.topic_names import check_name
+from wirekafka.metadata.view import View, nodes
 
 
 class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
@@ -59,3 +65,135 @@ class MetadataResponse(Response, answers=MetadataRequest):
             replica_nodes: list[Int32]
             isr_nodes: list[Int32]
             offline_replicas: list[Int32] = field("5+")
+
+
+_Topic = MetadataResponse.Topic
+_Partition = _Topic.Partition
+_NO_ID = bytes(16)
+
+
+@api(MetadataRequest, MetadataResponse)
+async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
+    """Tell who serves what, creating topics that are asked for and may come into being."""
+    broker = call.broker
+    asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
+    if asks_for_all:
+        image = broker.image
+        answers = [_known(topic, request, call) for topic in image.topics.values()]
+    elif any(topic.topic_id != _NO_ID or topic.name is None for topic in request.topics or ()):
+        answers = _by_id(request, call)
+    else:
+        answers = await _by_name(request, call)
+    reachable = [node for node in nodes(broker.image, call.listener) if not node.broker.fenced]
+    return MetadataResponse(
+        brokers=[
+            MetadataResponse.Broker(
+                node_id=node.broker.id, host=node.host, port=node.port, rack=node.broker.rack)
+            for node in reachable
+        ],
+        cluster_id=broker.cluster_id,
+        # Any broker passes on what is for the controller; asking this one saves a way.
+        controller_id=broker.node_id,
+        topics=answers,
+        cluster_authorized_operations=(
+            operations.ON_CLUSTER if request.include_cluster_authorized_operations
+            else operations.NOT_ASKED),
+    )
+
+
+def _by_id(request: MetadataRequest, call: Call) -> list[_Topic]:
+    """Names beside ids are not looked at, as Kafka does it."""
+    if call.version < 12:
+        raise KafkaError(Error.INVALID_REQUEST)
+    wanted = {topic.topic_id: None for topic in request.topics or () if topic.topic_id != _NO_ID}
+    if not wanted:
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    answers = []
+    for topic_id in wanted:
+        topic = call.broker.image.topics_by_id.get(topic_id)
+        if topic is not None:
+            answers.append(_known(topic, request, call))
+        else:
+            answers.append(_Topic(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
+    return answers
+
+
+async def _by_name(request: MetadataRequest, call: Call) -> list[_Topic]:
+    names = dict.fromkeys(topic.name or "" for topic in request.topics or ())
+    topics = call.broker.image.topics
+    missing = [name for name in names if name not in topics]
+    answers = [_known(topics[name], request, call) for name in names if name in topics]
+    unnameable = {name for name in missing if not _is_legal(name)}
+    may_create = (request.allow_auto_topic_creation
+                  and call.broker.config.auto_create_topics_enable)
+    creatable = [name for name in missing if name not in unnameable and name != _METADATA_TOPIC]
+    if may_create and creatable:
+        # What was missing is told to be missing even so: a client asks again, and a look at
+        # whether a topic is there must not find what the look itself brought about.
+        await call.broker.auto_creation.create(creatable)
+    return answers + [
+        _Topic(
+            error_code=(Error.INVALID_TOPIC_EXCEPTION if name in unnameable
+                        else Error.UNKNOWN_TOPIC_OR_PARTITION),
+            name=name,
+            is_internal=is_internal(name),
+            topic_authorized_operations=_operations(request),
+        )
+        for name in missing
+    ]
+
+
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+def _is_legal(name: str) -> bool:
+    try:
+        check_name(name)
+    except KafkaError:
+        return False
+    return True
+
+
+def _operations(request: MetadataRequest) -> int:
+    if request.include_topic_authorized_operations:
+        return operations.ON_TOPIC
+    return operations.NOT_ASKED
+
+
+def _known(topic: TopicImage, request: MetadataRequest, call: Call) -> _Topic:
+    view = View(call.broker.image, call.listener)
+    return _Topic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(topic.partitions[index], view, call)
+                    for index in sorted(topic.partitions)],
+        topic_authorized_operations=_operations(request),
+    )
+
+
+def _partition(partition: PartitionImage, view: View, call: Call) -> _Partition:
+    seen = view.partition(partition)
+    error = seen.error
+    if error is Error.LISTENER_NOT_FOUND and call.version < 6:
+        error = Error.LEADER_NOT_AVAILABLE
+    return _Partition(
+        error_code=error,
+        partition_index=partition.index,
+        leader_id=seen.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=seen.offline,
+    )
+
+
+def metadata_failure(request: MetadataRequest, error: KafkaError, call: Call) -> MetadataResponse:
+    """Every topic that was asked for fails the same way."""
+    return MetadataResponse(
+        topics=[
+            _Topic(error_code=error.error, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+        error_code=error.error,
+    )

@@ -4,6 +4,7 @@ v1: dry runs and upgrade types (KIP-778).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -15,6 +16,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.features import FeatureUpdate, UpgradeType
+from wirekafka.metadata.features import UpdateFeatures as Update
 
 
 class UpdateFeaturesRequest(Request, key=57, versions="0-2", flexible="0+"):
@@ -39,3 +43,29 @@ class UpdateFeaturesResponse(Response, answers=UpdateFeaturesRequest):
         feature: String
         error_code: Int16
         error_message: String | None = field(default="")
+
+
+_Key = UpdateFeaturesRequest.FeatureUpdateKey
+
+
+@api(UpdateFeaturesRequest, UpdateFeaturesResponse)
+async def update_features(request: UpdateFeaturesRequest, call: Call) -> UpdateFeaturesResponse:
+    """Finalize feature levels, all of them or none (KIP-584, KIP-778)."""
+    updates = [FeatureUpdate(key.feature, key.max_version_level, _upgrade_type(key, call))
+               for key in request.feature_updates]
+    try:
+        await call.broker.controller.submit(Update(updates, request.validate_only))
+    except KafkaError as error:
+        raise KafkaError(error.error, "The update failed for all features since the following "
+                         f"feature had an error: {error.message}") from error
+    return UpdateFeaturesResponse(error_message=None, results=[
+        UpdateFeaturesResponse.UpdatableFeatureResult(
+            feature=key.feature, error_message=Error.NONE.name)
+        for key in request.feature_updates
+    ])
+
+
+def _upgrade_type(key: _Key, call: Call) -> int:
+    if call.version > 0:
+        return key.upgrade_type
+    return UpgradeType.SAFE_DOWNGRADE if key.allow_downgrade else UpgradeType.UPGRADE

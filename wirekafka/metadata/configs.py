@@ -9,23 +9,16 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from wirekafka.codec.message import Message
-from wirekafka.config.option import Type
+from wirekafka.config import update
 from wirekafka.config.options import BROKER as BROKER_OPTIONS
-from wirekafka.config.options import CLIENT_METRICS as CLIENT_METRICS_OPTIONS
-from wirekafka.config.options import GROUP as GROUP_OPTIONS
 from wirekafka.config.options import TOPIC as TOPIC_OPTIONS
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.command import ControllerState, Decision, bounded
-from wirekafka.metadata.group_configs import check_client_metrics_configs, check_group_configs
 from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.metadata.records import ClearElrRecord, ConfigRecord
-from wirekafka.metadata.topic_configs import check_topic_configs
 from wirekafka.metadata.topic_names import check_name
 
 MIN_ISR = "min.insync.replicas"
-
-_OPTIONS = {TOPIC: TOPIC_OPTIONS, BROKER: BROKER_OPTIONS, CLIENT_METRICS: CLIENT_METRICS_OPTIONS,
-            GROUP: GROUP_OPTIONS}
 
 
 class Kind(IntEnum):
@@ -66,7 +59,7 @@ class AlterConfigs:
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Records of every resource that can be changed as asked."""
-        return _decide(self.resources, self.validate_only, state, _changed)
+        return _decide(self.resources, self.validate_only, state, changed)
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class ReplaceConfigs:
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Records of the differences."""
-        return _decide(self.resources, self.validate_only, state, _replaced)
+        return _decide(self.resources, self.validate_only, state, replaced)
 
 
 Values = Mapping[str, str]
@@ -152,7 +145,8 @@ def check_changes(resource: ResourceChanges) -> None:
         raise _bad_request(f"Null value not supported for : {', '.join(nulls)}")
 
 
-def _changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
+def changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
+    """The values after an incremental change. Raises INVALID_CONFIG for lists that are none."""
     after = dict(before)
     for change in resource.changes:
         value = change.value or ""
@@ -174,19 +168,20 @@ def _changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
     return after
 
 
-def _replaced(resource: ResourceChanges, before: Values) -> dict[str, str]:
+def replaced(resource: ResourceChanges, before: Values) -> dict[str, str]:
+    """The values after all were set anew."""
     return {change.name: change.value or "" for change in resource.changes}
 
 
 def _items(resource: ResourceChanges, change: Change, before: Values) -> list[str]:
     """The list an element is added to or taken from; unset, it is the option's default."""
-    option = _OPTIONS[resource.type].get(change.name)
-    if option is None or option.type is not Type.LIST:
+    if not update.is_list(resource.type, change.name):
         raise KafkaError(Error.INVALID_CONFIG, f"Can't {Kind(change.kind).name} to key "
                          f"{change.name} because its type is not LIST.")
     if change.name in before:
         return [item for item in before[change.name].split(",") if item]
-    return list(option.default or ())
+    options = TOPIC_OPTIONS if resource.type == TOPIC else BROKER_OPTIONS
+    return list(options[change.name].default if change.name in options else ())
 
 
 def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Values) -> None:
@@ -206,11 +201,11 @@ def _check_values(type: int, values: Values, touched: set[str], state: Controlle
         # A key from a newer Kafka may be there already: it is no reason to refuse others.
         known = {name: value for name, value in values.items()
                  if name in touched or name in TOPIC_OPTIONS}
-        check_topic_configs(known, state)
+        update.validate_topic(state.config, known)
     elif type == GROUP:
-        check_group_configs(values, state.config)
+        update.validate_group(state.config, values)
     elif type == CLIENT_METRICS:
-        check_client_metrics_configs(values)
+        update.validate_client_metrics(values)
 
 
 def _bad_request(message: str) -> KafkaError:

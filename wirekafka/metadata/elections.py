@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 
+from wirekafka.codec.message import Message
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.command import ControllerState
+from wirekafka.metadata.command import ControllerState, Decision
 from wirekafka.metadata.image import NO_LEADER, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.records import PartitionChangeRecord
 
@@ -96,11 +99,66 @@ def elect(topic: TopicImage, partition: PartitionImage, alive: Callable[[int], b
     return change
 
 
-def check_election_needed(partition: PartitionImage | None, preferred: bool) -> PartitionImage:
-    """Raises UNKNOWN_TOPIC_OR_PARTITION or ELECTION_NOT_NEEDED."""
+class Election(IntEnum):
+    """What kind of leader is asked for (KIP-460)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@dataclass(frozen=True)
+class ElectLeaders:
+    """Elect leaders for (topic, partition) pairs, or for all that need one if that is None.
+
+    The reply has (topic, partition, error or None) in order; asked for all, it leaves out those
+    that need none.
+    """
+
+    election: Election
+    partitions: Sequence[tuple[str, int]] | None
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """A change for each partition that gets another leader."""
+        asked = self.partitions
+        if asked is None:
+            asked = [(topic.name, index) for topic in state.image.topics.values()
+                     for index in topic.partitions]
+        records: list[Message] = []
+        reply: list[tuple[str, int, KafkaError | None]] = []
+        for topic, index in asked:
+            try:
+                records.append(_elected(state, topic, index, self.election))
+                reply.append((topic, index, None))
+            except KafkaError as error:
+                if self.partitions is not None or error.error is not Error.ELECTION_NOT_NEEDED:
+                    reply.append((topic, index, error))
+        return Decision(records, reply)
+
+
+def _elected(state: ControllerState, name: str, index: int,
+             election: Election) -> PartitionChangeRecord:
+    topic = state.image.topics.get(name)
+    if topic is None:
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(index)
     if partition is None:
-        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-    leads = partition.leader == partition.replicas[0] if preferred else partition.leader >= 0
-    if leads:
-        raise KafkaError(Error.ELECTION_NOT_NEEDED)
-    return partition
+        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    preferred = partition.replicas[0]
+    is_preferred = election is Election.PREFERRED
+    if partition.leader == preferred or (not is_preferred and partition.leader != NO_LEADER):
+        raise KafkaError(Error.ELECTION_NOT_NEEDED,
+                         "Leader election not needed for topic partition.")
+
+    def alive(member: int) -> bool:
+        broker = state.image.brokers.get(member)
+        may_lead = not is_preferred or member == preferred
+        return may_lead and broker is not None and not broker.fenced
+
+    change = elect(topic, partition, alive, unclean=not is_preferred)
+    if change is None:
+        if is_preferred:
+            raise KafkaError(Error.PREFERRED_LEADER_NOT_AVAILABLE,
+                             "The preferred leader was not available.")
+        raise KafkaError(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+                         "Eligible topic partition leaders are not available.")
+    return change

@@ -42,14 +42,6 @@ INITIAL: dict[str, int] = {
 }
 """What Kafka 4.3 formats a new cluster with."""
 
-# Levels of metadata.version by the release that brought them, as messages name them.
-_RELEASES = {
-    7: "3.3-IV3", 8: "3.4-IV0", 9: "3.5-IV0", 10: "3.5-IV1", 11: "3.5-IV2", 12: "3.6-IV0",
-    13: "3.6-IV1", 14: "3.6-IV2", 15: "3.7-IV0", 16: "3.7-IV1", 17: "3.7-IV2", 18: "3.7-IV3",
-    19: "3.7-IV4", 20: "3.8-IV0", 21: "3.9-IV0", 22: "4.0-IV0", 23: "4.0-IV1", 24: "4.0-IV2",
-    25: "4.0-IV3", 26: "4.1-IV0", 27: "4.1-IV1", 28: "4.2-IV0", 29: "4.2-IV1", 30: "4.3-IV0",
-}
-
 
 def bootstrap_features() -> list[Message]:
     """The feature records of a new cluster, also what `bootstrap.checkpoint` holds."""
@@ -113,27 +105,8 @@ class UpdateFeatures:
 
 
 def _update(update: FeatureUpdate, state: ControllerState) -> list[Message]:
-    def refuse(reason: str) -> KafkaError:
-        return KafkaError(Error.INVALID_UPDATE_VERSION,
-                          f"Invalid update version {update.level} for feature {update.name}. "
-                          f"{reason}")
-
     current = state.image.features.get(update.name, 0)
-    if update.upgrade_type not in tuple(UpgradeType):
-        raise refuse("The controller does not support the given upgrade type.")
-    supported = SUPPORTED.get(update.name)
-    if supported is None:
-        raise refuse("Local controller 1 does not support this feature.".replace(
-            " 1 ", f" {state.config.node_id} "))
-    first, last = supported
-    if update.level != 0 and not first <= update.level <= last:
-        raise refuse(f"Local controller {state.config.node_id} only supports versions "
-                     f"{first}-{last}")
-    if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
-        raise refuse("Can't downgrade the version of this feature without setting the upgrade "
-                     "type to either safe or unsafe downgrade.")
-    if update.name == METADATA_FEATURE and update.level < current:
-        raise _refused_downgrade(update, current)
+    _check(update, current, state.config.node_id)
     if update.level == current:
         return []
     records: list[Message] = [
@@ -144,10 +117,38 @@ def _update(update: FeatureUpdate, state: ControllerState) -> list[Message]:
     return records
 
 
-def _refused_downgrade(update: FeatureUpdate, current: int) -> KafkaError:
-    # Records of higher versions may be in the log; Kafka itself writes no lower image yet.
-    low = _RELEASES.get(update.level, str(update.level))
-    high = _RELEASES.get(current, str(current))
+def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
+    """Raises INVALID_UPDATE_VERSION, in Kafka's words."""
+    if update.upgrade_type not in tuple(UpgradeType):
+        raise _invalid(update, "The controller does not support the given upgrade type.")
+    if update.name not in SUPPORTED:
+        raise _invalid(update, f"Local controller {node_id} does not support this feature.")
+    if update.level < 0:
+        raise _invalid(update, "A feature version cannot be less than 0.")
+    first, last = SUPPORTED[update.name]
+    removes = update.level == 0 and update.name != METADATA_FEATURE
+    if not removes and not first <= update.level <= last:
+        raise _invalid(update, f"Local controller {node_id} only supports versions {first}-{last}")
+    if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
+        raise _invalid(update, "Can't downgrade the version of this feature without setting the "
+                       "upgrade type to either safe or unsafe downgrade.")
+    if update.name == METADATA_FEATURE and update.level < current:
+        raise _refused_downgrade(update, current)
+    if update.name == KRAFT_FEATURE and update.level != current:
+        # That level lives in the quorum's own control records, with the voters.
+        raise _invalid(update, f"Controller {node_id} cannot change how its voters are kept.")
+
+
+def _invalid(update: FeatureUpdate, reason: str) -> KafkaError:
     return KafkaError(Error.INVALID_UPDATE_VERSION,
-                      f"Invalid metadata.version {update.level}. Unsafe metadata downgrade is not "
-                      f"supported in this version ({high} to {low}).")
+                      f"Invalid update version {update.level} for feature {update.name}. {reason}")
+
+
+def _refused_downgrade(update: FeatureUpdate, current: int) -> KafkaError:
+    # The log may hold records that a lower version does not know.
+    reason = ("Refusing to perform the requested downgrade because it might delete metadata "
+              "information." if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE
+              else "Unsafe metadata downgrade is not supported in this version.")
+    return KafkaError(Error.INVALID_UPDATE_VERSION,
+                      f"Unsupported metadata.version downgrade from {current} to {update.level}. "
+                      f"{reason}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wirekafka.codec.message import Message
+from wirekafka.config.update import validate_topic
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import placement
 from wirekafka.metadata.command import (
@@ -23,7 +24,6 @@ from wirekafka.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from wirekafka.metadata.topic_configs import check_topic_configs
 from wirekafka.metadata.topic_names import check_collision, check_name
 
 NO_ID = bytes(16)
@@ -82,7 +82,8 @@ def _create(topic: NewTopic, state: ControllerState) -> tuple[CreatedTopic, list
     if topic.name in state.image.topics:
         raise KafkaError(Error.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
     check_collision(topic.name, state.image.topics)
-    configs = check_topic_configs(topic.configs, state)
+    configs = _given(topic.configs)
+    validate_topic(state.config, configs)
     replicas = _assign(topic, state)
     topic_id = state.new_id()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
@@ -94,6 +95,15 @@ def _create(topic: NewTopic, state: ControllerState) -> tuple[CreatedTopic, list
         records.append(ClearElrRecord(topic_name=topic.name))
     records += _partition_records(state.image, topic_id, 0, replicas)
     return CreatedTopic(topic_id, len(replicas), len(replicas[0]), configs), records
+
+
+def _given(configs: Mapping[str, str | None]) -> dict[str, str]:
+    values = {name: value for name, value in configs.items() if value is not None}
+    if len(values) < len(configs):
+        absent = ",".join(name for name in configs if name not in values)
+        raise KafkaError(Error.INVALID_CONFIG,
+                         f"Null value not supported for topic configs: {absent}")
+    return values
 
 
 def _assign(topic: NewTopic, state: ControllerState) -> Sequence[Sequence[int]]:

@@ -10,7 +10,12 @@ from itertools import count
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.codec.record import decode_records
-from wirekafka.log.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from wirekafka.log.control import (
+    ControlType,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    VotersRecord,
+)
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.replication import snapshot
@@ -76,6 +81,11 @@ class QuorumLog:
         """Who votes, by id."""
         return (self._voter,)
 
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the voters are kept in the log rather than in the configuration (KIP-853)."""
+        return self._kraft_version > 0
+
     def lead(self) -> None:
         """Take up leadership in a new epoch. To be called once all was read.
 
@@ -87,16 +97,16 @@ class QuorumLog:
         self.epoch = seen + 1
         voters = None if self._kraft_version else (self._voter.id,)
         QuorumState(self._voter.id, self.epoch, voters).write(self._disk, self._log.directory)
-        self._append_control([(snapshot.LEADER_CHANGE, self._leader_change())])
+        self._append_control([(ControlType.LEADER_CHANGE, self._leader_change())])
         if self._voters is not None and self._voters.voters != [self._own_voter()]:
             self._voters.voters = [self._own_voter()]
-            self._append_control([(snapshot.KRAFT_VOTERS, bytes(self._voters.encode(0)))])
+            self._append_control([(ControlType.KRAFT_VOTERS, bytes(self._voters.encode(0)))])
 
     def append(self, batch: bytes) -> int:
         """Append one batch at the end, in this epoch, and see it to the medium."""
         assert self.epoch, "only a leader appends"
         placed = b"".join(with_prefix(batch, self._log.end_offset, self.epoch))
-        self._log.append_as_follower(placed)
+        self._log.append_as_follower(placed, self._clock.now_ms())
         self._log.flush()
         self._acknowledged[self._voter.id] = self._log.end_offset
         self._advance()
@@ -160,9 +170,9 @@ class QuorumLog:
             yield batch
 
     def _note(self, kind: int, value: bytes) -> None:
-        if kind == snapshot.KRAFT_VERSION:
-            self._kraft_version = KRaftVersionRecord.decode(value, 0).k_raft_version
-        elif kind == snapshot.KRAFT_VOTERS:
+        if kind == ControlType.KRAFT_VERSION:
+            self._kraft_version = KRaftVersionRecord.decode(value, 0).kraft_version
+        elif kind == ControlType.KRAFT_VOTERS:
             self._voters = VotersRecord.decode(value, 0)
 
     def _check_alone(self, state: QuorumState | None) -> None:
@@ -189,7 +199,7 @@ class QuorumLog:
             voter_directory_id=self._voter.directory_id,
             endpoints=[voter.Endpoint(name=name, host=host, port=port)
                        for name, host, port in self._voter.endpoints],
-            k_raft_version_feature=voter.KRaftVersionFeature(
+            kraft_version_feature=voter.KRaftVersionFeature(
                 min_supported_version=0, max_supported_version=1),
         )
 

@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 
 from wirekafka.codec.batch import batches, is_intact
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
-from wirekafka.log.control import SnapshotFooterRecord, SnapshotHeaderRecord
+from wirekafka.log.control import ControlType, SnapshotFooterRecord, SnapshotHeaderRecord
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer
-
-LEADER_CHANGE, HEADER, FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
-"""Types of control records in a quorum's log."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 _CONTROL_KEY = Struct(">hh")
@@ -65,10 +62,10 @@ def encode(records: Iterable[Any], codec: RecordCodec, *, now_ms: int,
            last_contained_ms: int = 0, epoch: int = 0) -> Iterator[bytes]:
     """The batches of a snapshot file. `last_contained_ms` is the newest timestamp it covers."""
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
-    footer = SnapshotFooterRecord()
+    footer: SnapshotFooterRecord | None = SnapshotFooterRecord()
     offset = 0
     remaining = iter(records)
-    batch = control_batch([(HEADER, bytes(header.encode(0)))], now_ms)
+    batch = control_batch([(ControlType.SNAPSHOT_HEADER, bytes(header.encode(0)))], now_ms)
     while True:
         count = next(batches(batch))[1].last_offset_delta + 1
         yield offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
@@ -77,7 +74,7 @@ def encode(records: Iterable[Any], codec: RecordCodec, *, now_ms: int,
         if chunk:
             batch = codec.encode(chunk, now_ms, None)
         elif footer is not None:
-            batch = control_batch([(FOOTER, bytes(footer.encode(0)))], now_ms)
+            batch = control_batch([(ControlType.SNAPSHOT_FOOTER, bytes(footer.encode(0)))], now_ms)
             footer = None
         else:
             return
@@ -97,5 +94,5 @@ def decode(data: Buffer) -> Iterator[Buffer]:
         yield batch
     if end != len(data):
         raise BadSnapshot(f"{len(data) - end} bytes at its end are no batch")
-    if last is None or control_type(decode_records(last)[-1].key) != FOOTER:
+    if last is None or control_type(decode_records(last)[-1].key) != ControlType.SNAPSHOT_FOOTER:
         raise BadSnapshot("it has no footer, so it was not written to its end")
