@@ -10,7 +10,9 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import apache_kafka as started_apache_kafka
+from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
+from tests import kafka_jars
 
 NewTopicName = Callable[..., str]
 
@@ -104,3 +106,15 @@ def new_topic(admin: AdminClient, unique: str) -> Iterator[NewTopicName]:
 def topic(new_topic: NewTopicName) -> str:
     """A new topic of one partition."""
     return new_topic()
+
+
+@pytest.fixture(scope="session")
+def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    """The command-line tools of Kafka 4.3.1."""
+    return JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java-tools"))
+
+
+@pytest.fixture(scope="session")
+def old_java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    """The command-line tools of Kafka 2.1.1, the oldest clients a 4.3 broker accepts."""
+    return JavaTools(kafka_jars.old_kafka_jars(), tmp_path_factory.mktemp("old-java-tools"))

@@ -1,0 +1,94 @@
+"""Runs the main classes of Kafka's own command-line tools."""
+
+import subprocess
+from pathlib import Path
+
+from tests import kafka_jars
+
+SCRIPTS = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+
+# The tools live for a second or two: compile little and keep to one thread for garbage.
+QUICK = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+LOG4J2 = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR">
+<PatternLayout pattern="%p %m (%c)%n"/></Console></Appenders>
+<Loggers><Root level="WARN"><AppenderRef ref="E"/></Root></Loggers></Configuration>
+"""
+
+LOG4J1 = """log4j.rootLogger=WARN, stderr
+log4j.appender.stderr=org.apache.log4j.ConsoleAppender
+log4j.appender.stderr.target=System.err
+log4j.appender.stderr.layout=org.apache.log4j.PatternLayout
+log4j.appender.stderr.layout.ConversionPattern=%p %m (%c)%n
+"""
+
+
+class ToolFailed(AssertionError):
+    """A tool ended with an error; the text is all it said."""
+
+
+class JavaTools:
+    """One generation of Kafka's tools."""
+
+    def __init__(self, jars: Path, scratch: Path):
+        self._class_path = kafka_jars.class_path(jars)
+        (scratch / "log4j2.xml").write_text(LOG4J2)
+        (scratch / "log4j.properties").write_text(LOG4J1)
+        self._logging = (
+            f"-Dlog4j2.configurationFile={scratch}/log4j2.xml",
+            f"-Dlog4j.configuration=file:{scratch}/log4j.properties",
+        )
+
+    def command(self, tool: str, *arguments: str) -> list[str]:
+        """The argument list that starts a tool, by its script's name or its main class."""
+        main = SCRIPTS.get(tool, tool)
+        java = kafka_jars.java()
+        return [java, *QUICK, *self._logging, "-cp", self._class_path, main, *arguments]
+
+    def run(self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
+        """The standard output; raises ToolFailed when the exit status is not 0."""
+        done = self.finish(tool, *arguments, stdin=stdin, timeout_s=timeout_s)
+        if done.returncode != 0:
+            raise ToolFailed(f"{tool} exited with {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def finish(
+        self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120
+    ) -> "subprocess.CompletedProcess[str]":
+        """Whatever came of running a tool to its end."""
+        command = self.command(tool, *arguments)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+
+    def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
+        """A running tool whose standard output can be read line by line."""
+        return subprocess.Popen(
+            self.command(tool, *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
