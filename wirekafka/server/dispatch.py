@@ -108,7 +108,8 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
         if api_and_version >> 16 != _API_VERSIONS:
             raise Refused(f"API {api_and_version >> 16} version {api_and_version & 0xFFFF}"
                           " is not spoken here")
-        return _serve_unsupported_api_versions(data, at, end, call, replies)
+        _refuse_api_versions(correlation_id, call, replies)
+        return None
     at += 10
     if client_id_bytes >= 0:
         start = at
@@ -154,10 +155,8 @@ def _fail(route: Route, request: Any, correlation_id: int, error: Exception, cal
     replies.add(route, correlation_id, response)
 
 
-def _serve_unsupported_api_versions(data: Buffer, at: int, end: int, call: Call,
-                                    replies: Replies) -> None:
+def _refuse_api_versions(correlation_id: int, call: Call, replies: Replies) -> None:
     """Answer in version 0, which every client reads, that key 18 has other versions (KIP-511)."""
-    _, correlation_id, _ = _REQUEST_HEADER.unpack_from(data, at)
     route = registry.find(_API_VERSIONS << 16)
     if route is None:
         raise Refused("ApiVersions is not served")

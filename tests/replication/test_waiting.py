@@ -1,0 +1,75 @@
+"""Waiting requests: woken by changes and deadlines, and gone without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from tests.manual_clock import ManualClock
+from wirekafka.replication.waiting import Waiting, Watched
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(coroutine)
+
+
+async def settled() -> None:
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+def test_a_change_wakes_only_whom_it_satisfies(manual_clock: ManualClock) -> None:
+    async def scenario() -> None:
+        waiting, partition, other = Waiting(manual_clock), Watched(), Watched()
+        size = 0
+        task = asyncio.ensure_future(waiting.until(
+            lambda changed: changed is partition and size >= 2, [partition, other], 10**15))
+        await settled()
+        other.wake()
+        partition.wake()
+        await settled()
+        assert not task.done()
+        size = 2
+        partition.wake()
+        assert await task is True
+        assert not partition.watchers and not other.watchers and not len(waiting)
+    run(scenario())
+
+
+def test_the_deadline_ends_the_wait(manual_clock: ManualClock) -> None:
+    async def scenario() -> None:
+        waiting, partition = Waiting(manual_clock), Watched()
+        task = asyncio.ensure_future(
+            waiting.until(lambda _: True, [partition], manual_clock.now_ms() + 500))
+        await settled()
+        manual_clock.advance(499)
+        await settled()
+        assert not task.done()
+        manual_clock.advance(1)
+        assert await task is False
+        assert not partition.watchers
+    run(scenario())
+
+
+def test_a_wait_that_is_abandoned_leaves_no_watch(manual_clock: ManualClock) -> None:
+    async def scenario() -> None:
+        waiting, partition = Waiting(manual_clock), Watched()
+        coroutine = waiting.until(lambda _: True, [partition], 10**15)
+        coroutine.send(None)
+        assert partition.watchers and len(waiting) == 1
+        coroutine.close()
+        assert not partition.watchers and not len(waiting)
+        partition.wake()
+    run(scenario())
+
+
+def test_closing_releases_all_and_lets_nobody_wait(manual_clock: ManualClock) -> None:
+    async def scenario() -> None:
+        waiting, partition = Waiting(manual_clock), Watched()
+        task = asyncio.ensure_future(waiting.until(lambda _: True, [partition], 10**15))
+        await settled()
+        waiting.close()
+        assert await task is False
+        assert await waiting.until(lambda _: True, [partition], 10**15) is False
+    run(scenario())
