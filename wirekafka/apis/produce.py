@@ -4,6 +4,21 @@ v7: zstd (KIP-110), v8: record errors (KIP-467), v10: leaders (KIP-951), v13: to
 
 from __future__ import annotations
 
+from typing import Any
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.batch import (
+    ATTRIBUTES_AT,
+    COMPRESSION_MASK,
+    HEADER_BYTES,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    SIZE,
+    TRANSACTIONAL_BIT,
+)
+from wirekafka.codec.compression import Codec
 from wirekafka.codec.message import (
     Int16,
     Int32,
@@ -16,6 +31,9 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.partition import Partition
+from wirekafka.replication.waiting import Watched
 
 
 class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):
@@ -67,3 +85,171 @@ class ProduceResponse(Response, answers=ProduceRequest):
         host: String
         port: Int32
         rack: String | None = field(default=None)
+
+
+_TopicData = ProduceRequest.TopicProduceData
+_PartitionData = _TopicData.PartitionProduceData
+_TopicResponse = ProduceResponse.TopicProduceResponse
+_PartitionResponse = _TopicResponse.PartitionProduceResponse
+_RecordError = _PartitionResponse.BatchIndexAndErrorMessage
+
+_ALL, _NONE = -1, 0
+_ADMIN_CLIENT_ID = "__admin_client"
+_ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
+_UNPLACED = frozenset({
+    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.MESSAGE_TOO_LARGE,
+    Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR, Error.UNKNOWN_TOPIC_ID})
+"""Errors told without the log's start offset, as in Kafka."""
+
+
+@api(ProduceRequest, ProduceResponse, advertise="0-13")
+async def produce(request: ProduceRequest, call: Call) -> ProduceResponse | None:
+    """Append each partition's batch, and answer when as many replicas as asked for have it.
+
+    Versions 0 to 2 are told but not spoken: librdkafka before 2.8 compresses only where it sees
+    them (KAFKA-18659).
+    """
+    writing = _Writing(request, call)
+    responses = [
+        _TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[
+            writing.append(topic, data) for data in topic.partition_data])
+        for topic in request.topic_data]
+    if writing.uncommitted:
+        await _replicated(writing.uncommitted, request.timeout_ms, call)
+    if request.acks != _NONE:
+        return ProduceResponse(responses=responses, node_endpoints=writing.node_endpoints())
+    if writing.failed:
+        # Nobody reads an answer; losing the connection tells the client to refresh its metadata.
+        call.close()
+    return None
+
+
+class _Writing:
+    """The appends of one request."""
+
+    __slots__ = ("_acks", "_broker", "_call", "_moved", "_now_ms", "_refuses_zstd", "_speaks_ids",
+                 "_transaction_error", "failed", "uncommitted")
+
+    def __init__(self, request: ProduceRequest, call: Call):
+        self._acks = request.acks
+        self._call = call
+        self._broker = call.broker
+        self._now_ms = call.now_ms
+        self._refuses_zstd = call.version < 7
+        self._speaks_ids = call.version >= 13
+        # No transaction is coordinated here yet, so none knows the producer.
+        self._transaction_error = (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                                   if request.transactional_id is None
+                                   else Error.INVALID_PRODUCER_ID_MAPPING)
+        self._moved = False
+        self.failed = False
+        self.uncommitted: list[tuple[Partition, int, _PartitionResponse]] = []
+
+    def append(self, topic: _TopicData, data: _PartitionData) -> _PartitionResponse:
+        """Append one batch and say how it went."""
+        try:
+            partition = self._partition(topic, data.index)
+            self._check(partition, data)
+        except KafkaError as error:
+            return self._refusal(data.index, error)
+        try:
+            appended = partition.append_from_client(data.records, self._acks, self._now_ms)
+        except KafkaError as error:
+            return self._failure(partition, data, error)
+        response = _PartitionResponse(
+            index=data.index, error_code=0, base_offset=appended.base_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=appended.start_offset)
+        if self._acks == _ALL and partition.high_watermark < appended.end_offset:
+            self.uncommitted.append((partition, appended.end_offset, response))
+        return response
+
+    def _partition(self, topic: _TopicData, index: int) -> Partition:
+        if self._speaks_ids:
+            return self._broker.partition_by_id(topic.topic_id, index)
+        partition = self._broker.partitions.get((topic.name, index))
+        if partition is None:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return partition
+
+    def _check(self, partition: Partition, data: _PartitionData) -> None:
+        """What depends on the request, not on the log."""
+        if not -1 <= self._acks <= 1:
+            raise KafkaError(Error.INVALID_REQUIRED_ACKS)
+        records = data.records
+        if records is None or len(records) < HEADER_BYTES:
+            raise KafkaError(Error.INVALID_RECORD)
+        attributes = records[_ATTRIBUTES_LOW_BYTE_AT]
+        if self._refuses_zstd and attributes & COMPRESSION_MASK == Codec.ZSTD:
+            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
+        if attributes & TRANSACTIONAL_BIT:
+            raise KafkaError(self._transaction_error)
+        if partition.is_internal and self._call.client_id != _ADMIN_CLIENT_ID:
+            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
+
+    def _refusal(self, index: int, error: KafkaError) -> _PartitionResponse:
+        self.failed = True
+        response = _PartitionResponse(index=index, error_code=error.error, base_offset=-1,
+                                      error_message=error.message)
+        for batch_index, message in getattr(error, "record_errors", ()):
+            response.record_errors.append(_RecordError(
+                batch_index=batch_index, batch_index_error_message=message))
+        return response
+
+    def _failure(self, partition: Partition, data: _PartitionData,
+                 error: KafkaError) -> _PartitionResponse:
+        response = self._refusal(data.index, error)
+        if error.error not in _UNPLACED and _is_one_batch(data.records):
+            response.log_start_offset = partition.log.start_offset
+        if error.error is Error.NOT_LEADER_OR_FOLLOWER:
+            self._moved = True
+            response.current_leader = _PartitionResponse.LeaderIdAndEpoch(
+                leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+        return response
+
+    def node_endpoints(self) -> list[ProduceResponse.NodeEndpoint]:
+        """Where the leaders named in the response are (KIP-951)."""
+        if not self._moved:
+            return []
+        return [ProduceResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port,
+                                             rack=node.rack)
+                for node in self._call.broker.nodes(self._call.listener)]
+
+
+def _is_one_batch(records: Any) -> bool:
+    (length,) = SIZE.unpack_from(records, LENGTH_AT)
+    return bool(length + LOG_OVERHEAD_BYTES == len(records) and records[MAGIC_AT] == MAGIC)
+
+
+async def _replicated(uncommitted: list[tuple[Partition, int, _PartitionResponse]],
+                      timeout_ms: int, call: Call) -> None:
+    """Wait until the in-sync replicas have everything; tell what they did not get in time."""
+    def done(_: Watched) -> bool:
+        return all(_settled(partition, end_offset) for partition, end_offset, _ in uncommitted)
+
+    await call.broker.waiting.until(
+        done, {partition for partition, _, _ in uncommitted}, call.now_ms + timeout_ms)
+    for partition, end_offset, response in uncommitted:
+        if not partition.is_leader:
+            response.error_code = Error.NOT_LEADER_OR_FOLLOWER
+        elif partition.high_watermark < end_offset:
+            response.error_code = Error.REQUEST_TIMED_OUT
+        elif partition.lacks_replicas:
+            # Written, but on fewer replicas than min.insync.replicas asks for.
+            response.error_code = Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        else:
+            continue
+        response.base_offset = -1
+
+
+def _settled(partition: Partition, end_offset: int) -> bool:
+    return not partition.is_leader or partition.high_watermark >= end_offset
+
+
+def produce_failure(request: ProduceRequest, error: KafkaError, call: Call) -> ProduceResponse:
+    """Every partition fails alike."""
+    return ProduceResponse(responses=[
+        _TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[
+            _PartitionResponse(index=data.index, error_code=error.error, base_offset=-1)
+            for data in topic.partition_data])
+        for topic in request.topic_data])

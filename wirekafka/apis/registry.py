@@ -1,11 +1,11 @@
-"""The table of APIs: each sibling module declares itself with `@api`, everything else is derived."""
+"""The table of APIs: each sibling module declares itself with `@api`, the rest is derived."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -60,7 +60,8 @@ class Api:
 
     @property
     def key(self) -> int:
-        return self.request.key
+        key: int = self.request.key
+        return key
 
     @property
     def name(self) -> str:
@@ -130,6 +131,11 @@ def load() -> dict[int, Api]:
     for key in sorted(_apis):
         _apis[key] = _apis.pop(key)
     return _apis
+
+
+def served() -> Iterable[Api]:
+    """The declared APIs in key order, once `load` has been called."""
+    return _apis.values()
 
 
 def find(api_and_version: int) -> Route | None:

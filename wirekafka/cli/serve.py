@@ -1,0 +1,73 @@
+"""`wirekafka serve`: runs a broker until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+
+_DATA = "wirekafka-data"
+_LISTENER = "PLAINTEXT"
+
+
+def main(words: Sequence[str]) -> int:
+    """Serve until SIGTERM or Ctrl-C; the exit status. Raises ConfigError, OSError."""
+    arguments = _parser().parse_args(words)
+    _log_to_stderr(arguments.log_level)
+    config = configuration(arguments)
+    from wirekafka.server.node import run
+
+    return run(config, loop=arguments.loop)
+
+
+def configuration(arguments: argparse.Namespace) -> BrokerConfig:
+    """The broker's configuration: options of the command, environment, file, defaults."""
+    given = dict(_pair(text) for text in arguments.set)
+    if arguments.data is not None:
+        given["log.dirs"] = arguments.data
+    if arguments.listen:
+        given["listeners"] = ",".join(map(_listener, arguments.listen))
+    config = BrokerConfig.of(given, os.environ, arguments.config)
+    if {"log.dir", "log.dirs"}.isdisjoint(config.sources.static):
+        config = BrokerConfig.of(given | {"log.dirs": _DATA}, os.environ, arguments.config)
+    return config
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="wirekafka serve", description="Run a broker; no configuration is needed.",
+        epilog="Settings, strongest first: --set, KAFKA_* in the environment, --config, defaults.")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
+    parser.add_argument("--data", metavar="DIR", help=f"where the data is (default: {_DATA})")
+    parser.add_argument("--listen", action="append", default=[], metavar="[NAME://]HOST:PORT",
+                        help="where to listen; port 0 takes a free one; may be repeated")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
+                        help="set a Kafka option; may be repeated")
+    parser.add_argument("--loop", choices=("auto", "uvloop", "asyncio"), default="auto",
+                        help="the event loop (default: uvloop where it is installed)")
+    parser.add_argument("--log-level", default="info", metavar="LEVEL",
+                        choices=("debug", "info", "warning", "error"),
+                        help="what to log to standard error (default: info)")
+    return parser
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError("--set", text, "expected KEY=VALUE", f"--set {text}: expected KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def _listener(text: str) -> str:
+    return text if "://" in text else f"{_LISTENER}://{text}"
+
+
+def _log_to_stderr(level: str) -> None:
+    logging.basicConfig(stream=sys.stderr, level=level.upper(),
+                        format="%(asctime)s %(levelname)s %(name)s: %(message)s")
