@@ -1,0 +1,120 @@
+"""Leader epochs: OffsetsForLeaderEpoch's rules and the checkpoint file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wirekafka.log.epochs import (
+    FILE_NAME,
+    EpochEntry,
+    LeaderEpochs,
+    MalformedEpochs,
+    decode_epochs,
+    encode_epochs,
+)
+from wirekafka.log.files import RealDisk
+
+
+def epochs_of(tmp_path: Path, *entries: tuple[int, int]) -> LeaderEpochs:
+    epochs = LeaderEpochs.load(RealDisk(), str(tmp_path / FILE_NAME))
+    for epoch, start_offset in entries:
+        epochs.assign(epoch, start_offset)
+    return epochs
+
+
+def test_the_answer_is_the_largest_epoch_not_above_the_one_asked_for_and_where_it_ends(
+    tmp_path: Path,
+) -> None:
+    epochs = epochs_of(tmp_path, (2, 10), (4, 20), (7, 30))
+    assert epochs.end_offset_for(7, 45) == (7, 45)
+    assert epochs.end_offset_for(4, 45) == (4, 30)
+    assert epochs.end_offset_for(5, 45) == (4, 30)
+    assert epochs.end_offset_for(3, 45) == (2, 20)
+
+
+def test_unknown_epochs_have_no_end(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (2, 10), (4, 20))
+    assert epochs.end_offset_for(5, 45) == (-1, -1)
+    assert epochs.end_offset_for(-1, 45) == (-1, -1)
+    assert LeaderEpochs(RealDisk(), "").end_offset_for(0, 45) == (-1, -1)
+
+
+def test_an_epoch_below_all_known_ones_ends_where_the_first_begins(tmp_path: Path) -> None:
+    assert epochs_of(tmp_path, (2, 10), (4, 20)).end_offset_for(1, 45) == (1, 10)
+
+
+def test_assigning_the_same_epoch_again_changes_nothing(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (2, 10), (2, 15))
+    assert epochs.entries == [EpochEntry(2, 10)]
+
+
+def test_an_epoch_at_the_same_offset_replaces_the_one_that_wrote_nothing(tmp_path: Path) -> None:
+    assert epochs_of(tmp_path, (0, 0), (1, 0), (3, 0)).entries == [EpochEntry(3, 0)]
+    assert epochs_of(tmp_path, (5, 9)).entries == [EpochEntry(3, 0), EpochEntry(5, 9)]
+
+
+def test_an_older_epoch_at_a_later_offset_replaces_newer_ones(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (1, 0), (3, 10), (2, 20))
+    assert epochs.entries == [EpochEntry(1, 0), EpochEntry(2, 20)]
+    assert epochs.latest == 2
+
+
+def test_every_offset_has_the_epoch_that_wrote_it(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (2, 10), (4, 20))
+    assert [epochs.epoch_at(offset) for offset in (9, 10, 19, 20, 99)] == [-1, 2, 2, 4, 4]
+
+
+def test_truncation_forgets_epochs_that_begin_at_or_behind_the_end(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (1, 0), (2, 10), (3, 20))
+    epochs.truncate_from_end(21)
+    assert epochs.latest == 3
+    epochs.truncate_from_end(10)
+    assert epochs.entries == [EpochEntry(1, 0)] and epochs.latest == 1
+
+
+def test_a_new_log_start_moves_the_epoch_around_it(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (1, 0), (2, 10), (3, 20))
+    epochs.truncate_from_start(15)
+    assert epochs.entries == [EpochEntry(2, 15), EpochEntry(3, 20)]
+    epochs.truncate_from_start(20)
+    assert epochs.entries == [EpochEntry(3, 20)]
+    epochs.truncate_from_start(25)
+    assert epochs.entries == [EpochEntry(3, 25)]
+    epochs.truncate_from_start(5)
+    assert epochs.entries == [EpochEntry(3, 25)]
+
+
+def test_the_file_has_kafkas_bytes_and_survives_a_restart(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (0, 0))
+    assert (tmp_path / FILE_NAME).read_bytes() == b"0\n1\n0 0\n"
+    epochs.assign(3, 17)
+    assert (tmp_path / FILE_NAME).read_bytes() == b"0\n2\n0 0\n3 17\n"
+    assert epochs_of(tmp_path).entries == epochs.entries
+    epochs.clear()
+    assert (tmp_path / FILE_NAME).read_bytes() == b"0\n0\n" and epochs.latest == -1
+
+
+def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path)
+    epochs.truncate_from_end(0)
+    epochs.truncate_from_start(9)
+    epochs.clear()
+    assert not (tmp_path / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"x", b"0", b"0\nx\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n1\n0\n", b"0\n1\n0 0 0\n",
+     b"0\n1\na 0\n", b"0\n2\n1 5\n1 6\n", b"0\n2\n1 5\n2 4\n", b"\xff\n1\n"],
+)  # fmt: skip
+def test_a_malformed_file_is_told(data: bytes) -> None:
+    with pytest.raises(MalformedEpochs):
+        decode_epochs(data)
+
+
+def test_encoding_and_decoding_are_inverse() -> None:
+    entries = [EpochEntry(0, 0), EpochEntry(2, 5), EpochEntry(9, 2**40)]
+    assert decode_epochs(encode_epochs(entries)) == entries
+    assert decode_epochs(b"") == []
