@@ -100,7 +100,7 @@ class Disk(Protocol):
         """What is in a directory, in no order."""
 
     def make_directory(self, path: str) -> None:
-        """A new directory. FileExistsError when there is one."""
+        """A new directory, and those above it. FileExistsError when there is one."""
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory and all in it; nothing happens when there is none."""
@@ -180,7 +180,7 @@ class RealDisk:
         return entries
 
     def make_directory(self, path: str) -> None:
-        os.mkdir(path)
+        os.makedirs(path)
 
     def remove_tree(self, path: str) -> None:
         shutil.rmtree(path, ignore_errors=not os.path.lexists(path))

@@ -12,7 +12,7 @@ from wirekafka.log.segment import Segment
 
 
 class Flush:
-    """The segments and small files to sync, so that the recovery point can move to `end_offset`.
+    """What to sync so that the recovery point can move to `end_offset`.
 
     After an error nothing may be tried again: the system may have dropped the pages and call
     them clean.
@@ -20,22 +20,33 @@ class Flush:
 
     __slots__ = ("_directory", "_disk", "_segments", "end_offset")
 
-    def __init__(
-        self, disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
-    ):
+    def __init__(self, disk: Disk, segments: Sequence[Segment], end_offset: int):
         self._disk = disk
-        self._directory = directory
         self._segments = segments
+        self._directory: str | None = None
         self.end_offset = end_offset
         for segment in segments[:-1]:
             segment.seal()
 
+    @property
+    def has_names(self) -> bool:
+        """Whether the names of the files are synced too."""
+        return self._directory is not None
+
+    def add_names(self, directory: str) -> None:
+        """Sync the small files and the directory as well: there is something new in it."""
+        self._directory = directory
+
     def run(self) -> None:
         """Sync. Raises OSError. For any thread: touches no state that others change."""
         for segment in self._segments:
-            segment.fsync()
-        for name in (EPOCHS_NAME, PARTITION_METADATA):
-            with suppress(FileNotFoundError):
-                self._disk.fsync(f"{self._directory}/{name}")
-        self._disk.fsync_directory(self._directory)
-        self._disk.fsync_directory(self._directory.rpartition("/")[0])
+            segment.file.fsync()
+        # The last segment's indexes are rebuilt after a crash, the others' are trusted.
+        for segment in self._segments[:-1]:
+            segment.fsync_indexes()
+        if self._directory is not None:
+            for name in (EPOCHS_NAME, PARTITION_METADATA):
+                with suppress(FileNotFoundError):
+                    self._disk.fsync(f"{self._directory}/{name}")
+            self._disk.fsync_directory(self._directory)
+            self._disk.fsync_directory(self._directory.rpartition("/")[0])

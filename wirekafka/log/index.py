@@ -119,6 +119,11 @@ class EntryFile:
         self.write()
         self._forget()
 
+    def release(self) -> None:
+        """Close the descriptor; what is pending stays so."""
+        if self._file is not None:
+            self._file.close()
+
     def moved(self, directory: str) -> None:
         """Note that the log's directory has another name now."""
         self._directory = directory

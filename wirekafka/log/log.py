@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from operator import attrgetter
 from typing import NamedTuple
-from zlib import crc32
 
 from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer, batches, is_intact
 from wirekafka.config.topic_config import TopicConfig
@@ -21,18 +17,10 @@ from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction
 from wirekafka.log.recovery import Opening, Parts
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
-from wirekafka.log.segment import (
-    SNAPSHOT_SUFFIX,
-    BatchShape,
-    RollTime,
-    Segment,
-    file_name,
-)
-from wirekafka.log.slice import NOTHING, LogSlice
+from wirekafka.log.segment import SNAPSHOT_SUFFIX, BatchShape, Segment, file_name
+from wirekafka.log.segments import Segments
+from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
 from wirekafka.log.validate import validate
-
-_MOST_POSITIONS = 16
-_base_offset = attrgetter("base_offset")
 
 
 class Appended(NamedTuple):
@@ -55,37 +43,36 @@ class Log:
     __slots__ = (
         "_config",
         "_disk",
-        "_open_ms",
-        "_positions",
-        "_retired",
-        "_segments",
         "_synced_names",
         "directory",
         "end_offset",
         "epochs",
         "name",
+        "partition",
         "producers",
         "recovery_point",
+        "segments",
         "start_offset",
+        "topic",
     )
 
     def __init__(self, disk: Disk, directory: str, config: TopicConfig, parts: Parts):
         self._disk = disk
         self._config = config
-        self._open_ms = 0
-        # Where in the active segment the offsets are that readers come back to.
-        self._positions: dict[int, int] = _NO_POSITIONS
-        self._retired: list[tuple[int, Segment]] | None = None
-        self._segments = parts.segments
         self._synced_names = False
         self.directory = directory
         self.name = directory.rpartition("/")[2]
+        """`<topic>-<partition>`."""
+        topic, _, partition = self.name.rpartition("-")
+        self.topic = topic
+        self.partition = int(partition)
         self.producers = parts.producers
         self.epochs = parts.epochs
         self.start_offset = parts.start_offset
         self.end_offset = parts.end_offset
         self.recovery_point = parts.recovery_point
-        self._activate()
+        self.segments = Segments(disk, directory, config, parts.segments)
+        """Oldest first; the last one is appended to."""
 
     @classmethod
     def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
@@ -111,17 +98,12 @@ class Log:
     @config.setter
     def config(self, config: TopicConfig) -> None:
         self._config = config
-        self._activate()
-
-    @property
-    def segments(self) -> Sequence[Segment]:
-        """Oldest first; the last one is appended to."""
-        return self._segments
+        self.segments.configure(config)
 
     @property
     def size_bytes(self) -> int:
         """The length of all log files."""
-        return sum(segment.size_bytes for segment in self._segments)
+        return self.segments.size_bytes
 
     @property
     def first_unstable_offset(self) -> int | None:
@@ -146,7 +128,7 @@ class Log:
         size_bytes = header.length + 12
         end_offset = base_offset + header.last_offset_delta + 1
         shape = BatchShape(size_bytes, end_offset - 1, header.max_timestamp)
-        segment = self._segments[-1]
+        segment = self.segments.active
         if (
             segment.file.size_bytes + size_bytes > segment.limit_bytes
             or header.max_timestamp > segment.roll_after_ms
@@ -220,38 +202,31 @@ class Log:
         end_offset = min(end_offset, self.end_offset)
         if offset >= end_offset:
             if offset == self.end_offset:
-                self._remember(offset, self._segments[-1].file.size_bytes)
+                self.segments.expect_reader(offset, self.segments.active.file.size_bytes)
             return NOTHING
         try:
-            segment, position = self._locate(offset)
-            bound = self._bound(segment, end_offset)
-            size_bytes = bound - position
-            if size_bytes > max_bytes:
-                if at_least_one:
-                    first_bytes = next(segment.headers(position))[1].size_bytes
-                    max_bytes = max(max_bytes, first_bytes)
-                size_bytes = min(size_bytes, max_bytes)
+            limits = ReadLimits(max_bytes, end_offset, self.end_offset, at_least_one)
+            return self.segments.read(offset, limits)
         except (OSError, BadBatch) as error:
             raise _storage_error(error) from error
-        return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with that timestamp in ms or a later one. Raises KafkaError."""
         try:
-            return lookup.first_at_or_after(self._segments, timestamp, self.start_offset)
+            return lookup.first_at_or_after(self.segments, timestamp, self.start_offset)
         except (OSError, BadBatch) as error:
             raise _storage_error(error) from error
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp; None: there is none. Raises KafkaError."""
         try:
-            return lookup.newest(self._segments)
+            return lookup.newest(self.segments)
         except (OSError, BadBatch) as error:
             raise _storage_error(error) from error
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions a reader of that range has to know. Raises KafkaError."""
-        segments = self._segments[self._number_of(offset) :]
+        segments = self.segments[self.segments.number_of(offset) :]
         indexes = [segment.aborted for segment in segments if segment.aborted is not None]
         if not indexes:
             return []
@@ -263,6 +238,13 @@ class Log:
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch not above that, and where it ends; (-1, -1) when unknown (KIP-320)."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Note where a leader epoch begins. Raises KafkaError."""
+        try:
+            self.epochs.assign(epoch, start_offset)
+        except OSError as error:
+            raise _storage_error(error) from error
 
     def advance_start(self, offset: int) -> None:
         """Give up the records below an offset; their segments go with the next retention run.
@@ -291,24 +273,20 @@ class Log:
             end_offset=self.end_offset,
         )
         try:
-            count = retention.expired(self._segments, self._config, horizon)
-            if count == len(self._segments):
+            count = retention.expired(self.segments, self._config, horizon)
+            if count == len(self.segments):
                 self._roll(self.end_offset, now_ms)
             if count:
                 # First the start, so that nobody reads what is about to go.
-                self.advance_start(self._segments[count].base_offset)
-                self._retire(self._segments[:count], now_ms)
+                self.advance_start(self.segments[count].base_offset)
+                self.segments.retire(self.segments[:count], now_ms)
         except OSError as error:
             raise _storage_error(error) from error
         return count
 
     def delete_retired(self, now_ms: int) -> int | None:
         """Remove files retired `file.delete.delay.ms` ago; when to ask again. Raises OSError."""
-        retired = self._retired
-        while retired and retired[0][0] <= now_ms:
-            retired[0][1].delete()
-            del retired[0]
-        return retired[0][0] if retired else None
+        return self.segments.delete_retired(now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut from `offset` on: a follower found that its leader went another way.
@@ -317,17 +295,16 @@ class Log:
         """
         if offset >= self.end_offset:
             return
-        if offset <= self._segments[0].base_offset:
+        if offset <= self.segments[0].base_offset:
             self.truncate_fully_at(offset, now_ms)
             return
         try:
-            keep = self._number_of(offset - 1) + 1
-            self._retire(self._segments[keep:], now_ms)
-            self._segments[-1].truncate(offset)
-            self.epochs.truncate_from_end(offset)
+            self.segments.truncate(offset, now_ms)
             self._end_at(offset)
+            self.epochs.truncate_from_end(offset)
+            recovery.drop_snapshots(self._disk, self.directory, self.segments, offset)
             self.producers = recovery.load_producers(
-                self._disk, self.directory, self._segments, offset
+                self._disk, self.directory, self.segments, offset
             )
         except (OSError, BadBatch) as error:
             raise _storage_error(error) from error
@@ -335,18 +312,19 @@ class Log:
     def truncate_fully_at(self, offset: int, now_ms: int) -> None:
         """Drop everything and go on, empty, from `offset`. Raises KafkaError."""
         try:
-            self._retire(self._segments[:], now_ms)
-            self._segments.append(Segment.create(self._disk, self.directory, offset, now_ms))
+            self.segments.retire(self.segments[:], now_ms)
+            self.segments.add(offset, now_ms)
+            self._end_at(offset)
+            self.start_offset = offset
             self.epochs.clear()
+            recovery.drop_snapshots(self._disk, self.directory, self.segments, offset)
         except OSError as error:
             raise _storage_error(error) from error
         self.producers.clear(offset)
-        self.start_offset = offset
-        self._end_at(offset)
 
     def roll(self, now_ms: int) -> None:
         """Begin a new segment, unless the active one is empty. Raises KafkaError."""
-        if not self._segments[-1].size_bytes:
+        if not self.segments.active.size_bytes:
             return
         try:
             self._roll(self.end_offset, now_ms)
@@ -360,12 +338,15 @@ class Log:
         """
         if self.end_offset <= self.recovery_point and self._synced_names:
             return None
-        first = self._number_of(self.recovery_point)
-        return Flush(self._disk, self.directory, self._segments[first:], self.end_offset)
+        first = self.segments.number_of(self.recovery_point)
+        flush = Flush(self._disk, self.segments[first:], self.end_offset)
+        if not self._synced_names:
+            flush.add_names(self.directory)
+        return flush
 
     def finish_flush(self, flush: Flush) -> None:
         """Note that a flush has run without an error."""
-        self._synced_names = True
+        self._synced_names = self._synced_names or flush.has_names
         # The log may have been truncated meanwhile.
         self.recovery_point = max(self.recovery_point, min(flush.end_offset, self.end_offset))
 
@@ -381,28 +362,18 @@ class Log:
 
         The log can be read and appended to afterwards, but has to be closed again then.
         """
-        if self.end_offset > 0:
+        if self.end_offset > 0 and not self._disk.exists(self._snapshot_path()):
             self._write_snapshot()
-        for segment in self._segments:
-            segment.seal()
-            segment.close()
+        self.segments.close()
+
+    def release(self) -> None:
+        """Close descriptors and nothing else; a later use opens the files again."""
+        self.segments.release()
 
     def moved(self, directory: str) -> None:
         """Note that the log's directory has another name now."""
         self.directory = directory
-        for segment in self._segments:
-            segment.moved(directory)
-
-    def _activate(self) -> None:
-        """Apply the configuration to the active segment."""
-        config = self._config
-        active = self._segments[-1]
-        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
-        if jitter_ms:
-            # Spread over the partitions, but the same at every run.
-            jitter_ms = crc32(f"{self.name}/{active.base_offset}".encode()) % jitter_ms
-        self._open_ms = config.segment_ms - jitter_ms
-        active.configure(config, self._open_ms)
+        self.segments.moved(directory)
 
     def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
         """The segment that a batch goes into: the active one, or a new one that now is."""
@@ -413,45 +384,28 @@ class Log:
                 f" {self.name}, which exceeds the maximum configured segment size of"
                 f" {self._config.segment_bytes}.",
             )
-        if self._segments[-1].must_roll(shape, RollTime(now_ms, self._open_ms)):
+        if self.segments.must_roll(shape, now_ms):
             try:
                 self._roll(base_offset, now_ms)
             except OSError as error:
                 raise _storage_error(error) from error
-            self._segments[-1].must_roll(shape, RollTime(now_ms, self._open_ms))
-        return self._segments[-1]
+            self.segments.must_roll(shape, now_ms)
+        return self.segments.active
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        active = self._segments[-1]
-        if not active.size_bytes:
-            # Empty, but too far behind for relative offsets.
-            self._retire([active], now_ms)
-        else:
-            active.seal()
-            self._write_snapshot()
-        self._segments.append(Segment.create(self._disk, self.directory, base_offset, now_ms))
+        self._write_snapshot()
+        self.segments.roll(base_offset, now_ms)
         self._synced_names = False
-        self._positions = _NO_POSITIONS
-        self._activate()
-
-    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Take segments out of the log, and their files' names away; readers go on."""
-        if self._retired is None:
-            self._retired = []
-        for segment in segments:
-            segment.retire()
-            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
-            self._segments.remove(segment)
 
     def _end_at(self, offset: int) -> None:
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
-        self._positions = _NO_POSITIONS
-        self._activate()
+
+    def _snapshot_path(self) -> str:
+        return f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
 
     def _write_snapshot(self) -> None:
-        path = f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
-        self._disk.write(path, self.producers.encode_snapshot())
+        self._disk.write(self._snapshot_path(), self.producers.encode_snapshot())
 
     def _checked_marker(
         self, records: Buffer, header: BatchHeader, append: Append
@@ -463,7 +417,7 @@ class Log:
 
     def _completed(self, completed: CompletedTransaction | None) -> None:
         if completed is not None and completed.is_aborted:
-            self._segments[-1].note_aborted(
+            self.segments.active.note_aborted(
                 AbortedTransaction(
                     completed.producer_id,
                     completed.first_offset,
@@ -482,49 +436,6 @@ class Log:
             True,
         )
 
-    def _number_of(self, offset: int) -> int:
-        """The number of the segment that holds an offset, or would."""
-        return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
-
-    def _locate(self, offset: int) -> tuple[Segment, int]:
-        """The segment and position of the first batch that ends after an offset."""
-        segment = self._segments[-1]
-        if offset >= segment.base_offset:
-            position = self._positions.get(offset, -1)
-            if position >= 0:
-                return segment, position
-        for segment in self._segments[self._number_of(offset) :]:
-            found = segment.find(offset)
-            if found is not None:
-                return segment, found[0]
-        return segment, segment.size_bytes
-
-    def _bound(self, segment: Segment, end_offset: int) -> int:
-        """Where in a segment reading has to stop."""
-        active = self._segments[-1]
-        if end_offset == self.end_offset:
-            if segment is active:
-                self._remember(end_offset, segment.file.size_bytes)
-            return segment.file.size_bytes
-        if end_offset >= active.base_offset and segment is not active:
-            return segment.file.size_bytes
-        position = self._positions.get(end_offset, -1) if segment is active else -1
-        if position < 0:
-            found = segment.find(end_offset)
-            if found is None:
-                return segment.file.size_bytes
-            position = found[0]
-            if segment is active:
-                self._remember(end_offset, position)
-        return position
-
-    def _remember(self, offset: int, position: int) -> None:
-        positions = self._positions
-        if positions is _NO_POSITIONS or len(positions) >= _MOST_POSITIONS:
-            self._positions = {offset: position}
-        else:
-            positions[offset] = position
-
     def _out_of_range(self, offset: int) -> KafkaError:
         return KafkaError(
             Error.OFFSET_OUT_OF_RANGE,
@@ -535,6 +446,3 @@ class Log:
 
 def _storage_error(error: Exception) -> KafkaError:
     return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
-
-
-_NO_POSITIONS: dict[int, int] = {}

@@ -109,6 +109,20 @@ def load_producers(
     return producers
 
 
+def drop_snapshots(
+    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
+) -> None:
+    """Keep the producer snapshots that belong to segments, and the newest that is not ahead."""
+    names = [entry.name for entry in disk.list_directory(directory)]
+    offsets = sorted(_offsets(names, SNAPSHOT_SUFFIX))
+    usable = [offset for offset in offsets if segments[0].base_offset <= offset <= end_offset]
+    kept = {segment.base_offset for segment in segments if segment.base_offset <= end_offset}
+    kept.update(usable[-1:])
+    for offset in offsets:
+        if offset not in kept:
+            disk.unlink(f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
+
+
 class _Recovery:
     """One log being opened."""
 
@@ -163,7 +177,7 @@ class _Recovery:
             self._producers.clear(start_offset)
         self._epochs.truncate_from_end(self._end_offset)
         self._epochs.truncate_from_start(start_offset)
-        self._drop_snapshots()
+        drop_snapshots(self._disk, self._directory, segments, self._end_offset)
         recovery_point = self._end_offset if opening.is_clean else opening.recovery_point
         return Parts(
             segments=segments,
@@ -296,16 +310,6 @@ class _Recovery:
     def _write_snapshot(self, offset: int) -> None:
         path = f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
         self._disk.write(path, self._producers.encode_snapshot())
-
-    def _drop_snapshots(self) -> None:
-        """Keep those that belong to segments, and the newest that is not ahead of the log."""
-        names = [entry.name for entry in self._disk.list_directory(self._directory)]
-        offsets = sorted(_offsets(names, SNAPSHOT_SUFFIX))
-        kept = {segment.base_offset for segment in self._segments}
-        kept.update([offset for offset in offsets if offset <= self._end_offset][-1:])
-        for offset in offsets:
-            if offset not in kept:
-                self._disk.unlink(f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
 
 
 def _tidy(disk: Disk, directory: str) -> dict[str, Entry]:

@@ -235,6 +235,14 @@ class Segment:
             self.aborted.file.close()
         self.file.close()
 
+    def release(self) -> None:
+        """Close descriptors, whatever is pending."""
+        self.index.release()
+        self.time_index.release()
+        if self.aborted is not None and self.aborted.file is not None:
+            self.aborted.file.close()
+        self.file.close()
+
     def truncate(self, offset: int) -> None:
         """Cut from the batch that holds `offset` on. Raises BadBatch, OSError."""
         found = self.find(offset)
@@ -255,8 +263,11 @@ class Segment:
         self._since_entry_bytes = 0
 
     def fsync(self) -> None:
-        """Wait until the files are on the medium. Raises OSError. For use in any thread."""
+        """Wait until the log file is on the medium. Raises OSError. For use in any thread."""
         self.file.fsync()
+
+    def fsync_indexes(self) -> None:
+        """The same for what lies beside it. Raises OSError. For use in any thread."""
         for suffix in _SIDE_SUFFIXES:
             with suppress(FileNotFoundError):
                 self._disk.fsync(self.path(suffix))

@@ -1,8 +1,19 @@
-"""What a read of the log gives: a stretch of a file, its bytes not yet touched."""
+"""What a read of the log is told and gives: a stretch of a file, its bytes not yet touched."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from wirekafka.log.files import Buffer, File
+
+
+class ReadLimits(NamedTuple):
+    """How far a read may go: in bytes, and to an offset that may be the log's end."""
+
+    max_bytes: int
+    end_offset: int
+    log_end_offset: int
+    at_least_one: bool
 
 
 class LogSlice:

@@ -1,0 +1,184 @@
+"""The segments of one log: in order, the last one appended to, the oldest going first."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from zlib import crc32
+
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.files import Disk
+from wirekafka.log.segment import BatchShape, RollTime, Segment
+from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
+
+_MOST_POSITIONS = 16
+_NO_POSITIONS: dict[int, int] = {}
+_base_offset = attrgetter("base_offset")
+
+
+class Segments(Sequence[Segment]):
+    """At least one segment. Raises OSError, and BadBatch where it looks into a file."""
+
+    __slots__ = ("_all", "_config", "_directory", "_disk", "_open_ms", "_positions", "_retired",
+                 "active")
+
+    def __init__(self, disk: Disk, directory: str, config: TopicConfig, found: list[Segment]):
+        self._disk = disk
+        self._directory = directory
+        self._config = config
+        self._all = found
+        self._open_ms = 0
+        # Where in the active segment the offsets are that readers come back to.
+        self._positions = _NO_POSITIONS
+        self._retired: list[tuple[int, Segment]] | None = None
+        self.active = found[-1]
+        self.configure(config)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._all)
+
+    def __getitem__(self, number):  # type: ignore[no-untyped-def]  # int or slice, as a list
+        return self._all[number]
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of all log files."""
+        return sum(segment.size_bytes for segment in self._all)
+
+    def number_of(self, offset: int) -> int:
+        """The number of the segment that holds an offset, or would."""
+        return max(bisect_right(self._all, offset, key=_base_offset) - 1, 0)
+
+    def configure(self, config: TopicConfig) -> None:
+        """Follow a changed configuration."""
+        self._config = config
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        if jitter_ms > 0:
+            # Spread over the partitions, but the same at every run.
+            seed = f"{self._directory.rpartition('/')[2]}/{self.active.base_offset}"
+            jitter_ms = crc32(seed.encode()) % jitter_ms
+        self._open_ms = config.segment_ms - jitter_ms
+        self.active.configure(config, self._open_ms)
+
+    def must_roll(self, shape: BatchShape, now_ms: int) -> bool:
+        """Whether a batch has to go into a new segment."""
+        return self.active.must_roll(shape, RollTime(now_ms, self._open_ms))
+
+    def roll(self, base_offset: int, now_ms: int) -> None:
+        """Go on in a new segment."""
+        if self.active.size_bytes:
+            self.active.seal()
+        else:
+            # Empty, but too far behind for relative offsets.
+            self.retire([self.active], now_ms)
+        self.add(base_offset, now_ms)
+
+    def add(self, base_offset: int, now_ms: int) -> None:
+        """Make a new active segment."""
+        self._all.append(Segment.create(self._disk, self._directory, base_offset, now_ms))
+        self._changed()
+
+    def truncate(self, offset: int, now_ms: int) -> None:
+        """Cut from an offset on that is above the first segment's base."""
+        self.retire(self._all[self.number_of(offset - 1) + 1 :], now_ms)
+        self._all[-1].truncate(offset)
+        self._changed()
+
+    def retire(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Take segments out of the log, and their files' names away; readers go on."""
+        if self._retired is None:
+            self._retired = []
+        for segment in segments:
+            segment.retire()
+            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
+            self._all.remove(segment)
+
+    def delete_retired(self, now_ms: int) -> int | None:
+        """Remove files retired `file.delete.delay.ms` ago; when to ask again, None for never."""
+        retired = self._retired
+        if not retired:
+            return None
+        while retired and retired[0][0] <= now_ms:
+            retired[0][1].delete()
+            del retired[0]
+        return retired[0][0] if retired else None
+
+    def read(self, offset: int, limits: ReadLimits) -> LogSlice:
+        """From the batch that holds an offset on."""
+        segment, position = self._locate(offset)
+        size_bytes = self._bound(segment, limits) - position
+        max_bytes = limits.max_bytes
+        if size_bytes > max_bytes:
+            if limits.at_least_one:
+                for _, first in segment.headers(position):
+                    max_bytes = max(max_bytes, first.size_bytes)
+                    break
+            size_bytes = min(size_bytes, max_bytes)
+        return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
+
+    def expect_reader(self, offset: int, position: int) -> None:
+        """Remember where in the active segment an offset is that a reader will ask for."""
+        positions = self._positions
+        if positions is _NO_POSITIONS or len(positions) >= _MOST_POSITIONS:
+            self._positions = {offset: position}
+        else:
+            positions[offset] = position
+
+    def close(self) -> None:
+        """Complete all files and release the descriptors; a later use opens them again."""
+        for segment in self._all:
+            segment.seal()
+            segment.close()
+
+    def release(self) -> None:
+        """Close descriptors and nothing else."""
+        for segment in self._all:
+            segment.release()
+
+    def moved(self, directory: str) -> None:
+        """Note that the log's directory has another name now."""
+        self._directory = directory
+        for segment in self._all:
+            segment.moved(directory)
+
+    def _changed(self) -> None:
+        self._positions = _NO_POSITIONS
+        self.active = self._all[-1]
+        self.configure(self._config)
+
+    def _locate(self, offset: int) -> tuple[Segment, int]:
+        """The segment and position of the first batch that ends after an offset."""
+        if offset >= self.active.base_offset:
+            position = self._positions.get(offset, -1)
+            if position >= 0:
+                return self.active, position
+        for number in range(self.number_of(offset), len(self._all)):
+            found = self._all[number].find(offset)
+            if found is not None:
+                return self._all[number], found[0]
+        return self.active, self.active.size_bytes
+
+    def _bound(self, segment: Segment, limits: ReadLimits) -> int:
+        """Where in a segment reading has to stop."""
+        end_offset = limits.end_offset
+        active = self.active
+        size_bytes = segment.file.size_bytes
+        if segment is active:
+            if end_offset == limits.log_end_offset:
+                self.expect_reader(end_offset, size_bytes)
+                return size_bytes
+            position = self._positions.get(end_offset, -1)
+            if position >= 0:
+                return position
+        elif end_offset >= active.base_offset:
+            return size_bytes
+        found = segment.find(end_offset)
+        if found is None:
+            return size_bytes
+        if segment is active:
+            self.expect_reader(end_offset, found[0])
+        return found[0]
