@@ -134,7 +134,7 @@ class _Schema(type):
             fields = tuple(_read_field(name, text, namespace) for name, text in texts.items())
             namespace["fields"] = fields
             namespace["__slots__"] = tuple(f.name for f in fields)
-            namespace["__init__"] = compile_initializer(name, fields)
+            namespace["__init__"] = _first_init
         return super().__new__(meta, name, bases, namespace)
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *,
@@ -177,6 +177,13 @@ class _Schema(type):
                 object.__setattr__(default, f.name, value)
             cls._default = default
         return cls._default
+
+
+def _first_init(self: Any, **values: Any) -> None:
+    """Compile the class's own `__init__` when it is first wanted: many classes never are."""
+    cls = type(self)
+    cls.__init__ = compile_initializer(cls.__name__, cls.fields)
+    cls.__init__(self, **values)
 
 
 def _refuse(part: Any, name: str, value: Any) -> None:
