@@ -9,12 +9,13 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.clock import Clock
-from wirekafka.codec.batch import batches
+from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Origin
 from wirekafka.log.log import Appended, Log
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import LogSlice
+from wirekafka.log.verification import Verifications
 from wirekafka.replication.waiting import Watched
 
 if TYPE_CHECKING:
@@ -153,6 +154,10 @@ class Partition(Watched):
             return False
         return len(self.leadership.isr) < min(wanted, len(self.leadership.replicas))
 
+    def restore_high_watermark(self, offset: int) -> None:
+        """Begin with what the last checkpoint says, as far as the log bears it out."""
+        self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
+
     def lead(self, leadership: Leadership) -> None:
         """Take over what the controller decided; leading in a new epoch starts it in the log."""
         was = self.leadership
@@ -180,7 +185,8 @@ class Partition(Watched):
         if not self.is_leader:
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
 
-    def append_from_client(self, records: Buffer, required_acks: int, now_ms: int) -> Appended:
+    def append_from_client(self, records: Buffer, required_acks: int, now_ms: int,
+                           guard: object | None = None) -> Appended:
         """Append a producer's batch. KafkaError as `Log.append_as_leader`, or:
 
         NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS when acks=all and too few are in sync.
@@ -191,7 +197,7 @@ class Partition(Watched):
         if required_acks == _ALL_ACKS and self.lacks_replicas:
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
         appended = self.log.append_as_leader(
-            records, Append(leader_epoch=leadership.leader_epoch, now_ms=now_ms))
+            records, Append(leader_epoch=leadership.leader_epoch, now_ms=now_ms, guard=guard))
         self._appended()
         return appended
 
@@ -204,6 +210,33 @@ class Partition(Watched):
                             origin=Origin.COORDINATOR))
         self._appended()
         return appended
+
+    def append_marker(self, batch: Buffer, transaction_version: int) -> Appended:
+        """Append the marker that ends a producer's transaction here.
+
+        KafkaError: NOT_LEADER_OR_FOLLOWER; as `ProducerStates.check_marker`.
+        """
+        if not self.is_leader:
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+        appended = self.log.append_as_leader(
+            batch, Append(leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms(),
+                          origin=Origin.COORDINATOR, transaction_version=transaction_version))
+        self._appended()
+        return appended
+
+    def begin_verification(self, header: BatchHeader, *,
+                           supports_epoch_bump: bool) -> object | None:
+        """The guard to append a transactional batch with, once its coordinator has confirmed it.
+
+        None when the producer's transaction is open here: it was confirmed before (KIP-890).
+        """
+        producers = self.log.producers
+        if producers.has_open_transaction(header.producer_id, header.producer_epoch):
+            return None
+        if producers.verifications is None:
+            producers.verifications = Verifications()
+        return producers.verifications.begin(header, self._clock.now_ms(),
+                                             supports_epoch_bump=supports_epoch_bump)
 
     def follower_reached(self, replica_id: int, end_offset: int) -> None:
         """A follower has everything below `end_offset`."""

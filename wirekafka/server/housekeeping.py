@@ -1,0 +1,117 @@
+"""What a broker does now and then: retention, syncing, checkpoints, and closing idle connections."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from wirekafka.broker import Broker
+from wirekafka.clock import Timer
+from wirekafka.errors import KafkaError
+from wirekafka.log.log import Log
+from wirekafka.server.listener import Listener
+
+logger = logging.getLogger(__name__)
+
+_SWEEP_MS = 5_000
+_REMOVE_MS = 10_000
+_SYNC_MS = 5_000
+
+
+class Housekeeping:
+    """Timers that outlive every fault of what they call."""
+
+    def __init__(self, broker: Broker, listeners: Sequence[Listener]):
+        self._broker = broker
+        self._listeners = listeners
+        self._timers: dict[str, Timer] = {}
+        self._checkpointed: object = None
+        self._syncing = False
+        self._is_stopped = False
+
+    def start(self) -> None:
+        """Set every timer."""
+        config = self._broker.config
+        self._every(_SWEEP_MS, self._sweep_connections)
+        self._every(_REMOVE_MS, self._remove_deleted)
+        self._every(config.log_retention_check_interval_ms, self._retain)
+        self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
+        self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
+        self._every(_SYNC_MS, self._sync_sealed)
+
+    def stop(self) -> None:
+        """Clear every timer."""
+        self._is_stopped = True
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
+        def fire() -> None:
+            try:
+                task()
+            except Exception:
+                logger.exception("%s failed", task.__name__.strip("_"))
+            if not self._is_stopped:
+                self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
+
+        self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
+
+    def _sweep_connections(self) -> None:
+        now_ms = self._broker.clock.now_ms()
+        for listener in self._listeners:
+            listener.sweep(now_ms)
+
+    def _remove_deleted(self) -> None:
+        now_ms = self._broker.clock.now_ms()
+        for directory in self._broker.directories:
+            directory.remove_deleted(now_ms)
+
+    def _retain(self) -> None:
+        """Retire the segments that retention.ms, retention.bytes or DeleteRecords let go."""
+        now_ms = self._broker.clock.now_ms()
+        for partition in list(self._broker.partitions.values()):
+            try:
+                partition.log.delete_old_segments(now_ms, partition.high_watermark)
+            except KafkaError as error:
+                logger.error("Retention of %s failed: %s", partition.log.name, error)
+
+    def _checkpoint(self) -> None:
+        """Write the offset checkpoints, unless nothing has moved."""
+        offsets = [(partition.high_watermark, partition.log.start_offset,
+                    partition.log.recovery_point)
+                   for partition in self._broker.partitions.values()]
+        if offsets == self._checkpointed:
+            return
+        high_watermarks = self._broker.high_watermarks()
+        for directory in self._broker.directories:
+            directory.checkpoint(high_watermarks)
+        self._checkpointed = offsets
+
+    def _expire_producers(self) -> None:
+        now_ms = self._broker.clock.now_ms()
+        expiration_ms = self._broker.config.producer_id_expiration_ms
+        for partition in self._broker.partitions.values():
+            partition.log.producers.expire(now_ms, expiration_ms)
+
+    def _sync_sealed(self) -> None:
+        """Sync logs that rolled, in a thread, so that recovery need not scan sealed segments."""
+        if self._syncing:
+            return
+        rolled = [partition.log for partition in self._broker.partitions.values()
+                  if partition.log.recovery_point < partition.log.segments[-1].base_offset]
+        if rolled:
+            self._syncing = True
+            asyncio.get_running_loop().create_task(self._sync(rolled))
+
+    async def _sync(self, logs: Sequence[Log]) -> None:
+        try:
+            for log in logs:
+                flush = log.begin_flush()
+                if flush is not None:
+                    await asyncio.to_thread(flush.run)
+                    log.finish_flush(flush)
+        except OSError:
+            logger.exception("Syncing failed")
+        finally:
+            self._syncing = False

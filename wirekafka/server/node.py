@@ -1,0 +1,184 @@
+"""A node's start and stop, in order, around its broker and its sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from uuid import uuid4
+
+from wirekafka.apis import registry
+from wirekafka.broker import Broker, Foundation
+from wirekafka.config import listeners as addresses
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.log.checkpoints import uuid_text
+from wirekafka.log.files import RealDisk
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.recovery import CorruptLog
+from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
+from wirekafka.server.clock import LoopClock
+from wirekafka.server.housekeeping import Housekeeping
+from wirekafka.server.listener import Limits, Listener, Roll, bind
+
+logger = logging.getLogger(__name__)
+
+_DRAIN_S = 3.0
+_ANYWHERE = ("", "0.0.0.0", "::")
+
+
+class Node:
+    """A broker and its listeners."""
+
+    def __init__(self, config: BrokerConfig):
+        self._config = config
+        self._listeners: list[Listener] = []
+        self._housekeeping: Housekeeping | None = None
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of the first listener."""
+        return self._listeners[0].address
+
+    async def start(self) -> None:
+        """Come up to where clients are served. Raises UnusableDirectory, CorruptLog, OSError."""
+        registry.load()
+        clock = LoopClock(asyncio.get_running_loop())
+        self.broker = Broker(Foundation(
+            config=self._config, clock=clock, disk=RealDisk(), new_id=_new_id))
+        try:
+            wanted = addresses.listeners(self._config)
+            self._bind(wanted)
+            await self.broker.join([], _endpoints(wanted, self._listeners))
+            for listener in self._listeners:
+                await listener.start(self.broker)
+        except BaseException:
+            self._abort()
+            raise
+        self._housekeeping = Housekeeping(self.broker, self._listeners)
+        self._housekeeping.start()
+
+    async def stop(self) -> None:
+        """Answer what is under way, and leave everything in good order."""
+        if self._housekeeping is not None:
+            self._housekeeping.stop()
+        for listener in self._listeners:
+            listener.stop_accepting()
+        self.broker.release_waiting()
+        for listener in self._listeners:
+            listener.drain()
+        deadline = asyncio.get_running_loop().time() + _DRAIN_S
+        while any(listener.connections for listener in self._listeners):
+            if asyncio.get_running_loop().time() > deadline:
+                break
+            await asyncio.sleep(0.01)
+        for listener in self._listeners:
+            listener.abort()
+        await self.broker.stop()
+
+    def _bind(self, wanted: addresses.Listeners) -> None:
+        limits, roll = _limits(self._config), Roll()
+        for each in wanted.bound:
+            bound = bind(each.host, each.port)
+            self._listeners.append(Listener(each.name, bound, limits, roll))
+
+    def _abort(self) -> None:
+        for listener in self._listeners:
+            listener.stop_accepting()
+        for directory in self.broker.directories:
+            directory.release()
+
+
+def run(config: BrokerConfig, loop: str = "auto") -> int:
+    """Serve until SIGTERM or Ctrl-C; returns the exit status."""
+    with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
+        return runner.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> int:
+    loop = asyncio.get_running_loop()
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_stop.set)
+    for name, source in config.unknown:
+        logger.warning("%s (from %s) is no option of Kafka's: it is not used", name, source)
+    node = Node(config)
+    try:
+        await node.start()
+    except (UnusableDirectory, CorruptLog) as error:
+        print(f"wirekafka: {error}", file=sys.stderr)
+        return 1
+    _settle_memory()
+    host, port = node.address
+    host = f"[{host}]" if ":" in host else host
+    print(f"wirekafka ready: {host}:{port}", flush=True)
+    await told_to_stop.wait()
+    logger.info("Stopping")
+    await node.stop()
+    logger.info("Stopped")
+    return 0
+
+
+def _settle_memory() -> None:
+    """Keep the collector off what lives as long as the process, and have it run less often.
+
+    Requests leave no cycles behind, so there is little for it to find.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+
+
+def _loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if loop == "asyncio":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        if loop == "uvloop":
+            raise
+        return None
+    return uvloop.new_event_loop
+
+
+def _new_id() -> bytes:
+    """A random id whose text no command line takes for an option."""
+    while True:
+        new = uuid4().bytes
+        if not uuid_text(new).startswith("-"):
+            return new
+
+
+def _limits(config: BrokerConfig) -> Limits:
+    overrides = {}
+    for pair in filter(None, config.max_connections_per_ip_overrides.split(",")):
+        host, _, most = pair.strip().rpartition(":")
+        overrides[host] = int(most)
+    return Limits(
+        request_bytes=config.socket_request_max_bytes, idle_ms=config.connections_max_idle_ms,
+        connections=config.max_connections, connections_per_host=config.max_connections_per_ip,
+        connections_of_host=overrides)
+
+
+def _endpoints(wanted: addresses.Listeners, bound: list[Listener]) -> list[Endpoint]:
+    """What clients are told: as configured, with the ports and hosts that came of it."""
+    endpoints = []
+    for advertised, listener in zip(wanted.advertised, bound, strict=True):
+        port = advertised.port or listener.address[1]
+        host = _own_name() if advertised.host in _ANYWHERE else advertised.host
+        endpoints.append(Endpoint(
+            advertised.name, host, port, SECURITY_PROTOCOLS[advertised.protocol]))
+    return endpoints
+
+
+def _own_name() -> str:
+    """A name of this machine that can at least be resolved on it."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "127.0.0.1"
+    return name
