@@ -172,6 +172,14 @@ class Broker:
                 nodes.append(Node(broker.id, *endpoint, broker.rack))
         return nodes
 
+    async def ensure_internal_topic(self, topic: str) -> None:
+        """Create one of Kafka's own topics if it is not there. Raises KafkaError."""
+        if topic in self.image.topics:
+            return
+        created = (await self.auto_creation.create([topic]))[topic]
+        if isinstance(created, KafkaError) and created.error is not Error.TOPIC_ALREADY_EXISTS:
+            raise created
+
     def topic_config(self, topic: str) -> TopicConfig:
         """What a topic runs with, its own settings over the broker's."""
         return TopicConfig.resolve(self.config, self.image.config(TOPIC, topic))
