@@ -15,8 +15,8 @@ from wirekafka.codec.batch import (
     Buffer,
 )
 from wirekafka.codec.crc import crc32c
-from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Append, Origin
+from wirekafka.errors import Error
+from wirekafka.log.append import Append, Origin, RecordsRefused
 from wirekafka.log.control import Marker, decode_marker
 from wirekafka.log.verification import Verifications
 
@@ -134,7 +134,7 @@ class ProducerStates:
     def check(self, header: BatchHeader, append: Append) -> BatchSpan | None:
         """Check a data batch with a producer id; an earlier batch when this one repeats it.
 
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or
+        Raises RecordsRefused: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or
         INVALID_TXN_STATE for a plain write amid the producer's own transaction.
         """
         producer = self._producers.get(header.producer_id)
@@ -152,7 +152,7 @@ class ProducerStates:
         if is_client and not _is_in_sequence(header, producer):
             raise self._out_of_order(header, producer)
         if producer.transaction_offset is not None and not header.is_transactional:
-            raise KafkaError(
+            raise RecordsRefused(
                 Error.INVALID_TXN_STATE,
                 f"Expected transactional write from producer {header.producer_id} in {self.name}",
             )
@@ -161,7 +161,7 @@ class ProducerStates:
     def check_marker(self, header: BatchHeader, marker: Marker, transaction_version: int) -> None:
         """Check a marker before it is written.
 
-        Raises KafkaError: INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED for a
+        Raises RecordsRefused: INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED for a
         coordinator that has been replaced.
         """
         producer = self._producers.get(header.producer_id)
@@ -177,7 +177,7 @@ class ProducerStates:
             if not is_repeat:
                 raise self._stale_epoch(header, producer)
         if marker.coordinator_epoch < producer.coordinator_epoch:
-            raise KafkaError(
+            raise RecordsRefused(
                 Error.TRANSACTION_COORDINATOR_FENCED,
                 f"Invalid coordinator epoch for producer {header.producer_id} in {self.name}:"
                 f" {marker.coordinator_epoch} (zombie), {producer.coordinator_epoch} (current)",
@@ -353,15 +353,15 @@ class ProducerStates:
         else:
             self.first_unstable_offset = min(undecided, decided)
 
-    def _stale_epoch(self, header: BatchHeader, producer: Producer) -> KafkaError:
-        return KafkaError(
+    def _stale_epoch(self, header: BatchHeader, producer: Producer) -> RecordsRefused:
+        return RecordsRefused(
             Error.INVALID_PRODUCER_EPOCH,
             f"Epoch of producer {header.producer_id} in {self.name} is {header.producer_epoch},"
             f" while the last seen epoch is {producer.epoch}",
         )
 
-    def _out_of_order(self, header: BatchHeader, producer: Producer) -> KafkaError:
-        return KafkaError(
+    def _out_of_order(self, header: BatchHeader, producer: Producer) -> RecordsRefused:
+        return RecordsRefused(
             Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"Out of order sequence number for producer {header.producer_id} in {self.name}:"
             f" {header.base_sequence} (incoming, epoch {header.producer_epoch}),"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from wirekafka.codec.batch import BatchHeader
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import Error
+from wirekafka.log.append import RecordsRefused
 
 
 @dataclass(slots=True)
@@ -47,20 +48,20 @@ class Verifications:
     def check(self, header: BatchHeader, guard: object | None, *, is_new_producer: bool) -> None:
         """Check a transactional batch that would open a transaction.
 
-        Raises KafkaError: INVALID_TXN_STATE without the right guard, OUT_OF_ORDER_SEQUENCE_NUMBER
-        behind a batch that was verified first, or, under Transactions V2, for a producer without
-        state that does not begin at 0.
+        Raises RecordsRefused: INVALID_TXN_STATE without the right guard,
+        OUT_OF_ORDER_SEQUENCE_NUMBER behind a batch that was verified first, or, under
+        Transactions V2, for a producer without state that does not begin at 0.
         """
         found = self._by_producer.get(header.producer_id)
         if found is None or found.guard is not guard:
-            raise KafkaError(
+            raise RecordsRefused(
                 Error.INVALID_TXN_STATE, "Record was not part of an ongoing transaction"
             )
         first = header.base_sequence
         if first > found.lowest_sequence or (
             first != 0 and found.supports_epoch_bump and is_new_producer
         ):
-            raise KafkaError(
+            raise RecordsRefused(
                 Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Out of order sequence number for producer {header.producer_id}: {first}"
                 f" (incoming), {found.lowest_sequence} (earliest seen)",
