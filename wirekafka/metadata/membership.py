@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wirekafka.codec.message import Message
 from wirekafka.metadata.command import ControllerState, Decision
 from wirekafka.metadata.features import Bootstrap, bootstrap_features
 from wirekafka.metadata.records import AbortTransactionRecord
@@ -21,12 +22,16 @@ from wirekafka.replication.runtime import Runtime
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """Who a node is. Ids are 16 bytes; the incarnation is random for every start."""
+    """Who a node is. Ids are 16 bytes; the incarnation is random for every start.
+
+    `bootstrap` is what a cluster begins with if this node finds none.
+    """
 
     node_id: int
     incarnation_id: bytes
     directory_ids: Sequence[bytes]
     rack: str | None = None
+    bootstrap: Sequence[Message] = ()
 
 
 class AbortTransaction:
@@ -57,7 +62,7 @@ class Membership:
         me = self._identity
         self._quorum.lead()
         await submit(AbortTransaction())
-        await submit(Bootstrap(bootstrap_features()))
+        await submit(Bootstrap(me.bootstrap or bootstrap_features()))
         await submit(RegisterController(me.node_id, me.incarnation_id, controller))
         self.broker_epoch = self._quorum.end_offset
         await submit(RegisterBroker(

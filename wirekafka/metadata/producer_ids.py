@@ -57,10 +57,20 @@ class ProducerIds:
 
     async def next(self) -> int:
         """A fresh id; waits for the controller when the block is used up."""
+        await self.reserve()
+        return self.take()
+
+    async def reserve(self) -> None:
+        """See to it that `take` has an id to give, until others run."""
         while self._block.first >= self._block.end:
             # Others may ask for a block meanwhile; one that goes unused does no harm.
             self._block = await self._controller.submit(
                 AllocateProducerIds(self._broker_id, self.broker_epoch))
+
+    def take(self) -> int:
+        """A fresh id at once. Raises COORDINATOR_LOAD_IN_PROGRESS when the block is used up."""
         first, end = self._block
+        if first >= end:
+            raise KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS)
         self._block = Block(first + 1, end)
         return first

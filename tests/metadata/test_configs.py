@@ -1,0 +1,129 @@
+"""Changing configs, one by one and all at once."""
+
+import pytest
+
+from tests.metadata.cluster import Cluster
+from wirekafka.errors import Error
+from wirekafka.metadata import records as r
+from wirekafka.metadata.configs import (
+    AlterConfigs,
+    Change,
+    Kind,
+    ReplaceConfigs,
+    ResourceChanges,
+)
+from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+
+SET, DELETE, APPEND, SUBTRACT = Kind
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster()
+    cluster.create("t")
+    return cluster
+
+
+def alter(cluster, type, name, *changes, validate_only=False):
+    resource = ResourceChanges(type, name, [Change(*change) for change in changes])
+    [error] = cluster.submit(AlterConfigs([resource], validate_only))
+    return error and (error.error, error.message)
+
+
+def configs(cluster, name="t"):
+    return cluster.image.config(TOPIC, name)
+
+
+def test_a_value_is_set_and_reset(cluster):
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "7")) is None
+    assert configs(cluster) == {"retention.ms": "7"}
+    assert alter(cluster, TOPIC, "t", ("retention.ms", DELETE, None)) is None
+    assert configs(cluster) == {}
+
+
+def test_setting_what_is_set_already_writes_nothing(cluster):
+    alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"))
+    before = cluster.log.end_offset
+    alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"), ("segment.ms", DELETE, None))
+    assert cluster.log.end_offset == before
+
+
+def test_items_are_appended_to_the_default_and_subtracted(cluster):
+    alter(cluster, TOPIC, "t", ("cleanup.policy", APPEND, "compact"))
+    assert configs(cluster) == {"cleanup.policy": "delete,compact"}
+    alter(cluster, TOPIC, "t", ("cleanup.policy", APPEND, "compact"))
+    assert configs(cluster) == {"cleanup.policy": "delete,compact"}
+    alter(cluster, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"))
+    assert configs(cluster) == {"cleanup.policy": "compact"}
+
+
+def test_only_lists_can_be_appended_to(cluster):
+    assert alter(cluster, TOPIC, "t", ("retention.ms", APPEND, "1")) == (
+        Error.INVALID_CONFIG, "Can't APPEND to key retention.ms because its type is not LIST.")
+
+
+def test_an_unknown_key_is_refused_but_may_be_reset(cluster):
+    assert alter(cluster, TOPIC, "t", ("foo", SET, "1")) == (
+        Error.INVALID_CONFIG, "Unknown topic config name: foo")
+    assert alter(cluster, TOPIC, "t", ("foo", DELETE, None)) is None
+
+
+def test_all_changes_of_a_resource_take_effect_or_none(cluster):
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"), ("segment.ms", SET, "x"))
+    assert configs(cluster) == {}
+
+
+@pytest.mark.parametrize(("type", "name", "error", "message"), [
+    (TOPIC, "nope", Error.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'nope' does not exist."),
+    (TOPIC, "", Error.INVALID_REQUEST, "Default topic resources are not allowed."),
+    (TOPIC, "a b", Error.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: 'a b' contains one or "
+     "more characters other than ASCII alphanumerics, '.', '_' and '-'"),
+    (CLIENT_METRICS, "", Error.INVALID_REQUEST, "Subscription name can't be empty"),
+    (GROUP, "", Error.INVALID_REQUEST, "Default group resources are not allowed."),
+    (99, "x", Error.INVALID_REQUEST, "Unknown resource type 99"),
+])
+def test_resources_that_have_no_configs_are_refused(cluster, type, name, error, message):
+    assert alter(cluster, type, name, ("retention.ms", SET, "1")) == (error, message)
+
+
+def test_validating_changes_nothing(cluster):
+    assert alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"), validate_only=True) is None
+    assert configs(cluster) == {}
+
+
+def test_replacing_resets_what_is_not_named(cluster):
+    alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"))
+    resource = ResourceChanges(TOPIC, "t", [Change("segment.bytes", SET, "2000000")])
+    assert cluster.submit(ReplaceConfigs([resource])) == [None]
+    assert configs(cluster) == {"segment.bytes": "2000000"}
+
+
+def test_a_changed_minimum_of_replicas_clears_who_is_eligible_to_lead(cluster):
+    before = cluster.log.end_offset
+    alter(cluster, TOPIC, "t", ("min.insync.replicas", SET, "2"))
+    assert [type(record) for record in cluster.records(before)] == [
+        r.ConfigRecord, r.ClearElrRecord]
+
+
+def test_the_cluster_keeps_one_minimum_of_replicas_while_leaders_are_eligible_by_it(cluster):
+    assert alter(cluster, BROKER, "1", ("min.insync.replicas", SET, "1")) == (
+        Error.INVALID_CONFIG,
+        "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    assert alter(cluster, BROKER, "", ("min.insync.replicas", DELETE, None)) == (
+        Error.INVALID_CONFIG,
+        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+    assert alter(cluster, BROKER, "", ("min.insync.replicas", SET, "2")) is None
+
+
+def test_groups_and_subscriptions_have_configs(cluster):
+    assert alter(cluster, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")) is None
+    assert alter(cluster, CLIENT_METRICS, "s", ("interval.ms", SET, "1000")) is None
+    assert cluster.image.config(GROUP, "g") == {"consumer.session.timeout.ms": "50000"}
+    assert alter(cluster, GROUP, "g", ("foo", SET, "1")) == (
+        Error.INVALID_CONFIG, "Unknown group config name: foo")
+
+
+def test_configs_go_with_their_topic_and_come_back_with_the_log(cluster):
+    alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"))
+    cluster.controller.load()
+    assert cluster.controller.machine.image.config(TOPIC, "t") == {"retention.ms": "7"}

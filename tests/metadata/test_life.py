@@ -1,0 +1,159 @@
+"""Brokers come and go: registrations, leadership, producer ids, features."""
+
+import asyncio
+
+import pytest
+
+from tests.metadata.cluster import Cluster
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata import records as r
+from wirekafka.metadata.elections import Election, ElectLeaders
+from wirekafka.metadata.features import FeatureUpdate, UpdateFeatures
+from wirekafka.metadata.producer_ids import AllocateProducerIds
+from wirekafka.metadata.registration import ShutDownBroker, UnfenceBroker
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+def epoch(cluster, id=1):
+    return cluster.image.brokers[id].epoch
+
+
+def partition(cluster):
+    return cluster.image.topics["t"].partitions[0]
+
+
+def test_a_new_cluster_begins_with_kafkas_bootstrap_transaction(cluster):
+    first = cluster.log.batches[0]
+    assert len(first) and [type(record) for record in cluster.records()[:9]] == [
+        r.BeginTransactionRecord, *[r.FeatureLevelRecord] * 6, r.ConfigRecord,
+        r.EndTransactionRecord]
+    assert cluster.image.features == {
+        "metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1,
+        "share.version": 1, "streams.version": 1, "transaction.version": 2}
+    assert cluster.image.config(4, "") == {"min.insync.replicas": "1"}
+
+
+def test_a_controlled_stop_is_written_as_kafka_writes_it(cluster):
+    cluster.create("t")
+    before = cluster.log.end_offset
+    cluster.submit(ShutDownBroker(1, epoch(cluster)))
+    stopping, change, fenced = cluster.records(before)
+    assert stopping.in_controlled_shutdown == 1
+    assert (change.isr, change.leader) == ([], -1)
+    assert (change.eligible_leader_replicas, change.last_known_elr) == ([1], [1])
+    assert fenced.fenced == 1
+    assert cluster.image.brokers[1].fenced
+
+
+def test_a_broker_that_comes_back_leads_again_in_a_new_epoch(cluster):
+    cluster.create("t")
+    cluster.submit(ShutDownBroker(1, epoch(cluster)))
+    assert (partition(cluster).leader, partition(cluster).leader_epoch) == (-1, 1)
+    cluster.register(1)
+    found = partition(cluster)
+    assert (found.leader, found.leader_epoch, found.isr) == (1, 2, [1])
+    assert (found.eligible_leader_replicas, found.last_known_elr) == ([], [])
+
+
+def test_after_a_crash_the_leader_epoch_moves_too(cluster):
+    cluster.create("t")
+    cluster.register(1)
+    found = partition(cluster)
+    assert (found.leader, found.leader_epoch, found.isr) == (1, 1, [1])
+
+
+def test_an_epoch_of_an_earlier_life_is_fenced(cluster):
+    with pytest.raises(KafkaError) as caught:
+        cluster.submit(UnfenceBroker(1, epoch(cluster) - 1))
+    assert caught.value.error is Error.STALE_BROKER_EPOCH
+
+
+def test_leadership_goes_to_another_replica_in_sync():
+    cluster = Cluster(1, 2)
+    cluster.create("t", assignments=[(0, [1, 2])])
+    cluster.submit(ShutDownBroker(1, epoch(cluster)))
+    found = partition(cluster)
+    assert (found.leader, found.isr) == (2, [2])
+
+
+def test_the_preferred_leader_is_elected_on_demand():
+    cluster = Cluster(1, 2)
+    cluster.create("t", assignments=[(0, [1, 2])])
+    state = cluster.controller.machine.image
+    state.topics["t"].partitions[0].leader = 2
+    [(_, _, error)] = cluster.submit(ElectLeaders(Election.PREFERRED, [("t", 0)]))
+    assert error is None
+    assert state.topics["t"].partitions[0].leader == 1
+
+
+def test_an_election_that_is_not_needed_is_refused(cluster):
+    cluster.create("t")
+    reply = cluster.submit(ElectLeaders(Election.PREFERRED, [("t", 0), ("t", 9), ("no", 0)]))
+    assert [(error.error, error.message) for *_, error in reply] == [
+        (Error.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."),
+        (Error.UNKNOWN_TOPIC_OR_PARTITION, "No such partition as t-9"),
+        (Error.UNKNOWN_TOPIC_OR_PARTITION, "No such topic as no"),
+    ]
+    assert cluster.submit(ElectLeaders(Election.PREFERRED, None)) == []
+
+
+def test_a_leader_can_be_elected_uncleanly_where_nobody_is_in_sync(cluster):
+    topic_id = cluster.create("t").id
+    for image in (cluster.image, cluster.controller.machine.image):
+        image.replay(r.PartitionChangeRecord(
+            partition_id=0, topic_id=topic_id, isr=[], leader=-1))
+    [(_, _, error)] = cluster.submit(ElectLeaders(Election.UNCLEAN, [("t", 0)]))
+    found = partition(cluster)
+    assert error is None
+    assert (found.leader, found.isr, found.leader_recovery_state) == (1, [1], 1)
+
+
+def test_producer_ids_are_recorded_before_use_and_never_given_twice(cluster):
+    async def take(count):
+        return [await cluster.producer_ids.next() for _ in range(count)]
+
+    assert asyncio.run(take(1001)) == list(range(1001))
+    assert cluster.image.next_producer_id == 2000
+    cluster.controller.load()
+    block = cluster.submit(AllocateProducerIds(1, epoch(cluster)))
+    assert (block.first, block.end) == (2000, 3000)
+
+
+@pytest.mark.parametrize(("update", "message"), [
+    (("metadata.version", 29, 1), "Invalid update version 29 for feature metadata.version. Can't "
+     "downgrade the version of this feature without setting the upgrade type to either safe or "
+     "unsafe downgrade."),
+    (("metadata.version", 25, 2), "Unsupported metadata.version downgrade from 30 to 25. Refusing "
+     "to perform the requested downgrade because it might delete metadata information."),
+    (("metadata.version", 7, 3), "Unsupported metadata.version downgrade from 30 to 7. Unsafe "
+     "metadata downgrade is not supported in this version."),
+    (("metadata.version", 31, 1), "Invalid update version 31 for feature metadata.version. Local "
+     "controller 1 only supports versions 7-30"),
+    (("metadata.version", 0, 3), "Invalid update version 0 for feature metadata.version. Local "
+     "controller 1 only supports versions 7-30"),
+    (("foo", 1, 1), "Invalid update version 1 for feature foo. Local controller 1 does not support "
+     "this feature."),
+    (("metadata.version", 30, 9), "Invalid update version 30 for feature metadata.version. The "
+     "controller does not support the given upgrade type."),
+    (("transaction.version", 3, 1), "Invalid update version 3 for feature transaction.version. "
+     "Local controller 1 only supports versions 0-2"),
+    (("transaction.version", -1, 1), "Invalid update version -1 for feature transaction.version. A "
+     "feature version cannot be less than 0."),
+])
+def test_feature_updates_are_refused_in_kafkas_words(cluster, update, message):
+    with pytest.raises(KafkaError) as caught:
+        cluster.submit(UpdateFeatures([FeatureUpdate(*update)]))
+    assert (caught.value.error, caught.value.message) == (Error.INVALID_UPDATE_VERSION, message)
+
+
+def test_feature_updates_take_effect_all_or_none(cluster):
+    good, bad = FeatureUpdate("transaction.version", 1, 2), FeatureUpdate("foo", 1, 1)
+    with pytest.raises(KafkaError):
+        cluster.submit(UpdateFeatures([good, bad]))
+    assert cluster.image.features["transaction.version"] == 2
+    cluster.submit(UpdateFeatures([good]))
+    assert cluster.image.features["transaction.version"] == 1
