@@ -8,11 +8,11 @@ from tests.codec.schema_oracle import schema
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.codec.frame import (
+    RequestHeader,
     decode_request,
     decode_response,
     encode_request,
     encode_response,
-    read_client_id,
 )
 from wirekafka.codec.message import MalformedMessage
 
@@ -52,21 +52,22 @@ def test_the_api_versions_response_header_is_always_version_0(version: int) -> N
 
 
 def test_the_client_id_is_an_old_style_string_in_a_flexible_header() -> None:
-    header = b"\0\6tester"
-    assert read_client_id(header, 0, 8, False) == ("tester", 8)
-    assert read_client_id(header + b"\0", 0, 9, True) == ("tester", 9)
-    assert read_client_id(memoryview(b"..\xff\xff\1\0\1x"), 2, 8, True) == (None, 8)
-    assert read_client_id(b"\0\0", 0, 2, False) == ("", 2)
+    start = b"\0\x0c\0\4\0\0\0\x09"
+    decode = RequestHeader.decoder(2)
+    header, position = decode(start + b"\0\6tester\0...", 0, 20)
+    assert (header.client_id, header.correlation_id, position) == ("tester", 9, 17)
+    assert decode(start + b"\xff\xff\0", 0, 11)[0].client_id is None
 
 
-@pytest.mark.parametrize("header", [
-    b"", b"\0", b"\0\5ab", b"\xff\xfe", b"\x80\0", b"\0\1\xff\0", b"\0\1a", b"\0\0\1\0\2a",
+@pytest.mark.parametrize("rest", [
+    b"", b"\0", b"\0\5ab", b"\xff\xfe\0", b"\x80\0\0", b"\0\1\xff\0", b"\0\1a", b"\0\0\1\0\2a",
     b"\0\0\2\0\0\0\0", b"\0\0\xff\xff\xff\xff\xff\xff",
 ])
-def test_a_bad_rest_of_a_header_is_refused(header: bytes) -> None:
+def test_a_bad_rest_of_a_header_is_refused(rest: bytes) -> None:
+    header = b"\0\x0c\0\4\0\0\0\x09" + rest
     for behind in (b"", bytes(100)):
-        with pytest.raises(MalformedMessage, match="request header"):
-            read_client_id(header + behind, 0, len(header), True)
+        with pytest.raises(MalformedMessage, match="RequestHeader v2"):
+            RequestHeader.decoder(2)(header + behind, 0, len(header))
 
 
 def test_bytes_behind_a_response_are_refused() -> None:

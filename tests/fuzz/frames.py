@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from wirekafka.apis import registry
-from wirekafka.codec.frame import read_client_id
+from wirekafka.codec.frame import RequestHeader
 from wirekafka.codec.message import MalformedMessage, Request
 from wirekafka.codec.schema import Field
 
@@ -63,7 +63,8 @@ def is_malformed(frame: bytes) -> bool:
         # An unknown version of ApiVersions is not an offence: the answer tells the known ones.
         return key != _API_VERSIONS
     try:
-        _, at = read_client_id(frame, 12, len(frame), route.header_is_flexible)
+        header = RequestHeader.decoder(2 if route.header_is_flexible else 1)
+        _, at = header(frame, 4, len(frame))
         route.decode(frame, at, len(frame))
     except MalformedMessage:
         return True

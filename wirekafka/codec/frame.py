@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Any, TypeVar
 
-from wirekafka.codec.compact import skip_tags
-from wirekafka.codec.compile import MalformedMessage
 from wirekafka.codec.message import (
     Buffer,
     Int16,
@@ -53,31 +51,6 @@ def response_header_version(message: type[Message], version: int) -> int:
     Always 0 for ApiVersions: the client reads it before it knows what the broker speaks.
     """
     return 1 if version in message.flexible and message.key != _API_VERSIONS else 0
-
-
-def read_client_id(data: Buffer, at: int, end: int, flexible: bool) -> tuple[str | None, int]:
-    """Read the rest of a request header from its client id on: (client id, where the body starts).
-
-    `at` is the position of the int16 size, 8 bytes into the header. Raises MalformedMessage.
-    """
-    try:
-        size = data[at] << 8 | data[at + 1]
-        at += 2
-        if size < 0x8000:
-            start = at
-            at += size
-            client_id: str | None = str(data[start:at], "utf-8")
-        elif size == 0xFFFF:
-            client_id = None
-        else:
-            raise ValueError(f"client id of {size - 0x10000} bytes")
-        if flexible:
-            at = skip_tags(data, at, end) if data[at] else at + 1
-    except (IndexError, ValueError) as fault:
-        raise MalformedMessage(f"request header: {fault}") from fault
-    if at > end:
-        raise MalformedMessage("request header: cut short")
-    return client_id, at
 
 
 def encode_frame(parts: Sequence[Buffer]) -> bytes:

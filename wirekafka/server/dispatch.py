@@ -117,8 +117,10 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
         if at > end:
             raise MalformedMessage("the client id goes beyond the request")
         call.client_id = str(data[start:at], "utf-8") if client_id_bytes else ""
-    else:
+    elif client_id_bytes == -1:
         call.client_id = None
+    else:
+        raise MalformedMessage(f"a client id of {client_id_bytes} bytes")
     if route.header_is_flexible:
         at = at + 1 if at < end and not data[at] else _skip_header_tags(data, at, end)
     call.version = route.version
