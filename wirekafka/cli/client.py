@@ -176,7 +176,9 @@ class Client:
             raise CliError(f"no broker {node_id} in the cluster")
         return self._connect(address)
 
-    def metadata(self, topics: Iterable[str] | None = None, *, create: bool = False) -> MetadataResponse:
+    def metadata(
+        self, topics: Iterable[str] | None = None, *, create: bool = False
+    ) -> MetadataResponse:
         """Brokers and topics (None: all); remembers where the brokers are."""
         named = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
@@ -219,7 +221,7 @@ class Client:
             leader = next(p.leader_id for p in self.topic(name).partitions
                           if p.partition_index == index)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
-        found = {}
+        found: dict[tuple[str, int], int] = {}
         for leader, topics in by_leader.items():
             response = self.node(leader).send(
                 _list_offsets(topics, timestamp), ListOffsetsResponse)

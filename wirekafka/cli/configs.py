@@ -37,8 +37,10 @@ Name = Annotated[str, typer.Argument(
 def describe(
     kind: Kind,
     name: Name,
+    *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    every: Annotated[bool, typer.Option("--all", help="Options left at their defaults too.")] = False,
+    every: Annotated[bool, typer.Option(
+        "--all", help="Options left at their defaults too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a resource's options and where their values come from."""
@@ -63,6 +65,7 @@ def describe(
 def alter(
     kind: Kind,
     name: Name,
+    *,
     bootstrap: Bootstrap = BOOTSTRAP,
     assign: Annotated[list[str] | None, typer.Option(
         "--set", metavar="KEY=VALUE", help="Set an option; may be repeated.")] = None,

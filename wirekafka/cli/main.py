@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -81,7 +82,7 @@ def _guarded(run: Callable[[], int | None]) -> int:
         return 130
     except BrokenPipeError:
         # Whoever read our output has gone, as `head` does: nothing to tell.
-        sys.stdout = None  # type: ignore[assignment]
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
         if not _is_expected(error):

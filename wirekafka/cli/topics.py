@@ -47,6 +47,7 @@ def list_topics(
 @app.command()
 def create(
     names: Names,
+    *,
     bootstrap: Bootstrap = BOOTSTRAP,
     partitions: Annotated[int, typer.Option(
         "--partitions", "-p", help="How many; -1 is the broker's default.")] = -1,

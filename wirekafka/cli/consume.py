@@ -1,0 +1,240 @@
+"""Consume: prints the records of a topic, alone or as a member of a group."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from wirekafka.cli.client import Client, CliError
+from wirekafka.cli.fetcher import Fetched, Fetcher
+from wirekafka.cli.membership import Membership
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, note
+
+_LATEST, _EARLIEST = -1, -2
+_COMMIT_EVERY_S = 5.0
+_TOKEN = re.compile(rb"%[tpoTkvh%]")
+
+
+class Limits(NamedTuple):
+    """When to stop: after so many records, so long without one, or at the end as it is now."""
+
+    records: int | None
+    idle_s: float | None
+    at_end: bool
+
+
+def command(
+    topic: Annotated[str, typer.Argument(help="The topic to read.")],
+    *,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    start: Annotated[str, typer.Option(
+        "--from", "-f", metavar="WHERE",
+        help="beginning, end, an offset, -N for the last N, or @MILLISECONDS since 1970. "
+        "In a group: for partitions without a committed offset.")] = "end",
+    partition: Annotated[list[int] | None, typer.Option(
+        "--partition", "-p", help="Read this partition only; may be repeated.")] = None,
+    group: Annotated[str | None, typer.Option(
+        "--group", "-g", help="Join this group, and commit what was read.")] = None,
+    max_messages: Annotated[int | None, typer.Option(
+        "--max-messages", "-n", min=0, help="Stop after so many records.")] = None,
+    timeout: Annotated[float | None, typer.Option(
+        "--timeout", "-t", metavar="SECONDS", help="Stop after so long without a record.")] = None,
+    at_end: Annotated[bool, typer.Option(
+        "--exit-at-end", "-e", help="Stop at the end of the topic as it is now.")] = False,
+    committed_only: Annotated[bool, typer.Option(
+        "--read-committed", help="Leave out transactions that are open or aborted.")] = False,
+    template: Annotated[str, typer.Option(
+        "--format", help="%t topic, %p partition, %o offset, %T timestamp, %k key, %v value, "
+        "%h headers, %% a percent sign; \\n and \\t as usual.")] = "%v\\n",
+    as_json: AsJson = False,
+) -> None:
+    """Print the records of a topic."""
+    if group is not None and partition:
+        raise CliError("--group and --partition: a group shares out the partitions itself")
+    limits = Limits(max_messages, timeout, at_end)
+    write = _json_line if as_json else _Template(template)
+    with Client(bootstrap) as client:
+        fetcher = Fetcher(client, topic, committed_only=committed_only)
+        if group is None:
+            reading = _read_alone(fetcher, partition, start, limits)
+        else:
+            reading = _read_in_group(fetcher, Membership(client, group, topic), start, limits)
+        count = _print(reading, fetcher, write)
+    if sys.stderr.isatty():
+        note(f"{count} records from {topic}")
+
+
+def _print(
+    reading: Generator[Fetched, None, None], fetcher: Fetcher, write: Callable[[Fetched], bytes]
+) -> int:
+    """Print all records, or those until Ctrl-C; how many there were."""
+    count = 0
+    output = sys.stdout.buffer
+    # What was read is seen at once, yet a full pipe gets it in large pieces.
+    fetcher.before_waiting = output.flush
+    try:
+        for record in reading:
+            output.write(write(record))
+            count += 1
+    except KeyboardInterrupt:
+        pass
+    finally:
+        reading.close()
+        output.flush()
+    return count
+
+
+def _read_alone(
+    fetcher: Fetcher, partitions: list[int] | None, start: str, limits: Limits
+) -> Generator[Fetched, None, None]:
+    chosen = partitions or fetcher.partitions()
+    fetcher.assign(start_offsets(fetcher, chosen, start))
+    yield from _limited(fetcher, limits, lambda: False)
+
+
+def _read_in_group(
+    fetcher: Fetcher, membership: Membership, start: str, limits: Limits
+) -> Generator[Fetched, None, None]:
+    left = limits.records
+    try:
+        while left is None or left > 0:
+            mine = membership.join()
+            known = membership.committed(mine)
+            fresh = start_offsets(fetcher, [i for i in mine if i not in known], start)
+            fetcher.assign(known | fresh)
+            keeper = _Keeper(fetcher, membership)
+            for record in _limited(fetcher, limits._replace(records=left), keeper.must_rejoin):
+                left = None if left is None else left - 1
+                yield record
+            keeper.commit()
+            if not keeper.rejoins:
+                return
+    except GeneratorExit:
+        keeper.commit()
+        raise
+    finally:
+        membership.leave()
+
+
+class _Keeper:
+    """Keeps a membership alive between records, and its commits near what was read."""
+
+    def __init__(self, fetcher: Fetcher, membership: Membership) -> None:
+        self._fetcher, self._membership = fetcher, membership
+        self._committed_at = time.monotonic()
+        self.rejoins = False
+
+    def must_rejoin(self) -> bool:
+        """Beat and commit when due; whether the group rebalances."""
+        if time.monotonic() - self._committed_at > _COMMIT_EVERY_S:
+            self.commit()
+        self.rejoins = self._membership.must_rejoin()
+        return self.rejoins
+
+    def commit(self) -> None:
+        """Commit the positions that moved."""
+        self._committed_at = time.monotonic()
+        self._membership.commit(self._fetcher.moved())
+
+
+def _limited(fetcher: Fetcher, limits: Limits, interrupted: Callable[[], bool]
+) -> Generator[Fetched, None, None]:
+    """Records until a limit is met or `interrupted()` says so, between fetches."""
+    left = limits.records
+    ends = fetcher.ends() if limits.at_end else None
+    quiet_since = time.monotonic()
+    while left is None or left > 0:
+        if interrupted() or (ends is not None and fetcher.has_reached(ends)):
+            return
+        wait_s = 0.5
+        if limits.idle_s is not None:
+            wait_s = min(wait_s, quiet_since + limits.idle_s - time.monotonic())
+        if wait_s <= 0:
+            return
+        for record in fetcher.fetch(wait_s):
+            if ends is not None and record.offset >= ends[record.partition]:
+                continue
+            yield record
+            quiet_since = time.monotonic()
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+
+
+def start_offsets(fetcher: Fetcher, partitions: list[int], start: str) -> dict[int, int]:
+    """Where to begin in each partition; CliError for a word that says no such place."""
+    if not partitions:
+        return {}
+    if start in ("beginning", "earliest"):
+        return fetcher.offsets(partitions, _EARLIEST)
+    if start in ("end", "latest"):
+        return fetcher.offsets(partitions, _LATEST)
+    number = start.removeprefix("@")
+    if not re.fullmatch(r"-?\d{1,19}", number):
+        raise CliError(f"bad --from {start!r}: beginning, end, OFFSET, -N or @MILLISECONDS")
+    if start.startswith("@"):
+        latest = fetcher.offsets(partitions, _LATEST)
+        found = fetcher.offsets(partitions, int(number))
+        return {i: found[i] if found[i] >= 0 else latest[i] for i in partitions}
+    if int(start) >= 0:
+        return dict.fromkeys(partitions, int(start))
+    earliest, latest = (fetcher.offsets(partitions, at) for at in (_EARLIEST, _LATEST))
+    return {i: max(earliest[i], latest[i] + int(start)) for i in partitions}
+
+
+class _Template:
+    """Prints records by a pattern."""
+
+    def __init__(self, template: str) -> None:
+        pattern = template.encode().decode("unicode_escape").encode("latin-1")
+        self._pattern = pattern
+
+    def __call__(self, record: Fetched) -> bytes:
+        if self._pattern == b"%v\n":
+            return (record.value or b"") + b"\n"
+        return _TOKEN.sub(lambda token: _piece(token[0], record), self._pattern)
+
+
+def _piece(token: bytes, record: Fetched) -> bytes:
+    match token:
+        case b"%t":
+            return record.topic.encode()
+        case b"%p":
+            return b"%d" % record.partition
+        case b"%o":
+            return b"%d" % record.offset
+        case b"%T":
+            return b"%d" % record.timestamp
+        case b"%k":
+            return record.key or b""
+        case b"%v":
+            return record.value or b""
+        case b"%h":
+            return b",".join(name.encode() + b"=" + (value or b"")
+                             for name, value in record.headers)
+        case _:
+            return b"%"
+
+
+def _json_line(record: Fetched) -> bytes:
+    fields: dict[str, Any] = {
+        "topic": record.topic, "partition": record.partition, "offset": record.offset,
+        "timestamp": record.timestamp, **_text("key", record.key), **_text("value", record.value),
+        "headers": [{"name": name, **_text("value", value)} for name, value in record.headers],
+    }
+    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+
+
+def _text(name: str, data: bytes | None) -> dict[str, str | None]:
+    """Bytes as text, or, where they are none, in base64 under another name."""
+    try:
+        return {name: None if data is None else data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data or b"").decode()}

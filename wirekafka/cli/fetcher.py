@@ -1,0 +1,176 @@
+"""Fetches one topic's partitions from their leaders, record by record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from wirekafka.apis.fetch import FetchRequest, FetchResponse
+from wirekafka.cli.client import RETRY_FOR_S, Client, CliError, check
+from wirekafka.codec.batch import BatchHeader, batches
+from wirekafka.codec.record import Record, decode_records
+from wirekafka.errors import Error
+from wirekafka.log.control import ControlType, control_type
+
+_MAX_BYTES = 50 << 20
+_PARTITION_BYTES = 1 << 20
+# From version 13 on topics go by id.
+_NAMED = 12
+_EARLIEST = -2
+
+PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+
+
+class Fetched(NamedTuple):
+    """A record and where it was."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Fetcher:
+    """Positions in some partitions of a topic, and the records from there on."""
+
+    def __init__(self, client: Client, topic: str, *, committed_only: bool) -> None:
+        self._client, self._topic, self._committed_only = client, topic, committed_only
+        self._leaders = self._find_leaders()
+        self._positions: dict[int, int] = {}
+        self._moved: set[int] = set()
+        self._troubled_since: float | None = None
+        self.before_waiting: Callable[[], None] = lambda: None
+
+    def partitions(self) -> list[int]:
+        """The topic's partitions."""
+        return sorted(self._leaders)
+
+    def offsets(self, partitions: list[int], timestamp: int) -> dict[int, int]:
+        """Offsets for a timestamp in ms (-1 latest, -2 earliest); CliError for no partition."""
+        for index in partitions:
+            if index not in self._leaders:
+                raise CliError(f"topic {self._topic} has no partition {index}")
+        found = self._client.offsets([(self._topic, i) for i in partitions], timestamp)
+        return {index: offset for (_, index), offset in found.items()}
+
+    def assign(self, positions: dict[int, int]) -> None:
+        """Read from these offsets on, and from no other partition."""
+        for index in positions:
+            if index not in self._leaders:
+                raise CliError(f"topic {self._topic} has no partition {index}")
+        self._positions, self._moved = dict(positions), set()
+
+    def ends(self) -> dict[int, int]:
+        """Where the assigned partitions end now."""
+        return self.offsets(list(self._positions), -1)
+
+    def has_reached(self, ends: dict[int, int]) -> bool:
+        """Whether every position is at its end or beyond."""
+        return all(self._positions[index] >= end for index, end in ends.items())
+
+    def moved(self) -> dict[int, int]:
+        """Positions that moved since they were last asked for."""
+        moved = {index: self._positions[index] for index in self._moved}
+        self._moved = set()
+        return moved
+
+    def fetch(self, wait_s: float) -> Iterator[Fetched]:
+        """What the leaders have, waiting so long for a first record."""
+        self.before_waiting()
+        by_leader: dict[int, list[int]] = {}
+        for index in self._positions:
+            by_leader.setdefault(self._leaders[index], []).append(index)
+        if not by_leader:
+            time.sleep(wait_s)
+        for leader, indexes in by_leader.items():
+            request = self._request(indexes, wait_s / len(by_leader))
+            response = self._client.node(leader).send(request, FetchResponse, most=_NAMED)
+            check(response.error_code, f"fetch from {self._topic}")
+            answers = [data for topic in response.responses for data in topic.partitions]
+            for data in answers:
+                yield from self._records(data)
+        # The order of partitions decides who fills a response: let each be first in turn.
+        first = next(iter(self._positions), None)
+        if first is not None:
+            self._positions[first] = self._positions.pop(first)
+
+    def _request(self, indexes: list[int], wait_s: float) -> FetchRequest:
+        topic = FetchRequest.Topic
+        return FetchRequest(
+            max_wait_ms=int(wait_s * 1000), min_bytes=1, max_bytes=_MAX_BYTES,
+            isolation_level=int(self._committed_only),
+            topics=[topic(topic=self._topic, partitions=[
+                topic.Partition(partition=index, fetch_offset=self._positions[index],
+                                partition_max_bytes=_PARTITION_BYTES)
+                for index in indexes
+            ])])
+
+    def _records(self, data: PartitionData) -> Iterator[Fetched]:
+        index = data.partition_index
+        if data.error_code:
+            self._recover(index, data.error_code)
+            return
+        self._troubled_since = None
+        aborted = _Aborted(data)
+        records = data.records or b""
+        for at, header in batches(records):
+            batch = records[at:at + header.size_bytes]
+            if not aborted.hides(batch, header):
+                for record in decode_records(batch, header):
+                    if record.offset >= self._positions[index]:
+                        self._move(index, record.offset + 1)
+                        yield self._fetched(index, record)
+            self._move(index, max(header.end_offset, self._positions[index]))
+
+    def _move(self, index: int, position: int) -> None:
+        self._positions[index] = position
+        self._moved.add(index)
+
+    def _fetched(self, index: int, record: Record) -> Fetched:
+        return Fetched(self._topic, index, record.offset, record.timestamp, record.key,
+                       record.value, record.headers)
+
+    def _recover(self, index: int, error_code: int) -> None:
+        """Go on where there is something to read, or wait for a leader; CliError if neither."""
+        if error_code == Error.OFFSET_OUT_OF_RANGE:
+            earliest = self.offsets([index], _EARLIEST)[index]
+            if self._positions[index] < earliest:
+                self._positions[index] = earliest
+                return
+            where = f"{self._topic}-{index}: offset {self._positions[index]}"
+            check(error_code, where, "beyond the end")
+        now = time.monotonic()
+        self._troubled_since = self._troubled_since or now
+        if not Error(error_code).retriable or now - self._troubled_since > RETRY_FOR_S:
+            check(error_code, f"{self._topic}-{index}")
+        time.sleep(0.1)
+        self._leaders = self._find_leaders()
+
+    def _find_leaders(self) -> dict[int, int]:
+        partitions = self._client.topic(self._topic).partitions
+        return {partition.partition_index: partition.leader_id for partition in partitions}
+
+
+class _Aborted:
+    """Tells which batches of one fetched partition belong to aborted transactions."""
+
+    def __init__(self, data: PartitionData) -> None:
+        self._starts = sorted(
+            (transaction.first_offset, transaction.producer_id)
+            for transaction in data.aborted_transactions or ())
+        self._open: set[int] = set()
+
+    def hides(self, batch: bytes, header: BatchHeader) -> bool:
+        """Whether a reader must not see the batch: a control batch, or an aborted one."""
+        while self._starts and self._starts[0][0] < header.end_offset:
+            self._open.add(self._starts.pop(0)[1])
+        if header.is_control:
+            kinds = {control_type(record) for record in decode_records(batch, header)}
+            if ControlType.ABORT in kinds:
+                self._open.discard(header.producer_id)
+            return True
+        return header.is_transactional and header.producer_id in self._open
