@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
 
 
@@ -16,3 +17,13 @@ class DeleteGroupsResponse(Response, answers=DeleteGroupsRequest):
     class DeletableGroupResult(Part):
         group_id: String
         error_code: Int16
+
+
+@api(DeleteGroupsRequest, DeleteGroupsResponse)
+async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
+    """Delete groups without members, with their offsets."""
+    errors = await call.broker.groups.delete_groups(request.groups_names)
+    return DeleteGroupsResponse(results=[
+        DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error)
+        for group_id, error in errors.items()
+    ])

@@ -4,6 +4,7 @@ v4: static members (KIP-345), v6: GROUP_ID_NOT_FOUND (KIP-1043).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Bytes,
@@ -15,6 +16,8 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.coordinator.group_commands import DescribedGroup, DescribeGroup
+from wirekafka.errors import Error, KafkaError
 
 
 class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
@@ -43,3 +46,53 @@ class DescribeGroupsResponse(Response, answers=DescribeGroupsRequest):
             client_host: String
             member_metadata: Bytes
             member_assignment: Bytes
+
+
+_NOT_FOUND_SINCE = 6
+_DEAD = "Dead"
+_ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS: what there is to do to a group."""
+
+
+@api(DescribeGroupsRequest, DescribeGroupsResponse)
+async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
+    """Tell each group's state and members; a group nobody knows is Dead."""
+    groups = []
+    for group_id in request.groups:
+        group = await _describe(group_id, call)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = _ALL_OPERATIONS
+        groups.append(group)
+    return DescribeGroupsResponse(groups=groups)
+
+
+async def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGroup:
+    kind = DescribeGroupsResponse.DescribedGroup
+    try:
+        described: DescribedGroup = await call.broker.groups.submit(
+            group_id, DescribeGroup(group_id))
+    except KafkaError as error:
+        if error.error is not Error.GROUP_ID_NOT_FOUND:
+            return kind(group_id=group_id, error_code=error.error)
+        if call.version < _NOT_FOUND_SINCE:
+            return kind(group_id=group_id, group_state=_DEAD)
+        return kind(
+            group_id=group_id, group_state=_DEAD, error_code=error.error,
+            error_message=error.message)
+    return kind(
+        group_id=group_id,
+        group_state=described.state,
+        protocol_type=described.protocol_type,
+        protocol_data=described.protocol_name,
+        members=[
+            kind.DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in described.members
+        ],
+    )

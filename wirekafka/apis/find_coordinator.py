@@ -4,7 +4,10 @@ v4: many keys at once (KIP-699), v6: share groups (KIP-932).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.coordinator.java_hash import coordinator_partition
+from wirekafka.errors import Error, KafkaError
 
 
 class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
@@ -29,3 +32,75 @@ class FindCoordinatorResponse(Response, answers=FindCoordinatorRequest):
         port: Int32
         error_code: Int16
         error_message: String | None = field(default="")
+
+
+_BATCH_SINCE = 4
+_SHARE_SINCE = 6
+_SHARE_FEATURE = "share.version"
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_TOPICS = {
+    _GROUP: "__consumer_offsets", _TRANSACTION: "__transaction_state",
+    _SHARE: "__share_group_state",
+}
+_INVALID_REQUEST_MESSAGE = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
+_MESSAGES = {
+    Error.NONE: "NONE",
+    Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    Error.INVALID_REQUEST: _INVALID_REQUEST_MESSAGE,
+}
+
+_Coordinator = FindCoordinatorResponse.Coordinator
+
+
+@api(FindCoordinatorRequest, FindCoordinatorResponse)
+async def find_coordinator(
+    request: FindCoordinatorRequest, call: Call
+) -> FindCoordinatorResponse:
+    """Tell which broker coordinates each key, creating the topic that says so if need be."""
+    if call.version >= _BATCH_SINCE:
+        return FindCoordinatorResponse(coordinators=[
+            await _find(request.key_type, key, call) for key in request.coordinator_keys])
+    found = await _find(request.key_type, request.key, call)
+    error = Error(found.error_code)
+    return FindCoordinatorResponse(
+        error_code=error, error_message=_MESSAGES[error],
+        node_id=found.node_id, host=found.host, port=found.port,
+    )
+
+
+async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.Coordinator:
+    topic = _TOPICS.get(key_type)
+    if topic is None:
+        return _nobody(key, Error.INVALID_REQUEST, _INVALID_REQUEST_MESSAGE)
+    if key_type == _SHARE and not (call.version >= _SHARE_SINCE and _is_share_key(key)
+                                   and call.broker.image.features.get(_SHARE_FEATURE)):
+        return _nobody(key, Error.INVALID_REQUEST)
+    try:
+        await call.broker.ensure_internal_topic(topic)
+    except KafkaError:
+        return _nobody(key, Error.COORDINATOR_NOT_AVAILABLE)
+    known = call.broker.image.topics.get(topic)
+    if known is None or not known.partitions:
+        return _nobody(key, Error.COORDINATOR_NOT_AVAILABLE)
+    partition = known.partitions[coordinator_partition(key, len(known.partitions))]
+    nodes = {node.id: node for node in call.broker.nodes(call.listener)}
+    node = nodes.get(partition.leader)
+    if node is None:
+        return _nobody(key, Error.COORDINATOR_NOT_AVAILABLE)
+    return _Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
+
+
+def _nobody(
+    key: str, error: Error, message: str = ""
+) -> FindCoordinatorResponse.Coordinator:
+    return _Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+
+
+def _is_share_key(key: str) -> bool:
+    """Whether it is "group:topic id:partition", the id in Kafka's base64url of 16 bytes."""
+    parts = key.rsplit(":", 2)
+    return len(parts) == 3 and bool(parts[0]) and len(parts[1]) == 22 and parts[2].isdecimal()

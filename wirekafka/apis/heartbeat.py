@@ -4,7 +4,10 @@ v3: static members (KIP-345).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Request, Response, String, field
+from wirekafka.coordinator import group_commands
+from wirekafka.errors import Error, KafkaError
 
 
 class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):
@@ -17,3 +20,17 @@ class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):
 class HeartbeatResponse(Response, answers=HeartbeatRequest):
     throttle_time_ms: Int32 = field("1+")
     error_code: Int16
+
+
+@api(HeartbeatRequest, HeartbeatResponse)
+async def heartbeat(request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
+    """Keep the member's session."""
+    try:
+        await call.broker.groups.submit(request.group_id, group_commands.Heartbeat(
+            request.group_id, request.generation_id, request.member_id,
+            request.group_instance_id))
+    except KafkaError as error:
+        # Sessions start anew once the group is loaded: until then all is well.
+        if error.error is not Error.COORDINATOR_LOAD_IN_PROGRESS:
+            raise
+    return HeartbeatResponse()

@@ -4,6 +4,9 @@ v4: MEMBER_ID_REQUIRED (KIP-394), v5: static members (KIP-345), v9: SkipAssignme
 
 from __future__ import annotations
 
+from uuid import uuid4
+
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Bytes,
@@ -15,6 +18,8 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined, JoinRefused
+from wirekafka.errors import KafkaError
 
 
 class JoinGroupRequest(Request, key=11, versions="0-9", flexible="6+"):
@@ -47,3 +52,60 @@ class JoinGroupResponse(Response, answers=JoinGroupRequest):
         member_id: String
         group_instance_id: String | None = field("5+", default=None)
         metadata: Bytes
+
+
+_REBALANCE_TIMEOUT_SINCE = 1
+_MEMBER_ID_REQUIRED_SINCE = 4
+_NULL_PROTOCOL_SINCE = 7
+_SKIP_ASSIGNMENT_SINCE = 9
+
+
+@api(JoinGroupRequest, JoinGroupResponse)
+async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
+    """Wait for the next generation of the group, and say what it is."""
+    version = call.version
+    is_dynamic_newcomer = not request.member_id and request.group_instance_id is None
+    joined: Joined = await call.broker.groups.submit(request.group_id, Join(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=call.client_id or "",
+        client_host=call.client_host,
+        protocol_type=request.protocol_type,
+        protocols=tuple(AssignorChoice(each.name, each.metadata) for each in request.protocols),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=(
+            request.rebalance_timeout_ms if version >= _REBALANCE_TIMEOUT_SINCE
+            else request.session_timeout_ms),
+        reason=request.reason,
+        fresh_id=str(uuid4()),
+        needs_known_member_id=version >= _MEMBER_ID_REQUIRED_SINCE and is_dynamic_newcomer,
+        can_skip_assignment=version >= _SKIP_ASSIGNMENT_SINCE,
+    ))
+    return JoinGroupResponse(
+        generation_id=joined.generation_id,
+        protocol_type=joined.protocol_type,
+        protocol_name=joined.protocol_name or "",
+        leader=joined.leader_id,
+        skip_assignment=joined.skip_assignment,
+        member_id=joined.member_id,
+        members=[
+            JoinGroupResponse.Member(
+                member_id=each.member_id,
+                group_instance_id=each.instance_id,
+                metadata=each.metadata,
+            )
+            for each in joined.members
+        ],
+    )
+
+
+def join_group_failure(
+    request: JoinGroupRequest, error: KafkaError, call: Call
+) -> JoinGroupResponse:
+    """The refusal, with the id to come again with."""
+    return JoinGroupResponse(
+        error_code=error.error,
+        protocol_name=None if call.version >= _NULL_PROTOCOL_SINCE else "",
+        member_id=error.member_id if isinstance(error, JoinRefused) else request.member_id,
+    )

@@ -4,7 +4,10 @@ v3: several, by instance id (KIP-345), v5: with a reason (KIP-800).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.coordinator.group_commands import Leave, Leaver
+from wirekafka.errors import Error
 
 
 class LeaveGroupRequest(Request, key=13, versions="0-5", flexible="4+"):
@@ -27,3 +30,27 @@ class LeaveGroupResponse(Response, answers=LeaveGroupRequest):
         member_id: String
         group_instance_id: String | None = field(default="")
         error_code: Int16
+
+
+_BATCH_SINCE = 3
+
+
+@api(LeaveGroupRequest, LeaveGroupResponse)
+async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
+    """Remove members; before version 3 the only one's error is the answer's."""
+    is_batch = call.version >= _BATCH_SINCE
+    leavers = [
+        Leaver(each.member_id, each.group_instance_id, each.reason) for each in request.members
+    ] if is_batch else [Leaver(request.member_id)]
+    errors: list[Error] = await call.broker.groups.submit(
+        request.group_id, Leave(request.group_id, leavers))
+    if not is_batch:
+        return LeaveGroupResponse(error_code=errors[0])
+    return LeaveGroupResponse(members=[
+        LeaveGroupResponse.MemberResponse(
+            member_id=leaver.member_id,
+            group_instance_id=leaver.instance_id,
+            error_code=error,
+        )
+        for leaver, error in zip(leavers, errors, strict=True)
+    ])

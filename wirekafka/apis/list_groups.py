@@ -4,6 +4,7 @@ v4: by state (KIP-518), v5: by type (KIP-848).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
 
 
@@ -22,3 +23,20 @@ class ListGroupsResponse(Response, answers=ListGroupsRequest):
         protocol_type: String
         group_state: String = field("4+")
         group_type: String = field("5+")
+
+
+@api(ListGroupsRequest, ListGroupsResponse)
+async def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
+    """List the groups of this coordinator, in these states and of these types if any are named."""
+    states = frozenset(state.strip().lower() for state in request.states_filter)
+    types = {kind.strip().lower() for kind in request.types_filter}
+    return ListGroupsResponse(groups=[
+        ListGroupsResponse.ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type,
+            group_state=group.state,
+            group_type=group.type,
+        )
+        for group in await call.broker.groups.list_groups(states)
+        if not types or group.type in types
+    ])

@@ -4,6 +4,7 @@ v7: RequireStable (KIP-447), v8: several groups (KIP-709), v10: topic ids (KIP-8
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -16,6 +17,8 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.coordinator.group_commands import FetchAllOffsets, FetchedOffset, FetchOffsets
+from wirekafka.errors import Error, KafkaError
 
 
 class OffsetFetchRequest(Request, key=9, versions="1-10", flexible="6+"):
@@ -73,3 +76,135 @@ class OffsetFetchResponse(Response, answers=OffsetFetchRequest):
                 committed_leader_epoch: Int32 = field(default=-1)
                 metadata: String | None = field(default="")
                 error_code: Int16
+
+
+_NULL_TOPICS_SINCE = 2
+_GROUPS_SINCE = 8
+_TOPIC_IDS_SINCE = 10
+_NO_TOPIC_ID = bytes(16)
+
+_Group = OffsetFetchResponse.Group
+_Topics = OffsetFetchResponse.Group.Topics
+_Partitions = OffsetFetchResponse.Group.Topics.Partitions
+
+
+@api(OffsetFetchRequest, OffsetFetchResponse)
+async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
+    """Tell committed offsets: of some partitions, or of all the group has."""
+    if call.version >= _GROUPS_SINCE:
+        return OffsetFetchResponse(groups=[
+            await _fetch(group, request.require_stable, call) for group in request.groups])
+    return _as_one_group(
+        await _fetch(_only_group(request), request.require_stable, call), request, call)
+
+
+async def _fetch(
+    asked: OffsetFetchRequest.Group, require_stable: bool, call: Call
+) -> OffsetFetchResponse.Group:
+    groups = call.broker.groups
+    try:
+        if asked.topics is None:
+            found = await groups.submit(
+                asked.group_id, FetchAllOffsets(asked.group_id, require_stable))
+            return _Group(group_id=asked.group_id, topics=_all_topics(found, call))
+        named, unknown = _named(asked.topics, call)
+        places = [(topic.name, index) for topic in named for index in topic.partition_indexes]
+        found = iter(await groups.submit(
+            asked.group_id, FetchOffsets(asked.group_id, places, require_stable)))
+    except KafkaError as error:
+        return _Group(group_id=asked.group_id, error_code=error.error)
+    return _Group(group_id=asked.group_id, topics=[
+        _Topics(name=topic.name, topic_id=topic.topic_id, partitions=[
+            _partition(next(found), topic.topic_id) for _ in topic.partition_indexes])
+        for topic in named
+    ] + unknown)
+
+
+def _named(
+    topics: list[OffsetFetchRequest.Group.Topics], call: Call
+) -> tuple[list[OffsetFetchRequest.Group.Topics], list[OffsetFetchResponse.Group.Topics]]:
+    """The topics with their names, which version 10 does not send, and answers for the rest."""
+    if call.version < _TOPIC_IDS_SINCE:
+        return topics, []
+    named, unknown = [], []
+    for topic in topics:
+        known = call.broker.image.topics_by_id.get(topic.topic_id)
+        if known is not None:
+            topic.name = known.name
+            named.append(topic)
+            continue
+        unknown.append(_Topics(topic_id=topic.topic_id, partitions=[
+            _partition(FetchedOffset("", index, error=Error.UNKNOWN_TOPIC_ID), topic.topic_id)
+            for index in topic.partition_indexes
+        ]))
+    return named, unknown
+
+
+def _all_topics(
+    found: list[FetchedOffset], call: Call
+) -> list[OffsetFetchResponse.Group.Topics]:
+    by_name: dict[str, OffsetFetchResponse.Group.Topics] = {}
+    for offset in found:
+        topic = by_name.get(offset.topic)
+        if topic is None:
+            known = call.broker.image.topics.get(offset.topic)
+            topic = by_name[offset.topic] = _Topics(
+                name=offset.topic, topic_id=known.id if known else offset.topic_id, partitions=[])
+        topic.partitions.append(_partition(offset, topic.topic_id))
+    if call.version < _TOPIC_IDS_SINCE:
+        return list(by_name.values())
+    return [topic for topic in by_name.values() if topic.topic_id != _NO_TOPIC_ID]
+
+
+def _partition(
+    offset: FetchedOffset, topic_id: bytes
+) -> OffsetFetchResponse.Group.Topics.Partitions:
+    if _NO_TOPIC_ID != offset.topic_id != topic_id != _NO_TOPIC_ID:
+        # It was committed for a topic of that name that is no more.
+        offset = FetchedOffset(offset.topic, offset.partition)
+    return _Partitions(
+        partition_index=offset.partition,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        metadata=offset.metadata,
+        error_code=offset.error,
+    )
+
+
+# Before version 8 there is one group, told at the top level.
+
+
+def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequest.Group:
+    kind = OffsetFetchRequest.Group
+    return kind(group_id=request.group_id, topics=None if request.topics is None else [
+        kind.Topics(name=topic.name, partition_indexes=topic.partition_indexes)
+        for topic in request.topics
+    ])
+
+
+def _as_one_group(
+    group: OffsetFetchResponse.Group, request: OffsetFetchRequest, call: Call
+) -> OffsetFetchResponse:
+    if group.error_code and call.version < _NULL_TOPICS_SINCE:
+        # There is no error for the whole: each partition has it.
+        group.topics = [
+            _Topics(name=topic.name, partitions=[
+                _partition(FetchedOffset("", index, error=Error(group.error_code)), _NO_TOPIC_ID)
+                for index in topic.partition_indexes
+            ])
+            for topic in request.topics or ()
+        ]
+    kind = OffsetFetchResponse.Topic
+    return OffsetFetchResponse(error_code=group.error_code, topics=[
+        kind(name=topic.name, partitions=[
+            kind.Partition(
+                partition_index=each.partition_index,
+                committed_offset=each.committed_offset,
+                committed_leader_epoch=each.committed_leader_epoch,
+                metadata=each.metadata,
+                error_code=each.error_code,
+            )
+            for each in topic.partitions
+        ])
+        for topic in group.topics
+    ])

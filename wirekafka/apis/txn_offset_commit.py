@@ -4,7 +4,10 @@ v3: group fencing (KIP-447), v5: adds the partition itself (KIP-890).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
+from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
+from wirekafka.errors import Error, KafkaError
 
 
 class TxnOffsetCommitRequest(Request, key=28, versions="0-5", flexible="3+"):
@@ -39,3 +42,56 @@ class TxnOffsetCommitResponse(Response, answers=TxnOffsetCommitRequest):
         class Partition(Part):
             partition_index: Int32
             error_code: Int16
+
+
+_NOT_AVAILABLE_BEFORE = 2
+
+
+async def txn_offset_commit(
+    request: TxnOffsetCommitRequest, call: Call
+) -> TxnOffsetCommitResponse:
+    """Commit offsets within a transaction; each partition has an error of its own."""
+    kind = TxnOffsetCommitResponse.Topic
+    topics, places, offsets = [], [], []
+    for told in request.topics:
+        known = call.broker.image.topics.get(told.name)
+        answer = kind(name=told.name, partitions=[])
+        topics.append(answer)
+        for each in told.partitions:
+            index = each.partition_index
+            if known is not None and index in known.partitions:
+                places.append(answer.partitions)
+                offsets.append(OffsetToCommit(
+                    told.name, index, each.committed_offset, each.committed_leader_epoch,
+                    each.committed_metadata or "", known.id))
+            else:
+                answer.partitions.append(kind.Partition(
+                    partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION))
+    errors = await _commit(request, offsets, call) if offsets else []
+    for partitions, offset, error_code in zip(places, offsets, errors, strict=True):
+        partitions.append(kind.Partition(
+            partition_index=offset.partition, error_code=error_code))
+    return TxnOffsetCommitResponse(topics=[topic for topic in topics if topic.partitions])
+
+
+async def _commit(
+    request: TxnOffsetCommitRequest, offsets: list[OffsetToCommit], call: Call
+) -> list[Error]:
+    try:
+        errors: list[Error] = await call.broker.groups.submit(
+            request.group_id, CommitTransactionOffsets(
+                group_id=request.group_id,
+                generation_id=request.generation_id,
+                member_id=request.member_id,
+                instance_id=request.group_instance_id,
+                offsets=offsets,
+                producer_id=request.producer_id,
+                producer_epoch=request.producer_epoch,
+            ))
+    except KafkaError as failure:
+        error = failure.error
+        if call.version < _NOT_AVAILABLE_BEFORE and error is Error.COORDINATOR_LOAD_IN_PROGRESS:
+            # Producers before 2.0 take loading for a fatal error.
+            error = Error.COORDINATOR_NOT_AVAILABLE
+        return [error] * len(offsets)
+    return errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
@@ -22,7 +23,12 @@ _OFFSET_VERSION = 4
 _EXPIRING_OFFSET_VERSION = 1
 _OFFSET_KEY_PREFIX = _VERSION.pack(OffsetCommitKey.key)
 _GROUP_KEY_PREFIX = _VERSION.pack(GroupMetadataKey.key)
+_OFFSET_PREFIX = _VERSION.pack(_OFFSET_VERSION)
+_EXPIRING_PREFIX = _VERSION.pack(_EXPIRING_OFFSET_VERSION)
 _NO_TOPIC_ID = bytes(16)
+
+_encode_offset = OffsetCommitValue.encoder(_OFFSET_VERSION)
+_encode_expiring_offset = OffsetCommitValue.encoder(_EXPIRING_OFFSET_VERSION)
 
 
 class OffsetRecord(NamedTuple):
@@ -77,11 +83,9 @@ class GroupRecordCodec(KeyValueCodec):
 
 def _pack_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
     group_id, topic, partition, committed = record
-    key = _OFFSET_KEY_PREFIX + OffsetCommitKey(
-        group=group_id, topic=topic, partition=partition).encode(0)
+    key = _pack_offset_key(group_id, topic, partition)
     if committed is None:
         return key, None
-    version = _OFFSET_VERSION if committed.expire_ms == -1 else _EXPIRING_OFFSET_VERSION
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
@@ -90,7 +94,16 @@ def _pack_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
         expire_timestamp=committed.expire_ms,
         topic_id=committed.topic_id,
     )
-    return key, _VERSION.pack(version) + value.encode(version)
+    if committed.expire_ms != -1:
+        return key, bytes(_encode_expiring_offset(value, [], bytearray(_EXPIRING_PREFIX)))
+    return key, bytes(_encode_offset(value, [], bytearray(_OFFSET_PREFIX)))
+
+
+@lru_cache(maxsize=16_384)
+def _pack_offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    """Consumers commit the same partitions again and again."""
+    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    return _OFFSET_KEY_PREFIX + key.encode(0)
 
 
 def _unpack_offset(key: bytes, value: bytes | None) -> OffsetRecord:

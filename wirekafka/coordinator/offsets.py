@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.group_commands import CommittedOffset, FetchedOffset
 from wirekafka.coordinator.group_records import OffsetRecord
@@ -15,12 +15,20 @@ GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 """One group's offsets by topic and partition."""
 
 
+class _Pending(NamedTuple):
+    """An offset in an open transaction, and when it was written; None: a later one counts."""
+
+    offset: CommittedOffset | None
+    written: int
+
+
 class Offsets:
     """Hard state: changed by replay only. Offsets never move unless a record says so."""
 
     def __init__(self) -> None:
         self._committed: dict[str, GroupOffsets] = {}
-        self._pending: dict[int, dict[str, dict[TopicPartition, CommittedOffset | None]]] = {}
+        self._pending: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
+        self._written = 0
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
 
     # Replay
@@ -28,12 +36,11 @@ class Offsets:
     def replay(self, record: OffsetRecord) -> None:
         """An offset was committed or forgotten."""
         group_id, topic, partition, committed = record
-        if group_id in self._open:
-            # What a transaction said earlier of this place is older than this.
-            self._supersede(group_id, (topic, partition), keep_open=committed is not None)
         if committed is None:
             self._forget(group_id, topic, partition)
             return
+        if group_id in self._open:
+            self._supersede(group_id, (topic, partition), self._written)
         topics = self._committed.get(group_id)
         if topics is None:
             topics = self._committed[group_id] = {}
@@ -46,16 +53,21 @@ class Offsets:
         """An offset was committed inside a transaction that is still open."""
         group_id, topic, partition, committed = record
         place = (topic, partition)
-        self._pending.setdefault(producer.id, {}).setdefault(group_id, {})[place] = committed
+        self._written += 1
+        self._pending.setdefault(producer.id, {}).setdefault(group_id, {})[place] = _Pending(
+            committed, self._written)
         self._open.setdefault(group_id, {}).setdefault(place, set()).add(producer.id)
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
         """The producer's transaction ended: its offsets count now, or never will."""
         for group_id, offsets in self._pending.pop(producer.id, {}).items():
-            for place, offset in offsets.items():
+            for place, pending in offsets.items():
                 self._close(group_id, place, producer.id)
-                if committed and offset is not None:
-                    self.replay(OffsetRecord(group_id, *place, offset))
+                if committed and pending.offset is not None:
+                    self._supersede(group_id, place, pending.written)
+                    topic, partition = place
+                    topics = self._committed.setdefault(group_id, {})
+                    topics.setdefault(topic, {})[partition] = pending.offset
 
     # Queries
 
@@ -151,16 +163,18 @@ class Offsets:
                 for partition, committed in partitions.items():
                     yield OffsetRecord(group_id, topic, partition, committed)
 
-    def _supersede(self, group_id: str, place: TopicPartition, *, keep_open: bool) -> None:
-        for producer_id in list(self._open[group_id].get(place, ())):
+    def _supersede(self, group_id: str, place: TopicPartition, written: int) -> None:
+        """What transactions wrote of this place up to then will not count any more."""
+        for producer_id in self._open.get(group_id, {}).get(place, ()):
             offsets = self._pending[producer_id][group_id]
-            if keep_open:
-                offsets[place] = None
-            else:
-                del offsets[place]
-                self._close(group_id, place, producer_id)
+            if offsets[place].written <= written:
+                offsets[place] = _Pending(None, written)
 
     def _forget(self, group_id: str, topic: str, partition: int) -> None:
+        place = (topic, partition)
+        for producer_id in list(self._open.get(group_id, {}).get(place, ())):
+            del self._pending[producer_id][group_id][place]
+            self._close(group_id, place, producer_id)
         topics = self._committed.get(group_id)
         if topics is None or partition not in topics.get(topic, ()):
             return
