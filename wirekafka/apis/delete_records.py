@@ -43,7 +43,8 @@ def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsRe
     """Move the start of logs up, giving up the records before it."""
     return DeleteRecordsResponse(topics=[
         _TopicResult(name=topic.name, partitions=[
-            _delete(topic.name, asked, call) for asked in topic.partitions])
+            _delete(topic.name, asked, call)
+            for asked in {each.partition_index: each for each in topic.partitions}.values()])
         for topic in request.topics])
 
 
@@ -51,9 +52,7 @@ def _delete(topic: str, asked: DeleteRecordsRequest.Topic.Partition,
             call: Call) -> _PartitionResult:
     index = asked.partition_index
     try:
-        partition = call.broker.partitions.get((topic, index))
-        if partition is None:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = call.broker.partition(topic, index)
         if partition.is_internal:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
         if not partition.log.config.is_deleted:

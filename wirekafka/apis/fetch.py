@@ -125,6 +125,8 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     """Read what is wanted, waiting for `min_bytes` of it, and tell what is new to the fetcher."""
     broker = call.broker
     now_ms = call.now_ms
+    if request.isolation_level not in (0, _READ_COMMITTED):
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     context = broker.sessions.open(_target(request, call.version), now_ms)
     fetching = _Fetching(request, call, list(context.wanted))
     fetching.read()
@@ -191,14 +193,16 @@ class _Fetching:
     """The reads of one request, which can be done over when there is more."""
 
     __slots__ = ("_broker", "_by_partition", "_call", "_committed", "_found", "_is_final",
-                 "_max_bytes", "_min_bytes", "_refuses_zstd", "_size_bytes", "_to_log_end")
+                 "_max_bytes", "_min_bytes", "_refuses_zstd", "_replica_id", "_size_bytes",
+                 "_to_log_end")
 
     def __init__(self, request: FetchRequest, call: Call, wanted: list[Wanted]):
         self._broker = call.broker
         self._call = call
         self._found = [_Found(each) for each in wanted]
         self._committed = request.isolation_level == _READ_COMMITTED
-        self._to_log_end = _replica_id(request) != _CONSUMER
+        self._replica_id = _replica_id(request)
+        self._to_log_end = self._replica_id != _CONSUMER
         self._refuses_zstd = call.version < 10
         self._max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
@@ -220,7 +224,7 @@ class _Fetching:
         left_bytes = self._max_bytes
         self._size_bytes = unknown = 0
         for found in self._found:
-            found.error, found.result = Error.NONE, _NOTHING
+            found.error, found.result, found.partition = Error.NONE, _NOTHING, None
             try:
                 found.partition = partition = self._partition(found.wanted)
             except KafkaError as error:
@@ -228,6 +232,8 @@ class _Fetching:
                 unknown += 1
                 continue
             try:
+                if self._replica_id >= 0:
+                    partition.check_follower(self._replica_id)
                 found.result = partition.read(self._range(found.wanted, left_bytes))
             except KafkaError as error:
                 found.error = error.error
@@ -241,6 +247,8 @@ class _Fetching:
                 left_bytes = max(left_bytes - size_bytes, 0)
         # Unknown partitions alone do not hasten the answer: a client would ask in a busy loop.
         self._is_final = self._is_final or unknown == len(self._found)
+        if unknown:
+            self._found.sort(key=lambda found: found.partition is None)
 
     def watched(self) -> Iterable[Watched]:
         """What to wait for."""
@@ -283,9 +291,8 @@ class _Fetching:
         topic = wanted.topic
         if isinstance(topic, bytes):
             return self._broker.partition_by_id(topic, wanted.partition)
-        partition = self._broker.partitions.get((topic, wanted.partition))
-        if partition is None:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = (self._broker.partitions.get((topic, wanted.partition))
+                     or self._broker.partition(topic, wanted.partition))
         if self._refuses_zstd and partition.log.config.compression_type == "zstd":
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         return partition
@@ -315,11 +322,11 @@ class _Fetching:
         data = _PartitionData(
             partition_index=found.wanted.partition, error_code=found.error,
             high_watermark=result.high_watermark, last_stable_offset=result.last_stable_offset,
-            log_start_offset=result.start_offset, aborted_transactions=None)
+            log_start_offset=result.start_offset)
+        if found.partition is not None:
+            data.aborted_transactions = self._aborted(found, found.partition)
         if result.records is not None and result.records.size_bytes:
             data.records = result.records
-        if self._committed and found.partition is not None and found.error is Error.NONE:
-            data.aborted_transactions = self._aborted(found, found.partition)
         if result.diverging is not None:
             epoch, end_offset = result.diverging
             data.diverging_epoch = _PartitionData.EpochEndOffset(
@@ -330,7 +337,10 @@ class _Fetching:
         return data
 
     def _aborted(self, found: _Found,
-                 partition: Partition) -> list[_PartitionData.AbortedTransaction]:
+                 partition: Partition) -> list[_PartitionData.AbortedTransaction] | None:
+        """Null unless read_committed, as in Kafka."""
+        if not self._committed or found.error is not Error.NONE:
+            return None
         if not found.size_bytes:
             return []
         return [_PartitionData.AbortedTransaction(

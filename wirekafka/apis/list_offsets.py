@@ -68,6 +68,8 @@ _NONE = FoundOffset()
 @api(ListOffsetsRequest, ListOffsetsResponse)
 def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     """Find the offset of a timestamp, or one of the log's ends, in each partition."""
+    if request.isolation_level not in (0, _READ_COMMITTED):
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     responses = []
     for topic in request.topics:
         asked_of: dict[int, list[_Asked]] = {}
@@ -87,9 +89,7 @@ def _answer(topic: str, every: list[_Asked], request: ListOffsetsRequest,
             raise KafkaError(Error.INVALID_REQUEST)
         if asked.timestamp < 0 and not _is_known(asked.timestamp, call.version):
             raise KafkaError(Error.UNSUPPORTED_VERSION)
-        partition = call.broker.partitions.get((topic, index))
-        if partition is None:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = call.broker.partition(topic, index)
         if request.replica_id != _DEBUGGER:
             partition.check_leader(asked.current_leader_epoch)
         found = _find(partition, asked.timestamp, request)

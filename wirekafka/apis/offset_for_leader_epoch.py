@@ -56,9 +56,7 @@ def _answer(topic: str,
             asked: OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition,
             call: Call) -> _EpochEndOffset:
     try:
-        partition = call.broker.partitions.get((topic, asked.partition))
-        if partition is None:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = call.broker.partition(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
         epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
     except KafkaError as error:

@@ -168,9 +168,7 @@ class _Writing:
         if self._speaks_ids:
             return self._broker.partition_by_id(topic.topic_id, index)
         partition = self._broker.partitions.get((topic.name, index))
-        if partition is None:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        return partition
+        return partition if partition is not None else self._broker.partition(topic.name, index)
 
     def _check(self, partition: Partition, data: _PartitionData) -> None:
         """What depends on the request, not on the log."""

@@ -185,6 +185,11 @@ class Partition(Watched):
         if not self.is_leader:
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
 
+    def check_follower(self, replica_id: int) -> None:
+        """Raise NOT_LEADER_OR_FOLLOWER unless another broker has a replica here by assignment."""
+        if replica_id == self.node_id or replica_id not in self.replicas:
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+
     def append_from_client(self, records: Buffer, required_acks: int, now_ms: int,
                            guard: object | None = None) -> Appended:
         """Append a producer's batch. KafkaError as `Log.append_as_leader`, or:
@@ -222,6 +227,7 @@ class Partition(Watched):
             batch, Append(leader_epoch=self.leader_epoch, now_ms=self._clock.now_ms(),
                           origin=Origin.COORDINATOR, transaction_version=transaction_version))
         self._appended()
+        self.log.producers.advance_high_watermark(self.high_watermark)
         return appended
 
     def begin_verification(self, header: BatchHeader, *,
@@ -352,6 +358,7 @@ class Partition(Watched):
         if end_offset <= self.high_watermark:
             return False
         self.high_watermark = end_offset
+        self.log.producers.advance_high_watermark(end_offset)
         self._release_commits()
         return True
 
