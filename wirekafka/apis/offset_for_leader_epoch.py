@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
 
 
 class OffsetForLeaderEpochRequest(Request, key=23, versions="2-4", flexible="4+"):

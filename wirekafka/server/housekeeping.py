@@ -1,4 +1,4 @@
-"""What a broker does now and then: retention, syncing, checkpoints, and closing idle connections."""
+"""What a broker does now and then: retention, syncing, checkpoints, closing idle connections."""
 
 from __future__ import annotations
 
