@@ -1,0 +1,120 @@
+"""What dump-log says of records of internal topics."""
+
+from __future__ import annotations
+
+import json
+from struct import pack
+from typing import Any
+
+from wirekafka.codec.message import Message
+from wirekafka.codec.record import Record
+from wirekafka.coordinator.dump import (
+    decode_metadata,
+    decode_offsets,
+    decode_transactions,
+    decoder_for,
+)
+from wirekafka.coordinator.records import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
+)
+from wirekafka.metadata.framing import encode_frame
+from wirekafka.metadata.records import TopicRecord
+
+
+def keyed(kind: int, key: Message, value: Message | None, version: int = 0) -> Record:
+    return Record(
+        key=pack(">h", kind) + key.encode(0),
+        value=None if value is None else pack(">h", version) + value.encode(version),
+    )
+
+
+def test_the_decoder_is_chosen_by_the_directory() -> None:
+    assert decoder_for("/data/__consumer_offsets-7/0.log") is decode_offsets
+    assert decoder_for("/data/__transaction_state-0/0.log") is decode_transactions
+    assert decoder_for("/data/__cluster_metadata-0/0.log") is decode_metadata
+    assert decoder_for("/data/bootstrap.checkpoint") is decode_metadata
+    assert decoder_for("/data/flights-0/0.log") is None
+    assert decoder_for("0.log") is None
+
+
+def test_committed_offsets_are_told_with_their_topic_id() -> None:
+    key = OffsetCommitKey(group="g", topic="t", partition=3)
+    value = OffsetCommitValue(offset=9, metadata="m", commit_timestamp=5, topic_id=bytes(16))
+    told = _json(decode_offsets(keyed(1, key, value, 4)))
+    assert told["type"] == "OffsetCommit" and told["version"] == 4
+    assert told["key"] == {"group": "g", "topic": "t", "partition": 3}
+    assert told["value"]["offset"] == 9
+    assert told["value"]["topic_id"] == "AAAAAAAAAAAAAAAAAAAAAA"
+    assert _json(decode_offsets(keyed(1, key, None)))["value"] is None
+
+
+def test_members_of_a_consumer_group_are_opened() -> None:
+    subscription = ConsumerProtocolSubscription(topics=["t"])
+    part = ConsumerProtocolAssignment.TopicPartition(topic="t", partitions=[0, 1])
+    assignment = ConsumerProtocolAssignment(assigned_partitions=[part])
+    member = GroupMetadataValue.MemberMetadata(
+        member_id="m", client_id="c", client_host="/1.2.3.4", session_timeout=1,
+        subscription=pack(">h", 9) + subscription.encode(3),
+        assignment=pack(">h", 0) + assignment.encode(0),
+    )  # fmt: skip
+    value = GroupMetadataValue(protocol_type="consumer", generation=2, members=[member])
+    told = _json(decode_offsets(keyed(2, GroupMetadataKey(group="g"), value, 3)))
+    (shown,) = told["value"]["members"]
+    assert shown["subscription"]["topics"] == ["t"]
+    assert shown["assignment"]["assigned_partitions"] == [{"topic": "t", "partitions": [0, 1]}]
+
+
+def test_member_bytes_of_other_protocols_stay_bytes() -> None:
+    member = GroupMetadataValue.MemberMetadata(
+        member_id="m", client_id="c", client_host="h", session_timeout=1,
+        subscription=b"\xff", assignment=b"",
+    )  # fmt: skip
+    value = GroupMetadataValue(protocol_type="connect", generation=2, members=[member])
+    told = _json(decode_offsets(keyed(2, GroupMetadataKey(group="g"), value, 3)))
+    assert told["value"]["members"][0]["subscription"] == {"base64": "/w=="}
+
+
+def test_transactions_are_told() -> None:
+    key = TransactionLogKey(transactional_id="id")
+    part = TransactionLogValue.PartitionsSchema(topic="t", partition_ids=[1])
+    value = TransactionLogValue(
+        producer_id=4, producer_epoch=1, transaction_timeout_ms=7, transaction_status=1,
+        transaction_partitions=[part], transaction_last_update_timestamp_ms=1,
+        transaction_start_timestamp_ms=1,
+    )  # fmt: skip
+    told = _json(decode_transactions(keyed(0, key, value, 1)))
+    assert told["key"] == {"transactional_id": "id"}
+    assert told["value"]["transaction_partitions"] == [{"topic": "t", "partition_ids": [1]}]
+
+
+def test_metadata_records_are_told_by_type() -> None:
+    frame = encode_frame(TopicRecord(name="t", topic_id=bytes(15) + b"\1"), 30, True)
+    assert _json(decode_metadata(Record(value=frame))) == {
+        "type": "TopicRecord",
+        "value": {"name": "t", "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ"},
+    }
+
+
+def test_what_is_not_understood_is_shown_as_bytes() -> None:
+    assert decode_offsets(Record(key=pack(">h", 21) + b"x", value=b"y")) is None
+    assert decode_offsets(Record(key=None, value=b"y")) is None
+    assert decode_metadata(Record()) is None
+    assert "unknown metadata" in _json(decode_metadata(Record(value=b"\1\x63\0")))["error"]
+    torn = Record(key=pack(">h", 1) + b"\0\x09ab", value=b"\0\0")
+    assert _json(decode_offsets(torn))["error"]
+    key = OffsetCommitKey(group="g", topic="t", partition=3)
+    newer = keyed(1, key, None)._replace(value=pack(">h", 99))
+    assert "unknown version 99" in _json(decode_offsets(newer))["error"]
+
+
+def _json(entry: dict[str, Any] | None) -> dict[str, Any]:
+    assert entry is not None
+    found: dict[str, Any] = json.loads(json.dumps(entry))
+    return found
