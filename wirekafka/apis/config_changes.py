@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from wirekafka.apis.registry import Call
 from wirekafka.config import loggers
+from wirekafka.config.dynamic import validate_dynamic
 from wirekafka.config.update import validate_broker
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.configs import ResourceChanges, Values, check_changes
@@ -55,7 +56,9 @@ def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> No
         raise _bad_request(f"Unexpected broker id, expected {call.broker.node_id}, but received "
                            f"{resource.name}")
     before = call.broker.image.config(BROKER, resource.name)
-    validate_broker(applied(resource, before), per_broker=bool(resource.name))
+    after = applied(resource, before)
+    validate_broker(after, per_broker=bool(resource.name))
+    validate_dynamic(call.broker.config, after)
 
 
 def _is_id(name: str) -> bool:

@@ -65,6 +65,9 @@ class DescribeConfigsResponse(Response, answers=DescribeConfigsRequest):
 _Resource = DescribeConfigsRequest.Resource
 _Result = DescribeConfigsResponse.Result
 _Entry = _Result.ResourceResult
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details.")
 
 
 @api(DescribeConfigsRequest, DescribeConfigsResponse)
@@ -78,12 +81,11 @@ def _describe(resource: _Resource, request: DescribeConfigsRequest, call: Call) 
     result = _Result(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        error_message=None,
     )
     try:
         entries = _entries(resource, call)
     except KafkaError as error:
-        result.error_code, result.error_message = error.error, error.message
+        result.error_code, result.error_message = error.error, error.message or ""
         return result
     wanted = resource.configuration_keys
     result.configs = [
@@ -119,7 +121,7 @@ def _entries(resource: _Resource, call: Call) -> list[ConfigEntry]:
                 raise _bad_request("Group name must not be empty")
             return describe.describe_group(config, image.config(resources.GROUP, name))
         case _:
-            raise KafkaError(Error.INVALID_REQUEST)
+            raise _bad_request(_MALFORMED)
 
 
 def _check_is_me(name: str, call: Call, expected: str) -> None:

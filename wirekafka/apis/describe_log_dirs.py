@@ -4,6 +4,9 @@ v4: volume sizes (KIP-827), v5: cordoned directories (KIP-1066).
 
 from __future__ import annotations
 
+from collections import defaultdict
+
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -15,6 +18,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.errors import Error
+from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.log.log_directory import LogDirectory
 
 
 class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
@@ -47,3 +53,38 @@ class DescribeLogDirsResponse(Response, answers=DescribeLogDirsRequest):
                 partition_size: Int64
                 offset_lag: Int64
                 is_future_key: Bool
+
+
+_Result = DescribeLogDirsResponse.Result
+_Topic = _Result.Topic
+_Partition = _Topic.Partition
+
+
+@api(DescribeLogDirsRequest, DescribeLogDirsResponse)
+def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
+    """Tell how large the logs in each log directory are, and how much room there is."""
+    wanted = None if request.topics is None else {
+        (topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return DescribeLogDirsResponse(results=[
+        _directory(directory, wanted, call) for directory in call.broker.directories])
+
+
+def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call: Call) -> _Result:
+    cordoned = call.broker.config.cordoned_log_dirs
+    result = _Result(
+        log_dir=directory.path,
+        is_cordoned="*" in cordoned or directory.path in cordoned,
+    )
+    try:
+        result.total_bytes = call.broker.disk.total_bytes(directory.path)
+        result.usable_bytes = call.broker.disk.free_bytes(directory.path)
+    except OSError:
+        result.error_code = Error.KAFKA_STORAGE_ERROR
+        return result
+    topics: dict[str, list[_Partition]] = defaultdict(list)
+    for (topic, index), log in directory.logs.items():
+        if wanted is None or (topic, index) in wanted:
+            topics[topic].append(
+                _Partition(partition_index=index, partition_size=log.size_bytes, offset_lag=0))
+    result.topics = [_Topic(name=name, partitions=found) for name, found in topics.items()]
+    return result

@@ -117,6 +117,9 @@ class Disk(Protocol):
     def free_bytes(self, path: str) -> int:
         """What the file system can still take."""
 
+    def total_bytes(self, path: str) -> int:
+        """How large the file system is."""
+
 
 class RealDisk:
     """The operating system's files, with a bounded number of them open at a time.
@@ -197,6 +200,10 @@ class RealDisk:
     def free_bytes(self, path: str) -> int:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
 
     @property
     def open_files(self) -> int:
