@@ -190,6 +190,29 @@ def test_a_huge_count_costs_no_memory(cls: type[Message], version: int, start: b
         assert peak_bytes < 1 << 20
 
 
+@pytest.mark.parametrize(("cls", "version", "body"), [
+    (MetadataRequest, 9, b"\x81\x80\x80\x05" + b"\1\0" * (10 << 20)),
+    (FetchRequest, 11, bytes(25) + b"\0\0\0\1\0\1t" + b"\0\x10\0\0" + bytes(29 << 20)),
+    (FetchRequest, 11, bytes(25) + b"\0\0\0\0" + b"\0\0\0\1\0\1t\0\x20\0\0" + bytes(9 << 20)),
+])
+def test_millions_of_elements_are_refused(cls: type[Message], version: int, body: bytes) -> None:
+    with pytest.raises(MalformedMessage, match="more than 1048576 elements"):
+        cls.decode(body, version)
+
+
+def test_a_million_elements_are_read() -> None:
+    request = MetadataRequest(topics=[MetadataRequest.Topic(name="")] * (1 << 20))
+    assert len(MetadataRequest.decode(request.encode(9), 9).topics or ()) == 1 << 20
+
+
+def test_hundreds_of_tagged_fields_are_refused() -> None:
+    tags = b"".join(b"%c%c\0" % (tag & 0x7F | 0x80, tag >> 7) for tag in range(128, 256))
+    with pytest.raises(MalformedMessage, match="more than 127 tagged fields"):
+        HeartbeatRequest.decode(_with_tags(b"\x80\1" + tags), 4)
+    request = HeartbeatRequest.decode(_with_tags(b"\x7f" + tags[:-3]), 4)
+    assert request == _HEARTBEAT
+
+
 def test_a_response_is_checked_as_well() -> None:
     fields = "throttle_time_ms, error_code"
     with pytest.raises(MalformedMessage, match=f"HeartbeatResponse v1, {fields}: cut short"):

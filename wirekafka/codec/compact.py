@@ -8,6 +8,11 @@ from wirekafka.codec.varint import decode_uvarint, encode_uvarint
 
 LONGEST_STRING_BYTES = 32767
 
+# Whatever a frame's size, it does not hold the event loop up with more than these. Kafka's largest
+# clusters have some 200,000 partitions; no struct of Kafka's has more than four tagged fields.
+MOST_ELEMENTS = 1 << 20
+MOST_TAGS = 127
+
 
 def long_view(data: Any, position: int) -> tuple[Any, int]:
     """A slice of `data` behind the unsigned varint of its size + 1: (slice, position after it)."""
@@ -47,9 +52,13 @@ def put_long_string(head: bytearray, value: bytes) -> None:
 def skip_tags(data: Any, position: int, end: int) -> int:
     """The position after a tagged section none of whose tags is known.
 
-    Raises ValueError when a tag does not ascend (a duplicate) or its value goes past `end`.
+    Raises ValueError when there are more than MOST_TAGS, when a tag does not ascend (a duplicate)
+    or its value goes past `end`.
     """
-    count, position = decode_uvarint(data, position)
+    count = data[position]
+    if count > MOST_TAGS:
+        raise ValueError(f"more than {MOST_TAGS} tagged fields")
+    position += 1
     last = -1
     for _ in range(count):
         tag, position = decode_uvarint(data, position)

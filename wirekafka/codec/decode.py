@@ -2,7 +2,8 @@
 
 Reads within a frame are not checked one by one. Fixed-width reads past the buffer raise by
 themselves; slices do not, so positions only ever grow, every count is checked against the bytes
-left before its loop, and one check at the end tells whether any slice went too far.
+left before its loop, and one check at the end tells whether any slice went too far. Elements are
+counted over the whole message, as objects take many times the bytes they are read from.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from struct import error as StructError
 from struct import unpack_from
 from typing import Any
 
-from wirekafka.codec.compact import long_bytes, long_string, long_view, skip_tags
+from wirekafka.codec.compact import (
+    MOST_ELEMENTS,
+    MOST_TAGS,
+    long_bytes,
+    long_string,
+    long_view,
+    skip_tags,
+)
 from wirekafka.codec.compile import Source
 from wirekafka.codec.schema import FIXED_BYTES, Field, least_bytes
 from wirekafka.codec.varint import decode_uvarint
@@ -72,6 +80,11 @@ class _Writer:
             out("data = bytes(data[start:end])")
             out("pos = 0")
             out("end -= start")
+        out(f"left = {MOST_ELEMENTS}")
+
+    def _check_left(self) -> None:
+        with self.out.block("if left < 0:"):
+            self.out(f"raise ValueError('more than {MOST_ELEMENTS} elements')")
 
     def _struct(self, cls: type[Any], target: str) -> None:
         out = self.out
@@ -164,6 +177,8 @@ class _Writer:
         with out.block(f"if {each} > end - pos:"):
             out(f"raise ValueError(f'{{{count}}} elements in {{end - pos}} bytes')")
         with out.block(f"if {count} >= 0:"):
+            out(f"left -= {count}")
+            self._check_left()
             self._elements(f, target, count, compact)
         if nullable:
             with out.block(f"elif {count} == -1:"):
@@ -243,12 +258,16 @@ class _Writer:
         self._flush()
         if not tagged:
             with out.block(f"if {count}:"):
+                out(f"left -= {count}")
+                self._check_left()
                 out("pos = skip_tags(data, pos - 1, end)")
             return
         tag, last, size, stop = (out.fresh(n) for n in ("tag", "last", "size", "stop"))
         with out.block(f"if {count}:"):
-            with out.block(f"if {count} > 127:"):
-                out(f"{count}, pos = decode_uvarint(data, pos - 1)")
+            with out.block(f"if {count} > {MOST_TAGS}:"):
+                out(f"raise ValueError('more than {MOST_TAGS} tagged fields')")
+            out(f"left -= {count}")
+            self._check_left()
             out(f"{last} = -1")
             with out.block(f"while {count}:"):
                 out(f"{count} -= 1")

@@ -229,8 +229,9 @@ class Message(_Struct):
     def decoder(cls, version: int) -> Callable[[Buffer, int, int], tuple[Self, int]]:
         """The function `(buffer, position, end) -> (message, position after it)`.
 
-        It raises MalformedMessage, never reads beyond `end`, and takes time and memory linear in
-        `end - position`. Bytes left before `end` are the caller's to judge.
+        It raises MalformedMessage, takes nothing from beyond `end`, copies at most the bytes
+        before it, and makes at most 2²⁰ elements. Bytes left before `end` are the caller's to
+        judge.
         """
         decode = cls._decoders.get(version)
         if decode is None:
