@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
@@ -61,22 +62,41 @@ class AbortedIndex:
             self._entries = self._read()
         return self._entries
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the entries are in memory, so that some of them may not be in the file."""
+        return self._entries is not None
+
     def append(self, aborted: AbortedTransaction) -> None:
-        """Add one, whose marker is the newest in the segment."""
+        """Add one, whose marker is the newest in the segment.
+
+        The marker is in the log by now, so a write that fails must not undo this: `write` tries
+        again.
+        """
         entries = self.entries
         assert not entries or aborted.last_offset > entries[-1].last_offset
+        entries.append(aborted)
+        with suppress(OSError):
+            self.write()
+
+    def write(self) -> None:
+        """Hand what the file still lacks to the file system. Raises OSError."""
+        entries = self.entries
+        written = 0 if self._file is None else self._file.size_bytes // ENTRY.size
+        if written == len(entries):
+            return
         if self._file is None:
             self._file = self._disk.create(self.path)
-        self._file.append((ENTRY.pack(_VERSION, *aborted),), ENTRY.size)
-        entries.append(aborted)
+        data = b"".join(ENTRY.pack(_VERSION, *aborted) for aborted in entries[written:])
+        self._file.append((data,), len(data))
 
     def truncate_to(self, end_offset: int) -> None:
         """Forget transactions whose markers lie at or behind the segment's new end."""
         entries = self.entries
         kept = bisect_left(entries, end_offset, key=_last_offset)
         if self._file is not None and kept < len(entries):
-            self._file.truncate(kept * ENTRY.size)
-            del entries[kept:]
+            self._file.truncate(min(kept * ENTRY.size, self._file.size_bytes))
+        del entries[kept:]
 
     def check(self) -> None:
         """Read the file and raise CorruptIndex where it cannot be right."""

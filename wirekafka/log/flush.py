@@ -40,13 +40,18 @@ class Flush:
     def run(self) -> None:
         """Sync. Raises OSError. For any thread: touches no state that others change."""
         for segment in self._segments:
-            segment.file.fsync()
+            with suppress(FileNotFoundError):  # Deleted meanwhile.
+                segment.file.fsync()
         # The last segment's indexes are rebuilt after a crash, the others' are trusted.
         for segment in self._segments[:-1]:
             segment.fsync_indexes()
         if self._directory is not None:
-            for name in (EPOCHS_NAME, PARTITION_METADATA):
-                with suppress(FileNotFoundError):
-                    self._disk.fsync(f"{self._directory}/{name}")
-            self._disk.fsync_directory(self._directory)
-            self._disk.fsync_directory(self._directory.rpartition("/")[0])
+            with suppress(FileNotFoundError):
+                self._run_names(self._directory)
+
+    def _run_names(self, directory: str) -> None:
+        for name in (EPOCHS_NAME, PARTITION_METADATA):
+            with suppress(FileNotFoundError):
+                self._disk.fsync(f"{directory}/{name}")
+        self._disk.fsync_directory(directory)
+        self._disk.fsync_directory(directory.rpartition("/")[0])

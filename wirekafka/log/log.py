@@ -43,6 +43,7 @@ class Log:
     __slots__ = (
         "_config",
         "_disk",
+        "_refusal",
         "_synced_names",
         "directory",
         "end_offset",
@@ -59,6 +60,7 @@ class Log:
     def __init__(self, disk: Disk, directory: str, config: TopicConfig, parts: Parts):
         self._disk = disk
         self._config = config
+        self._refusal: str | None = None
         self._synced_names = False
         self.directory = directory
         self.name = directory.rpartition("/")[2]
@@ -99,6 +101,7 @@ class Log:
     def config(self, config: TopicConfig) -> None:
         self._config = config
         self.segments.configure(config)
+        self.refusal = self._refusal
 
     @property
     def size_bytes(self) -> int:
@@ -110,13 +113,26 @@ class Log:
         """Where the first open transaction begins."""
         return self.producers.first_unstable_offset
 
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing can be appended now: the disk is full, or has failed."""
+        return self._refusal
+
+    @refusal.setter
+    def refusal(self, reason: str | None) -> None:
+        if self._refusal is not None:
+            self.segments.configure(self._config)
+        self._refusal = reason
+        if reason is not None:
+            self.segments.active.ask_always()
+
     def append_as_leader(self, records: Buffer, append: Append) -> Appended:
         """Validate one batch, give it offsets and the leader epoch, and write it.
 
         A batch that its producer sent before is not written again: `duplicate` is set.
         Raises KafkaError as `validate` and `ProducerStates.check` do.
         """
-        batch = validate(records, append, self._config)
+        batch = validate(records, append, self._config, self.name)
         header = batch.header
         marker: Marker | None = None
         if header.producer_id >= 0:
@@ -377,6 +393,8 @@ class Log:
 
     def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
         """The segment that a batch goes into: the active one, or a new one that now is."""
+        if self._refusal is not None:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, self._refusal)
         if shape.size_bytes > self._config.segment_bytes:
             raise KafkaError(
                 Error.RECORD_LIST_TOO_LARGE,
@@ -389,7 +407,7 @@ class Log:
                 self._roll(base_offset, now_ms)
             except OSError as error:
                 raise _storage_error(error) from error
-            self.segments.must_roll(shape, now_ms)
+            self.segments.must_roll(shape, now_ms)  # Tells the empty segment its first time.
         return self.segments.active
 
     def _roll(self, base_offset: int, now_ms: int) -> None:

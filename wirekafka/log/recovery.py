@@ -14,12 +14,11 @@ from wirekafka.log import scan
 from wirekafka.log.aborted import AbortedTransaction
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import LeaderEpochs, MalformedEpochs
-from wirekafka.log.files import Disk, Entry
+from wirekafka.log.files import Disk
 from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.producers import CompletedTransaction, CorruptSnapshot, ProducerStates
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import (
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
@@ -30,6 +29,7 @@ from wirekafka.log.segment import (
     Sizes,
     file_name,
 )
+from wirekafka.log.tidy import tidy
 
 
 class CorruptLog(Exception):
@@ -131,7 +131,7 @@ class _Recovery:
         self._directory = directory
         self._config = config
         self._opening = opening
-        self._files = _tidy(disk, directory)
+        self._files = tidy(disk, directory)
         self._segments = self._found_segments()
         self._epochs = _load_epochs(disk, directory)
         self._producers = ProducerStates(_name(directory))
@@ -310,22 +310,6 @@ class _Recovery:
     def _write_snapshot(self, offset: int) -> None:
         path = f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
         self._disk.write(path, self._producers.encode_snapshot())
-
-
-def _tidy(disk: Disk, directory: str) -> dict[str, Entry]:
-    """The files of a log, after those that a crash left half done are gone."""
-    files = {entry.name: entry for entry in disk.list_directory(directory)}
-    for name in list(files):
-        stem, dot, suffix = name.partition(".")
-        orphan = (
-            f".{suffix}" in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-            and dot
-            and stem + LOG_SUFFIX not in files
-        )
-        if orphan or name.endswith((DELETED_SUFFIX, ".cleaned", ".tmp")):
-            disk.unlink(f"{directory}/{name}")
-            del files[name]
-    return files
 
 
 def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:

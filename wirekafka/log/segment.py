@@ -20,7 +20,9 @@ TIME_INDEX_SUFFIX = TimeIndex.suffix
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
-_SIDE_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+SIDE_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+"""What is rebuilt from the log file and goes with it."""
+_GOES_WITH_LOG = (*SIDE_SUFFIXES, SNAPSHOT_SUFFIX)
 
 NO_TIMESTAMP = -1
 
@@ -140,6 +142,10 @@ class Segment:
         if self.size_bytes:
             self._set_bounds(open_ms)
 
+    def ask_always(self) -> None:
+        """Make every append ask `must_roll`, until configured again."""
+        self.limit_bytes = _FULL
+
     def must_roll(self, shape: BatchShape, time: RollTime) -> bool:
         """Whether a batch has to go into a new segment."""
         if shape.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
@@ -226,6 +232,8 @@ class Segment:
             self.time_index.add(self._largest_timestamp, self._largest_offset)
         self.index.write()
         self.time_index.write()
+        if self.aborted is not None and self.aborted.is_loaded:
+            self.aborted.write()
 
     def close(self) -> None:
         """Release descriptors; a later use opens the files again. Raises OSError."""
@@ -268,7 +276,7 @@ class Segment:
 
     def fsync_indexes(self) -> None:
         """The same for what lies beside it. Raises OSError. For use in any thread."""
-        for suffix in _SIDE_SUFFIXES:
+        for suffix in _GOES_WITH_LOG:
             with suppress(FileNotFoundError):
                 self._disk.fsync(self.path(suffix))
 
@@ -277,14 +285,14 @@ class Segment:
         self.index.close()
         self.time_index.close()
         self.file.rename(self.path(LOG_SUFFIX) + DELETED_SUFFIX)
-        for suffix in _SIDE_SUFFIXES:
+        for suffix in _GOES_WITH_LOG:
             with suppress(FileNotFoundError):
                 self._disk.rename(self.path(suffix), self.path(suffix) + DELETED_SUFFIX)
 
     def delete(self) -> None:
         """Remove the files of a retired segment. Raises OSError."""
         self.file.delete()
-        for suffix in _SIDE_SUFFIXES:
+        for suffix in _GOES_WITH_LOG:
             with suppress(FileNotFoundError):
                 self._disk.unlink(self.path(suffix) + DELETED_SUFFIX)
 
