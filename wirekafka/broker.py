@@ -11,6 +11,14 @@ from wirekafka.clock import Clock
 from wirekafka.config.broker_config import BrokerConfig, TopicConfig
 from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.groups import OFFSETS_TOPIC, GroupCoordinator
+from wirekafka.coordinator.markers import MarkerWriter
+from wirekafka.coordinator.shards import Shards
+from wirekafka.coordinator.transaction_shard import TransactionConfig
+from wirekafka.coordinator.transactions import (
+    TRANSACTIONS_TOPIC,
+    TransactionCoordinator,
+    TransactionParts,
+)
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import Disk
@@ -98,9 +106,17 @@ class Broker:
             directory.load(self.topic_config, now_ms)
             self._directory_of.update(dict.fromkeys(directory.logs, directory))
         self.groups = GroupCoordinator(
-            GroupConfig.of(self.config), self.clock, self._offsets_partitions)
+            GroupConfig.of(self.config), self.clock, lambda: self._partition_count(OFFSETS_TOPIC))
+        self.markers = MarkerWriter(self.partition, self.groups)
         self.auto_creation = AutoCreation(self.controller, lambda: self.config)
         self.producer_ids = ProducerIds(self.controller, self.node_id)
+        self.transactions = TransactionCoordinator(
+            TransactionParts(
+                TransactionConfig.of(self.config), self.producer_ids, self.markers,
+                lambda index: self.partitions[TRANSACTIONS_TOPIC, index].leader_epoch),
+            self.clock, lambda: self._partition_count(TRANSACTIONS_TOPIC))
+        self._coordinators: dict[str, Shards] = {
+            OFFSETS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
         self._membership = Membership(self.controller, self.quorum, Member(
             node_id=self.node_id, incarnation_id=self._new_id(), rack=self.config.broker_rack,
             directory_ids=[directory.identity.directory_id for directory in self.directories
@@ -124,6 +140,7 @@ class Broker:
         """Hand over leadership, and leave the log directories as a clean stop does."""
         self.release_waiting()
         await self._membership.leave()
+        self.transactions.stop()
         self.groups.stop()
         self.controller.stop()
         high_watermarks = self.high_watermarks()
@@ -188,8 +205,8 @@ class Broker:
         """Of every partition here, by topic and index."""
         return {key: partition.high_watermark for key, partition in self.partitions.items()}
 
-    def _offsets_partitions(self) -> int:
-        topic = self.image.topics.get(OFFSETS_TOPIC)
+    def _partition_count(self, name: str) -> int:
+        topic = self.image.topics.get(name)
         return len(topic.partitions) if topic is not None else 0
 
     # What follows from metadata.
@@ -211,11 +228,12 @@ class Broker:
             leader_id=partition.leader, leader_epoch=partition.leader_epoch,
             partition_epoch=partition.partition_epoch, isr=tuple(partition.isr),
             replicas=tuple(partition.replicas)))
-        if topic.name == OFFSETS_TOPIC and placed.leader_epoch != known_epoch:
+        coordinator = self._coordinators.get(topic.name)
+        if coordinator is not None and placed.leader_epoch != known_epoch:
             if placed.is_leader:
-                self.groups.lead(partition.index, placed)
+                coordinator.lead(partition.index, placed)
             else:
-                self.groups.resign(partition.index)
+                coordinator.resign(partition.index)
 
     def drop_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
         """Give up the replica and its files."""
@@ -270,8 +288,9 @@ class Broker:
         key = partition.topic, partition.index
         del self.partitions[key]
         partition.lead(replace(partition.leadership, leader_id=-1))
-        if partition.topic == OFFSETS_TOPIC:
-            self.groups.resign(partition.index)
+        coordinator = self._coordinators.get(partition.topic)
+        if coordinator is not None:
+            coordinator.resign(partition.index)
         self._directory_of.pop(key).delete(key, self.clock.now_ms())
 
 

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
+from wirekafka.errors import Error
+from wirekafka.log.producers import Producer
 
 
 class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
@@ -36,3 +39,37 @@ class DescribeProducersResponse(Response, answers=DescribeProducersRequest):
                 last_timestamp: Int64 = field(default=-1)
                 coordinator_epoch: Int32
                 current_txn_start_offset: Int64 = field(default=-1)
+
+
+_Partition = DescribeProducersResponse.TopicResponse.PartitionResponse
+
+
+@api(DescribeProducersRequest, DescribeProducersResponse)
+def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+    """What each partition's leader knows of the producers that write to it."""
+    return DescribeProducersResponse(topics=[
+        DescribeProducersResponse.TopicResponse(name=topic.name, partitions=[
+            _describe(topic.name, index, call) for index in topic.partition_indexes])
+        for topic in request.topics])
+
+
+def _describe(topic: str, index: int, call: Call) -> _Partition:
+    partition = call.broker.partitions.get((topic, index))
+    if partition is None:
+        return _Partition(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+    if not partition.is_leader:
+        return _Partition(partition_index=index, error_code=Error.NOT_LEADER_OR_FOLLOWER)
+    return _Partition(partition_index=index, active_producers=[
+        _state(producer) for producer in partition.log.producers])
+
+
+def _state(producer: Producer) -> _Partition.ProducerState:
+    first_offset = producer.transaction_offset
+    return _Partition.ProducerState(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        last_sequence=producer.last_sequence,
+        last_timestamp=producer.last_timestamp,
+        coordinator_epoch=producer.coordinator_epoch,
+        current_txn_start_offset=-1 if first_offset is None else first_offset,
+    )

@@ -17,6 +17,7 @@ from wirekafka.codec.batch import (
     MAGIC_AT,
     SIZE,
     TRANSACTIONAL_BIT,
+    read_header,
 )
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.message import (
@@ -31,6 +32,8 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
+from wirekafka.coordinator.transaction_commands import ProducerIdentity
+from wirekafka.coordinator.transactions import Support, TransactionalWrite
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.waiting import Watched
@@ -94,6 +97,10 @@ _PartitionResponse = _TopicResponse.PartitionProduceResponse
 _RecordError = _PartitionResponse.BatchIndexAndErrorMessage
 
 _ALL, _NONE = -1, 0
+_NO_GUARDS: dict[Partition, object] = {}
+_NONE_REFUSED: dict[tuple[str, int], KafkaError] = {}
+_ABORTABLE_SINCE = 11
+_ADDS_PARTITIONS_SINCE = 12
 _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _UNPLACED = frozenset({
@@ -110,6 +117,8 @@ async def produce(request: ProduceRequest, call: Call) -> ProduceResponse | None
     them (KAFKA-18659).
     """
     writing = _Writing(request, call)
+    if request.transactional_id is not None:
+        await writing.confirm(request.transactional_id, request.topic_data)
     responses = [
         _TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[
             writing.append(topic, data) for data in topic.partition_data])
@@ -127,8 +136,8 @@ async def produce(request: ProduceRequest, call: Call) -> ProduceResponse | None
 class _Writing:
     """The appends of one request."""
 
-    __slots__ = ("_acks", "_broker", "_call", "_moved", "_now_ms", "_refuses_zstd", "_speaks_ids",
-                 "_transaction_error", "failed", "uncommitted")
+    __slots__ = ("_acks", "_broker", "_call", "_guards", "_has_transactional_id", "_moved",
+                 "_now_ms", "_refused", "_refuses_zstd", "_speaks_ids", "failed", "uncommitted")
 
     def __init__(self, request: ProduceRequest, call: Call):
         self._acks = request.acks
@@ -137,10 +146,9 @@ class _Writing:
         self._now_ms = call.now_ms
         self._refuses_zstd = call.version < 7
         self._speaks_ids = call.version >= 13
-        # No transaction is coordinated here yet, so none knows the producer.
-        self._transaction_error = (Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-                                   if request.transactional_id is None
-                                   else Error.INVALID_PRODUCER_ID_MAPPING)
+        self._has_transactional_id = request.transactional_id is not None
+        self._guards = _NO_GUARDS
+        self._refused = _NONE_REFUSED
         self._moved = False
         self.failed = False
         self.uncommitted: list[tuple[Partition, int, _PartitionResponse]] = []
@@ -153,7 +161,8 @@ class _Writing:
         except KafkaError as error:
             return self._refusal(data.index, error)
         try:
-            appended = partition.append_from_client(data.records, self._acks, self._now_ms)
+            appended = partition.append_from_client(data.records, self._acks, self._now_ms,
+                                                    self._guards.get(partition))
         except KafkaError as error:
             return self._failure(partition, data, error)
         response = _PartitionResponse(
@@ -163,6 +172,43 @@ class _Writing:
         if self._acks == _ALL and partition.high_watermark < appended.end_offset:
             self.uncommitted.append((partition, appended.end_offset, response))
         return response
+
+    async def confirm(self, transactional_id: str, topics: list[_TopicData]) -> None:
+        """Ask the coordinator about the partitions where the transaction is not open yet."""
+        version = self._call.version
+        support = (Support.ADDS if version >= _ADDS_PARTITIONS_SINCE
+                   else Support.TELLS_ABORTABLE if version >= _ABORTABLE_SINCE
+                   else Support.EXPLICIT)
+        self._guards, self._refused = {}, {}
+        unconfirmed: dict[ProducerIdentity, set[tuple[str, int]]] = {}
+        for topic in topics:
+            for data in topic.partition_data:
+                partition = self._transactional(topic, data)
+                if partition is None:
+                    continue
+                header = read_header(data.records)
+                guard = partition.begin_verification(
+                    header, supports_epoch_bump=support is Support.ADDS)
+                if guard is not None:
+                    self._guards[partition] = guard
+                    producer = ProducerIdentity(header.producer_id, header.producer_epoch)
+                    unconfirmed.setdefault(producer, set()).add((partition.topic, data.index))
+        for producer, partitions in unconfirmed.items():
+            self._refused.update(await self._broker.transactions.confirm(TransactionalWrite(
+                transactional_id, producer, frozenset(partitions), support)))
+
+    def _transactional(self, topic: _TopicData, data: _PartitionData) -> Partition | None:
+        """The partition of a transactional batch that will not be refused for other reasons."""
+        records = data.records
+        if (records is None or len(records) < HEADER_BYTES
+                or not records[_ATTRIBUTES_LOW_BYTE_AT] & TRANSACTIONAL_BIT):
+            return None
+        try:
+            partition = self._partition(topic, data.index)
+            self._check(partition, data)
+        except KafkaError:
+            return None
+        return partition if partition.is_leader else None
 
     def _partition(self, topic: _TopicData, index: int) -> Partition:
         if self._speaks_ids:
@@ -181,7 +227,11 @@ class _Writing:
         if self._refuses_zstd and attributes & COMPRESSION_MASK == Codec.ZSTD:
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         if attributes & TRANSACTIONAL_BIT:
-            raise KafkaError(self._transaction_error)
+            if not self._has_transactional_id:
+                raise KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            refused = self._refused.get((partition.topic, partition.index))
+            if refused is not None:
+                raise refused
         if partition.is_internal and self._call.client_id != _ADMIN_CLIENT_ID:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
 

@@ -4,9 +4,12 @@ v3: group fencing (KIP-447), v5: adds the partition itself (KIP-890).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
 from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
+from wirekafka.coordinator.groups import OFFSETS_TOPIC
+from wirekafka.coordinator.transaction_commands import ProducerIdentity
+from wirekafka.coordinator.transactions import Support, TransactionalWrite
 from wirekafka.errors import Error, KafkaError
 
 
@@ -45,8 +48,11 @@ class TxnOffsetCommitResponse(Response, answers=TxnOffsetCommitRequest):
 
 
 _NOT_AVAILABLE_BEFORE = 2
+_ABORTABLE_SINCE = 4
+_ADDS_SINCE = 5
 
 
+@api(TxnOffsetCommitRequest, TxnOffsetCommitResponse)
 async def txn_offset_commit(
     request: TxnOffsetCommitRequest, call: Call
 ) -> TxnOffsetCommitResponse:
@@ -78,6 +84,7 @@ async def _commit(
     request: TxnOffsetCommitRequest, offsets: list[OffsetToCommit], call: Call
 ) -> list[Error]:
     try:
+        await _confirm(request, call)
         errors: list[Error] = await call.broker.groups.submit(
             request.group_id, CommitTransactionOffsets(
                 group_id=request.group_id,
@@ -95,3 +102,22 @@ async def _commit(
             error = Error.COORDINATOR_NOT_AVAILABLE
         return [error] * len(offsets)
     return errors
+
+
+async def _confirm(request: TxnOffsetCommitRequest, call: Call) -> None:
+    """See that the group's offsets are part of the open transaction (KIP-890)."""
+    where = OFFSETS_TOPIC, call.broker.groups.partition_for(request.group_id)
+    producer = ProducerIdentity(request.producer_id, request.producer_epoch)
+    log = call.broker.partition(*where).log
+    if log.producers.has_open_transaction(*producer):
+        return
+    support = (Support.ADDS if call.version >= _ADDS_SINCE
+               else Support.TELLS_ABORTABLE if call.version >= _ABORTABLE_SINCE
+               else Support.EXPLICIT)
+    refused = await call.broker.transactions.confirm(TransactionalWrite(
+        request.transactional_id, producer, frozenset({where}), support))
+    if where in refused:
+        error = refused[where]
+        if error.error is Error.NOT_ENOUGH_REPLICAS:
+            raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
+        raise error

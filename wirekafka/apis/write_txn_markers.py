@@ -4,6 +4,7 @@ v2: transaction version (KIP-1228).
 
 from __future__ import annotations
 
+from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -16,6 +17,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.coordinator.markers import Ending
+from wirekafka.log.control import Marker
+from wirekafka.replication.machine import Producer
 
 
 class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
@@ -48,3 +52,28 @@ class WriteTxnMarkersResponse(Response, answers=WriteTxnMarkersRequest):
             class WritableTxnMarkerPartitionResult(Part):
                 partition_index: Int32
                 error_code: Int16
+
+
+_Written = WriteTxnMarkersResponse.WritableTxnMarkerResult
+_Topic = _Written.WritableTxnMarkerTopicResult
+
+
+@api(WriteTxnMarkersRequest, WriteTxnMarkersResponse)
+def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
+    """Append each marker to its partitions; each has an error of its own."""
+    return WriteTxnMarkersResponse(markers=[_write(told, call) for told in request.markers])
+
+
+def _write(told: WriteTxnMarkersRequest.WritableTxnMarker, call: Call) -> _Written:
+    ending = Ending(
+        Producer(told.producer_id, told.producer_epoch),
+        Marker(told.transaction_result, told.coordinator_epoch, call.now_ms),
+        told.transaction_version)
+    errors = call.broker.markers.write(
+        ending, [(topic.name, index) for topic in told.topics for index in topic.partition_indexes])
+    return _Written(producer_id=told.producer_id, topics=[
+        _Topic(name=topic.name, partitions=[
+            _Topic.WritableTxnMarkerPartitionResult(
+                partition_index=index, error_code=errors[topic.name, index])
+            for index in topic.partition_indexes])
+        for topic in told.topics])
