@@ -1,0 +1,98 @@
+"""The sparse indexes against a plain list of what was put in."""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+
+from tests.simulation.disk import SimulatedDisk
+from wirekafka.log.index import OffsetIndex, TimeIndex
+
+BASE = 1000
+
+
+def offset_index(disk: SimulatedDisk | None = None, size_bytes: int = 0) -> OffsetIndex:
+    disk = disk or SimulatedDisk()
+    index = OffsetIndex(disk, "", BASE, size_bytes)
+    if not disk.exists(index.path):
+        disk.write(index.path, b"")
+    return index
+
+
+def test_a_lookup_gives_the_last_position_at_or_before_the_offset() -> None:
+    random = Random(1)
+    index = offset_index()
+    entries = []
+    offset = position = 0
+    for _ in range(3000):
+        offset += random.randrange(1, 20)
+        position += random.randrange(1, 5000)
+        entries.append((BASE + offset, position))
+        index.add(BASE + offset, position)
+    for wanted in range(BASE - 5, BASE + offset + 5, 37):
+        expected = [position for entry, position in entries if entry <= wanted][-1:] or [0]
+        assert index.position_before(wanted) == expected[0]
+
+
+def test_entries_are_eight_bytes_relative_to_the_base() -> None:
+    disk = SimulatedDisk()
+    index = offset_index(disk)
+    index.add(BASE + 3, 70)
+    index.write()
+    assert disk.read(index.path).hex() == "00000003" "00000046"
+
+
+def test_time_entries_are_twelve_bytes_and_only_grow() -> None:
+    disk = SimulatedDisk()
+    index = TimeIndex(disk, "", BASE, 0)
+    disk.write(index.path, b"")
+    for timestamp, offset in ((500, BASE), (400, BASE + 1), (500, BASE + 2), (501, BASE + 3)):
+        index.add(timestamp, offset)
+    index.write()
+    assert disk.read(index.path).hex() == (
+        "00000000000001f4" "00000000" "00000000000001f5" "00000003"
+    )
+    assert index.before(500) == (500, BASE)
+    assert index.before(499) is None
+    assert index.last_entry() == (501, BASE + 3)
+
+
+def test_an_index_goes_on_from_its_file() -> None:
+    disk = SimulatedDisk()
+    index = offset_index(disk)
+    for number in range(1, 700):
+        index.add(BASE + number, number * 10)
+    index.close()
+    again = offset_index(disk, len(disk.read(index.path)))
+    again.add(BASE + 700, 7000)
+    assert again.position_before(BASE + 699) == 6990
+    assert again.position_before(BASE + 701) == 7000
+    assert len(again) == 700
+
+
+def test_cutting_forgets_entries_in_memory_and_in_the_file() -> None:
+    for cut in (1, 100, 511, 512, 513, 650, 699):
+        disk = SimulatedDisk()
+        index = offset_index(disk)
+        for number in range(1, 700):
+            index.add(BASE + number, number * 10)
+        index.cut(BASE + cut)
+        assert len(index) == cut - 1
+        assert index.position_before(BASE + 5000) == (cut - 1) * 10
+        index.add(BASE + cut, 77_777)
+        index.close()
+        assert len(disk.read(index.path)) == cut * 8
+
+
+def test_entries_that_cannot_be_written_stay_until_they_can() -> None:
+    disk = SimulatedDisk()
+    index = offset_index(disk)
+    disk.capacity_bytes = 0
+    for number in range(1, 1200):
+        index.add(BASE + number, number * 10)
+    assert index.position_before(BASE + 5) == 50
+    disk.capacity_bytes = 1 << 20
+    disk.failures[disk.operations] = errno.EIO
+    index.add(BASE + 1200, 12_000)
+    index.close()
+    assert len(disk.read(index.path)) == 1200 * 8

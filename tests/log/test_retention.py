@@ -1,0 +1,149 @@
+"""Retention: what may go goes, what must stay stays, and files linger for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.log.batches import (
+    DIRECTORY,
+    NOW_MS,
+    append,
+    batch,
+    from_producer,
+    new_log,
+    read_all,
+    reopened,
+)
+from tests.simulation.disk import SimulatedDisk
+from wirekafka.log.log import Log
+
+SIZE_BYTES = len(batch())
+HOUR_MS = 3_600_000
+
+
+def log_of(segments: int, disk: SimulatedDisk | None = None, **config: Any) -> Log:
+    """Three batches a segment, segments an hour apart, the last one active."""
+    log = new_log(disk, segment_bytes=3 * SIZE_BYTES, **{"retention_ms": -1, **config})
+    for number in range(3 * segments):
+        timestamp = NOW_MS + number // 3 * HOUR_MS
+        append(log, batch(timestamp=timestamp), now_ms=timestamp)
+    assert len(log.segments) == segments
+    return log
+
+
+def bases(log: Log) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_nothing_is_deleted_without_limits() -> None:
+    log = log_of(4)
+    assert log.delete_old_segments(NOW_MS + 1000 * HOUR_MS) == 0
+
+
+def test_segments_go_when_their_newest_record_is_too_old() -> None:
+    log = log_of(4, retention_ms=2 * HOUR_MS)
+    assert log.delete_old_segments(NOW_MS + 2 * HOUR_MS) == 0
+    assert log.delete_old_segments(NOW_MS + 3 * HOUR_MS) == 1
+    assert (bases(log), log.start_offset) == ([3, 6, 9], 3)
+
+
+def test_the_active_segment_goes_too_and_the_offsets_go_on() -> None:
+    log = log_of(3, retention_ms=HOUR_MS)
+    assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 3
+    assert (bases(log), log.start_offset, log.end_offset) == ([9], 9, 9)
+    assert append(log, batch()).base_offset == 9
+
+
+def test_an_empty_active_segment_stays() -> None:
+    log = log_of(1, retention_ms=HOUR_MS)
+    assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 1
+    assert log.delete_old_segments(NOW_MS + 200 * HOUR_MS) == 0
+
+
+def test_a_young_segment_keeps_older_ones_behind_it() -> None:
+    log = new_log(segment_bytes=SIZE_BYTES, retention_ms=HOUR_MS)
+    for timestamp in (NOW_MS + 50 * HOUR_MS, NOW_MS, NOW_MS):
+        append(log, batch(timestamp=timestamp), now_ms=NOW_MS + 50 * HOUR_MS)
+    assert log.delete_old_segments(NOW_MS + 50 * HOUR_MS) == 0
+
+
+def test_the_oldest_segments_go_while_the_rest_still_holds_enough_bytes() -> None:
+    log = log_of(4, retention_bytes=7 * SIZE_BYTES)
+    assert log.delete_old_segments(NOW_MS) == 1
+    assert bases(log) == [3, 6, 9]
+    assert log.delete_old_segments(NOW_MS) == 0
+
+
+def test_a_size_limit_of_zero_takes_all() -> None:
+    log = log_of(2, retention_bytes=0)
+    assert log.delete_old_segments(NOW_MS) == 2
+    assert (log.start_offset, log.size_bytes) == (6, 0)
+
+
+def test_segments_wholly_below_the_start_go_whatever_the_policy() -> None:
+    log = log_of(4, cleanup_policy=("compact",), retention_ms=1)
+    log.advance_start(7)
+    assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 2
+    assert (bases(log), log.start_offset) == ([6, 9], 7)
+
+
+def test_the_active_segment_stays_even_when_all_its_records_were_deleted() -> None:
+    log = log_of(2)
+    log.advance_start(6)
+    assert log.delete_old_segments(NOW_MS) == 1
+    assert (bases(log), log.start_offset) == ([3], 6)
+
+
+def test_nothing_above_the_high_watermark_is_deleted() -> None:
+    log = log_of(4, retention_ms=0)
+    assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS, high_watermark=5) == 1
+    assert bases(log) == [3, 6, 9]
+
+
+def test_files_linger_with_a_suffix_for_the_configured_time() -> None:
+    disk = SimulatedDisk()
+    log = log_of(2, disk, retention_bytes=3 * SIZE_BYTES, file_delete_delay_ms=500)
+    log.delete_old_segments(NOW_MS)
+    names = [path.removeprefix(f"{DIRECTORY}/") for path in disk.files()]
+    assert f"{0:020d}.log.deleted" in names and f"{0:020d}.log" not in names
+    assert log.delete_retired(NOW_MS + 499) == NOW_MS + 500
+    assert log.delete_retired(NOW_MS + 500) is None
+    assert not any("deleted" in path for path in disk.files())
+
+
+def test_files_that_were_to_be_deleted_are_gone_after_a_restart() -> None:
+    disk = SimulatedDisk()
+    log = log_of(3, disk, retention_bytes=3 * SIZE_BYTES)
+    log.delete_old_segments(NOW_MS)
+    again = reopened(disk)
+    assert (again.start_offset, again.end_offset) == (6, 9)
+    assert not any("deleted" in path for path in disk.files())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_the_start_offset_and_epochs_survive_a_restart(clean: bool) -> None:
+    disk = SimulatedDisk()
+    log = new_log(disk)
+    for number in range(10):
+        append(log, batch(), epoch=number)
+    log.advance_start(6)
+    if clean:
+        log.close()
+    again = reopened(disk, clean=clean, start_offset=6)
+    assert again.start_offset == 6 and len(read_all(again)) == 4
+    assert again.end_offset_for_epoch(7) == (7, 8)
+    assert again.epochs.entries[0] == (6, 6)
+
+
+def test_producers_are_remembered_after_all_their_records_were_deleted() -> None:
+    disk = SimulatedDisk()
+    log = new_log(disk, segment_bytes=200, retention_bytes=0)
+    for number in range(6):
+        append(log, from_producer(7, number))
+    log.delete_old_segments(NOW_MS)
+    assert append(log, from_producer(7, 5)).duplicate
+    again = reopened(disk, start_offset=6)
+    assert append(again, from_producer(7, 5)).duplicate
+    assert append(again, from_producer(7, 6)).base_offset == 6
