@@ -31,8 +31,8 @@ def malformed_frames(seed: int) -> Iterator[bytes]:
     random = Random(seed)
     requests = [api.request for api in registry.load().values()]
     kinds: list[Callable[[Random, type[Request], int], bytes]] = [
-        _bad_size, _unfinished, _noise, _noise_after_a_header, _bad_header, _unspoken,
-        _cut, _cut, _huge_length, _huge_length, _huge_length, _mutated, _mutated, _mutated]
+        _bad_size, _unfinished, _noise, _bad_header, _unspoken, *[_noise_after_a_header] * 3,
+        *[_cut] * 4, *[_huge_length] * 6, *[_mutated] * 8]
     while True:
         request = random.choice(requests)
         version = random.randint(*request.versions)
@@ -142,7 +142,7 @@ def _huge_length(random: Random, request: type[Request], version: int) -> bytes:
 def _mutated(random: Random, request: type[Request], version: int) -> bytes:
     payload = bytearray(_valid(random, request, version))
     for _ in range(random.choice((1, 1, 2, 4, 16))):
-        at = random.randrange(4, len(payload))
+        at = random.randrange(min(len(payload) - 1, random.choice((4, 12, 12))), len(payload))
         match random.randrange(4):
             case 0:
                 payload[at] = random.choice(_BYTES)
