@@ -75,7 +75,7 @@ class GroupBroker:
             if route.suspends:
                 answer = asyncio.run(_timed(answer))
         except KafkaError as error:
-            answer = registry.failure_of(route, asked, error, context)
+            answer = route.api.failure(asked, error, context)
         return type(answer).decode(bytes(answer.encode(version)), version)
 
 

@@ -20,6 +20,17 @@ _BATCHES_PER_STEP = 500
 
 _LOADED = object()
 
+_APPEND_ERRORS = {
+    # Why a coordinator's log took no records is its own affair; what a client should do is not.
+    Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
+    Error.NOT_LEADER_OR_FOLLOWER: Error.NOT_COORDINATOR,
+    Error.KAFKA_STORAGE_ERROR: Error.NOT_COORDINATOR,
+    Error.MESSAGE_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+    Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
+}
+
 _partition_of = lru_cache(maxsize=16_384)(coordinator_partition)
 
 
@@ -112,4 +123,10 @@ class Shards:
         Raises `KafkaError`: what the shard refuses with, NOT_COORDINATOR, or
         COORDINATOR_LOAD_IN_PROGRESS.
         """
-        return await self.shard_for(key).submit(command)
+        try:
+            return await self.shard_for(key).submit(command)
+        except KafkaError as error:
+            told = _APPEND_ERRORS.get(error.error)
+            if told is None:
+                raise
+            raise KafkaError(told) from error

@@ -1,0 +1,166 @@
+"""The coordinator of many shards: leadership comes and goes, logs take time to read."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
+from tests.memory_log import MemoryLog
+from wirekafka.coordinator.group_commands import (
+    AssignorChoice,
+    CommitOffsets,
+    CommitTransactionOffsets,
+    DescribeGroup,
+    FetchOffsets,
+    Join,
+    OffsetToCommit,
+)
+from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.machine import Producer
+
+MANY = 1200
+"""Batches enough for a log to take several steps to read."""
+
+
+def commit(offset: int, group_id: str = "g") -> CommitOffsets:
+    return CommitOffsets(group_id, -1, "", [OffsetToCommit("t", 0, offset)])
+
+
+def fetch(broker: GroupBroker, group_id: str = "g") -> int:
+    (found,) = asyncio.run(
+        broker.groups.submit(group_id, FetchOffsets(group_id, [("t", 0)])))
+    return int(found.offset)
+
+
+def refusal(broker: GroupBroker, command: object = None, group_id: str = "g") -> Error:
+    with pytest.raises(KafkaError) as caught:
+        asyncio.run(broker.groups.submit(group_id, command or DescribeGroup(group_id)))
+    return caught.value.error
+
+
+def with_long_log() -> tuple[GroupBroker, int, MemoryLog]:
+    broker = GroupBroker().ready()
+    runtime = broker.groups.shard_for("g")
+    for offset in range(MANY):
+        runtime.post(commit(offset))
+    partition = broker.groups.partition_for("g")
+    broker.groups.resign(partition)
+    return broker, partition, broker.logs[partition]
+
+
+def test_38_not_coordinator_without_the_topic_and_after_resigning() -> None:
+    assert refusal(GroupBroker()) is Error.NOT_COORDINATOR
+    broker = GroupBroker().ready()
+    assert refusal(broker) is Error.GROUP_ID_NOT_FOUND
+    broker.groups.resign(broker.groups.partition_for("g"))
+    assert refusal(broker) is Error.NOT_COORDINATOR
+
+
+def test_38_coordinator_load_in_progress_until_the_log_is_read() -> None:
+    broker, partition, log = with_long_log()
+    broker.groups.lead(partition, log)
+    assert broker.groups.is_loading
+    assert refusal(broker) is Error.COORDINATOR_LOAD_IN_PROGRESS
+    broker.clock.advance(10)
+    assert not broker.groups.is_loading
+    assert fetch(broker) == MANY - 1
+
+
+def test_a_load_that_leadership_overtakes_ends_quietly() -> None:
+    broker, partition, log = with_long_log()
+    broker.groups.lead(partition, log)
+    broker.groups.resign(partition)
+    broker.clock.advance(10)
+    assert refusal(broker) is Error.NOT_COORDINATOR
+    broker.groups.lead(partition, log)
+    broker.groups.lead(partition, log)
+    broker.clock.advance(10)
+    assert fetch(broker) == MANY - 1
+
+
+def test_a_log_that_cannot_be_read_leaves_other_partitions_alone() -> None:
+    broker = GroupBroker().ready()
+    partition = broker.groups.partition_for("g")
+    log = MemoryLog()
+    log.batches.append(b"\xff" * 80)
+    broker.groups.lead(partition, log)
+    assert refusal(broker) is Error.NOT_COORDINATOR
+    others = [group_id for group_id in map(str, range(20))
+              if broker.groups.partition_for(group_id) != partition]
+    assert refusal(broker, group_id=others[0]) is Error.GROUP_ID_NOT_FOUND
+
+
+def test_groups_are_spread_over_all_partitions() -> None:
+    broker = GroupBroker().ready()
+    assert {broker.groups.partition_for(f"group-{n}") for n in range(50)} == set(
+        range(OFFSETS_PARTITIONS))
+
+
+def test_waiting_members_are_sent_to_the_new_coordinator() -> None:
+    broker = GroupBroker(initial_rebalance_delay_ms=3000).ready()
+
+    async def scenario() -> None:
+        waiting = asyncio.ensure_future(broker.groups.submit("g", Join(
+            group_id="g", protocol_type="consumer", protocols=(AssignorChoice("range", b""),),
+            session_timeout_ms=10_000, rebalance_timeout_ms=10_000, fresh_id="1")))
+        await asyncio.sleep(0)
+        broker.groups.stop()
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            await waiting
+    asyncio.run(scenario())
+
+
+def test_an_answer_waits_until_what_it_tells_is_committed() -> None:
+    broker = GroupBroker().ready()
+    log = broker.logs[broker.groups.partition_for("g")]
+    log.commits_at_once = False
+
+    async def scenario() -> None:
+        writing = asyncio.ensure_future(broker.groups.submit("g", commit(5)))
+        reading = asyncio.ensure_future(
+            broker.groups.submit("g", FetchOffsets("g", [("t", 0)])))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not writing.done() and not reading.done()
+        log.commit(log.end_offset)
+        assert await writing == [Error.NONE]
+        assert (await reading)[0].offset == 5
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("failure", "told"), [
+    (Error.NOT_ENOUGH_REPLICAS, Error.COORDINATOR_NOT_AVAILABLE),
+    (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_COORDINATOR),
+    (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
+])
+def test_a_failed_append_leaves_what_was_committed(failure: Error, told: Error) -> None:
+    broker = GroupBroker().ready()
+    asyncio.run(broker.groups.submit("g", commit(5)))
+    log = broker.logs[broker.groups.partition_for("g")]
+    log.failure = KafkaError(failure)
+    assert refusal(broker, commit(6)) is told
+    log.failure = None
+    assert fetch(broker) == 5
+
+
+def test_deleted_partitions_lose_their_offsets_in_every_shard() -> None:
+    broker = GroupBroker().ready()
+    for group_id in map(str, range(20)):
+        asyncio.run(broker.groups.submit(group_id, commit(5, group_id)))
+    broker.groups.forget_partitions(frozenset({("t", 0)}))
+    assert {fetch(broker, group_id) for group_id in map(str, range(20))} == {-1}
+
+
+def test_end_markers_reach_the_shard_of_their_partition() -> None:
+    broker = GroupBroker().ready()
+    partition = broker.groups.partition_for("g")
+    asyncio.run(broker.groups.submit("g", CommitTransactionOffsets(
+        "g", -1, "", [OffsetToCommit("t", 0, 9)], producer_id=7, producer_epoch=0)))
+    assert fetch(broker) == -1
+    broker.groups.end_transaction(partition, Producer(7, 0), True)
+    assert fetch(broker) == 9
+    broker.groups.resign(partition)
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        broker.groups.end_transaction(partition, Producer(7, 0), True)
