@@ -18,59 +18,178 @@ from wirekafka.config.option import (
 class GroupOptions:
     """Rows, by name."""
 
-    group_consumer_assignment_interval_ms = integer(1000, at_least(0), update=CLUSTER_WIDE, doc="")
-    group_consumer_assignors = listing(("uniform", "range"), doc="")
-    group_consumer_heartbeat_interval_ms = integer(5000, at_least(1), doc="")
-    group_consumer_max_assignment_interval_ms = integer(15_000, at_least(0), doc="")
-    group_consumer_max_heartbeat_interval_ms = integer(15_000, at_least(1), doc="")
-    group_consumer_max_session_timeout_ms = integer(60_000, at_least(1), doc="")
-    group_consumer_max_size = integer(INT_MAX, at_least(1), doc="")
+    group_consumer_assignment_interval_ms = integer(
+        1000, at_least(0), update=CLUSTER_WIDE,
+        doc="The least time between two assignments of one consumer group.",
+    )
+    group_consumer_assignors = listing(
+        ("uniform", "range"),
+        doc="Server-side assignors of consumer groups, the default first.",
+    )
+    group_consumer_heartbeat_interval_ms = integer(
+        5000, at_least(1),
+        doc="How often members of consumer groups are told to send heartbeats.",
+    )
+    group_consumer_max_assignment_interval_ms = integer(
+        15_000, at_least(0),
+        doc="The most a consumer group may set its assignment interval to.",
+    )
+    group_consumer_max_heartbeat_interval_ms = integer(
+        15_000, at_least(1),
+        doc="The most a consumer group may set its heartbeat interval to.",
+    )
+    group_consumer_max_session_timeout_ms = integer(
+        60_000, at_least(1),
+        doc="The most a consumer group may set its session timeout to.",
+    )
+    group_consumer_max_size = integer(
+        INT_MAX, at_least(1),
+        doc="The most members of one consumer group.",
+    )
     group_consumer_migration_policy = string(
         "bidirectional", one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
-        doc="",
+        doc="Whether groups move between the classic and the consumer protocol: `bidirectional`, "
+        "`upgrade`, `downgrade` or `disabled`.",
     )
-    group_consumer_min_assignment_interval_ms = integer(0, at_least(0), doc="")
-    group_consumer_min_heartbeat_interval_ms = integer(5000, at_least(1), doc="")
-    group_consumer_min_session_timeout_ms = integer(45_000, at_least(1), doc="")
+    group_consumer_min_assignment_interval_ms = integer(
+        0, at_least(0),
+        doc="The least a consumer group may set its assignment interval to.",
+    )
+    group_consumer_min_heartbeat_interval_ms = integer(
+        5000, at_least(1),
+        doc="The least a consumer group may set its heartbeat interval to.",
+    )
+    group_consumer_min_session_timeout_ms = integer(
+        45_000, at_least(1),
+        doc="The least a consumer group may set its session timeout to.",
+    )
     group_consumer_regex_refresh_interval_ms = integer(
         600_000, at_least(10_000), internal=True,
-        doc="",
+        doc="How often subscriptions by regular expression are looked up again.",
     )
-    group_consumer_session_timeout_ms = integer(45_000, at_least(1), doc="")
-    group_coordinator_append_linger_ms = integer(-1, at_least(-1), doc="")
-    group_coordinator_background_threads = integer(2, at_least(1), importance=HIGH, doc="")
+    group_consumer_session_timeout_ms = integer(
+        45_000, at_least(1),
+        doc="A member of a consumer group that is silent for so long is out.",
+    )
+    group_coordinator_append_linger_ms = integer(
+        -1, at_least(-1),
+        doc="How long the coordinator gathers records before it writes them; -1 lets the load "
+        "decide.",
+    )
+    group_coordinator_background_threads = integer(
+        2, at_least(1), importance=HIGH,
+        doc="Threads for the group coordinator's slow work.",
+    )
     group_coordinator_cached_buffer_max_bytes = integer(
         1_048_588, at_least(1 << 19), update=CLUSTER_WIDE,
-        doc="",
+        doc="The largest write buffer the group coordinator keeps for reuse.",
     )
     group_coordinator_rebalance_protocols = listing(
         ("classic", "consumer", "streams"), all_of("consumer", "classic", "share", "streams"),
-        doc="",
+        doc="Which kinds of groups there may be.",
     )
-    group_coordinator_threads = integer(4, at_least(1), importance=HIGH, doc="")
-    group_initial_rebalance_delay_ms = integer(3000, doc="")
-    group_max_session_timeout_ms = integer(1_800_000, doc="")
-    group_max_size = integer(INT_MAX, at_least(1), doc="")
-    group_min_session_timeout_ms = integer(6000, doc="")
-    group_streams_assignment_interval_ms = integer(1000, at_least(0), update=CLUSTER_WIDE, doc="")
-    group_streams_heartbeat_interval_ms = integer(5000, at_least(1), doc="")
-    group_streams_initial_rebalance_delay_ms = integer(3000, at_least(0), doc="")
-    group_streams_max_assignment_interval_ms = integer(15_000, at_least(0), doc="")
-    group_streams_max_heartbeat_interval_ms = integer(15_000, at_least(1), doc="")
-    group_streams_max_session_timeout_ms = integer(60_000, at_least(1), doc="")
-    group_streams_max_size = integer(INT_MAX, at_least(1), doc="")
-    group_streams_max_standby_replicas = integer(2, at_least(0), doc="")
-    group_streams_min_assignment_interval_ms = integer(0, at_least(0), doc="")
-    group_streams_min_heartbeat_interval_ms = integer(5000, at_least(1), doc="")
-    group_streams_min_session_timeout_ms = integer(45_000, at_least(1), doc="")
-    group_streams_num_standby_replicas = integer(0, at_least(0), doc="")
-    group_streams_session_timeout_ms = integer(45_000, at_least(1), doc="")
-    offset_metadata_max_bytes = integer(1 << 12, importance=HIGH, doc="")
-    offsets_commit_timeout_ms = integer(5000, at_least(1), importance=HIGH, doc="")
-    offsets_load_buffer_size = integer(5_242_880, at_least(1), importance=HIGH, doc="")
-    offsets_retention_check_interval_ms = long(600_000, at_least(1), importance=HIGH, doc="")
-    offsets_retention_minutes = integer(10_080, at_least(1), importance=HIGH, doc="")
-    offsets_topic_compression_codec = integer(0, importance=HIGH, doc="")
-    offsets_topic_num_partitions = integer(50, at_least(1), importance=HIGH, doc="")
-    offsets_topic_replication_factor = short(3, at_least(1), importance=HIGH, doc="")
-    offsets_topic_segment_bytes = integer(104_857_600, at_least(1), importance=HIGH, doc="")
+    group_coordinator_threads = integer(
+        4, at_least(1), importance=HIGH,
+        doc="Threads of the group coordinator.",
+    )
+    group_initial_rebalance_delay_ms = integer(
+        3000,
+        doc="How long an empty group waits for more members before its first rebalance.",
+    )
+    group_max_session_timeout_ms = integer(
+        1_800_000,
+        doc="The longest session timeout that members of classic groups may ask for.",
+    )
+    group_max_size = integer(INT_MAX, at_least(1), doc="The most members of one classic group.")
+    group_min_session_timeout_ms = integer(
+        6000,
+        doc="The shortest session timeout that members of classic groups may ask for.",
+    )
+    group_streams_assignment_interval_ms = integer(
+        1000, at_least(0), update=CLUSTER_WIDE,
+        doc="The least time between two assignments of one streams group.",
+    )
+    group_streams_heartbeat_interval_ms = integer(
+        5000, at_least(1),
+        doc="How often members of streams groups are told to send heartbeats.",
+    )
+    group_streams_initial_rebalance_delay_ms = integer(
+        3000, at_least(0),
+        doc="How long an empty streams group waits for more members.",
+    )
+    group_streams_max_assignment_interval_ms = integer(
+        15_000, at_least(0),
+        doc="The most a streams group may set its assignment interval to.",
+    )
+    group_streams_max_heartbeat_interval_ms = integer(
+        15_000, at_least(1),
+        doc="The most a streams group may set its heartbeat interval to.",
+    )
+    group_streams_max_session_timeout_ms = integer(
+        60_000, at_least(1),
+        doc="The most a streams group may set its session timeout to.",
+    )
+    group_streams_max_size = integer(
+        INT_MAX, at_least(1),
+        doc="The most members of one streams group.",
+    )
+    group_streams_max_standby_replicas = integer(
+        2, at_least(0),
+        doc="The most a streams group may set its standby replicas to.",
+    )
+    group_streams_min_assignment_interval_ms = integer(
+        0, at_least(0),
+        doc="The least a streams group may set its assignment interval to.",
+    )
+    group_streams_min_heartbeat_interval_ms = integer(
+        5000, at_least(1),
+        doc="The least a streams group may set its heartbeat interval to.",
+    )
+    group_streams_min_session_timeout_ms = integer(
+        45_000, at_least(1),
+        doc="The least a streams group may set its session timeout to.",
+    )
+    group_streams_num_standby_replicas = integer(
+        0, at_least(0),
+        doc="Standby copies of each stateful task.",
+    )
+    group_streams_session_timeout_ms = integer(
+        45_000, at_least(1),
+        doc="A member of a streams group that is silent for so long is out.",
+    )
+    offset_metadata_max_bytes = integer(
+        1 << 12, importance=HIGH,
+        doc="The largest metadata a client may leave with a committed offset.",
+    )
+    offsets_commit_timeout_ms = integer(
+        5000, at_least(1), importance=HIGH,
+        doc="How long a commit waits for the replicas of its partition.",
+    )
+    offsets_load_buffer_size = integer(
+        5_242_880, at_least(1), importance=HIGH,
+        doc="Bytes read at a time while a coordinator loads.",
+    )
+    offsets_retention_check_interval_ms = long(
+        600_000, at_least(1), importance=HIGH,
+        doc="How often offsets are looked over for expired ones.",
+    )
+    offsets_retention_minutes = integer(
+        10_080, at_least(1), importance=HIGH,
+        doc="How long the offsets of a group that nobody is in are kept.",
+    )
+    offsets_topic_compression_codec = integer(
+        0, importance=HIGH,
+        doc="The codec number of batches of `__consumer_offsets`.",
+    )
+    offsets_topic_num_partitions = integer(
+        50, at_least(1), importance=HIGH,
+        doc="Partitions of `__consumer_offsets`; fixed once it exists.",
+    )
+    offsets_topic_replication_factor = short(
+        3, at_least(1), importance=HIGH,
+        doc="Copies of each partition of `__consumer_offsets`.",
+    )
+    offsets_topic_segment_bytes = integer(
+        104_857_600, at_least(1), importance=HIGH,
+        doc="Segment size of `__consumer_offsets`.",
+    )

@@ -19,49 +19,117 @@ from wirekafka.config.option import (
 class SecurityOptions:
     """Rows, by name."""
 
-    authorizer_class_name = string("", importance=LOW, doc="")
-    connection_failed_authentication_delay_ms = integer(100, at_least(0), importance=LOW, doc="")
-    connections_max_reauth_ms = long(0, doc="")
-    delegation_token_expiry_check_interval_ms = long(3_600_000, at_least(1), importance=LOW, doc="")
-    delegation_token_expiry_time_ms = long(86_400_000, at_least(1), doc="")
-    delegation_token_max_lifetime_ms = long(604_800_000, at_least(1), doc="")
-    delegation_token_secret_key = password(doc="")
+    authorizer_class_name = string(
+        "", importance=LOW,
+        doc="The Java class that decides who may do what; empty lets everybody do everything.",
+    )
+    connection_failed_authentication_delay_ms = integer(
+        100, at_least(0), importance=LOW,
+        doc="Holds a connection that failed to authenticate this long before it is closed.",
+    )
+    connections_max_reauth_ms = long(
+        0,
+        doc="Clients that used SASL must prove themselves again within this time; 0 never asks.",
+    )
+    delegation_token_expiry_check_interval_ms = long(
+        3_600_000, at_least(1), importance=LOW,
+        doc="How often expired delegation tokens are removed.",
+    )
+    delegation_token_expiry_time_ms = long(
+        86_400_000, at_least(1),
+        doc="How long a delegation token is good before it must be renewed.",
+    )
+    delegation_token_max_lifetime_ms = long(
+        604_800_000, at_least(1),
+        doc="How long a delegation token can be renewed at all.",
+    )
+    delegation_token_secret_key = password(
+        doc="The secret behind delegation tokens, the same on all nodes.",
+    )
     principal_builder_class = class_name(
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         update=PER_BROKER,
-        doc="",
+        doc="The Java class that names who is connected.",
     )
     security_inter_broker_protocol = string(
         "PLAINTEXT", one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-        doc="",
+        doc="The protocol brokers use among themselves, where no listener is named for that.",
     )
-    security_providers = string(None, importance=LOW, doc="")
-    ssl_allow_dn_changes = boolean(False, importance=LOW, doc="")
-    ssl_allow_san_changes = boolean(False, importance=LOW, doc="")
-    ssl_cipher_suites = listing((), update=PER_BROKER, doc="")
+    security_providers = string(
+        None, importance=LOW,
+        doc="Java classes that bring security algorithms.",
+    )
+    ssl_allow_dn_changes = boolean(
+        False, importance=LOW,
+        doc="Whether a new certificate may bear another name.",
+    )
+    ssl_allow_san_changes = boolean(
+        False, importance=LOW,
+        doc="Whether a new certificate may bear other alternative names.",
+    )
+    ssl_cipher_suites = listing(
+        (), update=PER_BROKER,
+        doc="The cipher suites that may be used; empty is all.",
+    )
     ssl_client_auth = string(
         "none", one_of("required", "requested", "none"), update=PER_BROKER,
-        doc="",
+        doc="Whether clients show a certificate: `required`, `requested` or `none`.",
     )
-    ssl_enabled_protocols = listing(("TLSv1.2", "TLSv1.3"), update=PER_BROKER, doc="")
+    ssl_enabled_protocols = listing(
+        ("TLSv1.2", "TLSv1.3"), update=PER_BROKER,
+        doc="The TLS versions that may be used.",
+    )
     ssl_endpoint_identification_algorithm = string(
         "https", importance=LOW, update=PER_BROKER,
-        doc="",
+        doc="How a server's name is compared with its certificate; empty does not compare.",
     )
-    ssl_engine_factory_class = class_name(None, importance=LOW, update=PER_BROKER, doc="")
-    ssl_key_password = password(update=PER_BROKER, doc="")
-    ssl_keymanager_algorithm = string("SunX509", update=PER_BROKER, doc="")
-    ssl_keystore_certificate_chain = password(update=PER_BROKER, doc="")
-    ssl_keystore_key = password(update=PER_BROKER, doc="")
-    ssl_keystore_location = string(None, update=PER_BROKER, doc="")
-    ssl_keystore_password = password(update=PER_BROKER, doc="")
-    ssl_keystore_type = string("JKS", update=PER_BROKER, doc="")
-    ssl_principal_mapping_rules = string("DEFAULT", importance=LOW, doc="")
-    ssl_protocol = string("TLSv1.3", update=PER_BROKER, doc="")
-    ssl_provider = string(None, update=PER_BROKER, doc="")
-    ssl_secure_random_implementation = string(None, importance=LOW, update=PER_BROKER, doc="")
-    ssl_trustmanager_algorithm = string("PKIX", update=PER_BROKER, doc="")
-    ssl_truststore_certificates = password(update=PER_BROKER, doc="")
-    ssl_truststore_location = string(None, update=PER_BROKER, doc="")
-    ssl_truststore_password = password(update=PER_BROKER, doc="")
-    ssl_truststore_type = string("JKS", update=PER_BROKER, doc="")
+    ssl_engine_factory_class = class_name(
+        None, importance=LOW, update=PER_BROKER,
+        doc="The Java class that makes TLS engines.",
+    )
+    ssl_key_password = password(update=PER_BROKER, doc="What opens the private key.")
+    ssl_keymanager_algorithm = string(
+        "SunX509", update=PER_BROKER,
+        doc="Java's algorithm for key managers.",
+    )
+    ssl_keystore_certificate_chain = password(
+        update=PER_BROKER,
+        doc="The certificate chain itself, in PEM form.",
+    )
+    ssl_keystore_key = password(update=PER_BROKER, doc="The private key itself, in PEM form.")
+    ssl_keystore_location = string(
+        None, update=PER_BROKER,
+        doc="The file with the private key and its certificates.",
+    )
+    ssl_keystore_password = password(update=PER_BROKER, doc="What opens that file.")
+    ssl_keystore_type = string(
+        "JKS", update=PER_BROKER,
+        doc="That file's format: JKS, PKCS12 or PEM.",
+    )
+    ssl_principal_mapping_rules = string(
+        "DEFAULT", importance=LOW,
+        doc="How certificates' names become short user names.",
+    )
+    ssl_protocol = string("TLSv1.3", update=PER_BROKER, doc="The TLS version to prefer.")
+    ssl_provider = string(None, update=PER_BROKER, doc="Java's security provider for TLS.")
+    ssl_secure_random_implementation = string(
+        None, importance=LOW, update=PER_BROKER,
+        doc="Java's source of random numbers for TLS.",
+    )
+    ssl_trustmanager_algorithm = string(
+        "PKIX", update=PER_BROKER,
+        doc="Java's algorithm for trust managers.",
+    )
+    ssl_truststore_certificates = password(
+        update=PER_BROKER,
+        doc="Trusted certificates themselves, in PEM form.",
+    )
+    ssl_truststore_location = string(
+        None, update=PER_BROKER,
+        doc="The file with trusted certificates.",
+    )
+    ssl_truststore_password = password(update=PER_BROKER, doc="What opens that file.")
+    ssl_truststore_type = string(
+        "JKS", update=PER_BROKER,
+        doc="That file's format: JKS, PKCS12 or PEM.",
+    )
