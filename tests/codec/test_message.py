@@ -207,5 +207,13 @@ def test_records_are_decoded_as_a_view_of_the_buffer() -> None:
     assert records == _BATCH
 
 
+@pytest.mark.parametrize("bits", [0, 7, 14, 21])
+def test_records_of_every_width_of_length_are_read(bits: int) -> None:
+    for size in range(max(0, (1 << bits) - 3), (1 << bits) + 2):
+        expected = _response(bytes(size), b"behind").encode(12)
+        partitions = FetchResponse.decode(expected, 12).responses[0].partitions
+        assert [len(partition.records) for partition in partitions] == [size, 6]
+
+
 def test_generated_functions_show_their_source() -> None:
     assert "message.generation_id" in inspect.getsource(HeartbeatRequest.decoder(4))

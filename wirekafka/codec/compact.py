@@ -14,20 +14,14 @@ MOST_ELEMENTS = 1 << 20
 MOST_TAGS = 127
 
 
-def long_view(data: Any, position: int) -> tuple[Any, int]:
-    """A slice of `data` behind the unsigned varint of its size + 1: (slice, position after it)."""
-    start, stop = _bounds(data, position)
-    return data[start:stop], stop
-
-
 def long_bytes(data: Any, position: int) -> tuple[bytes, int]:
-    """As `long_view`, copied."""
+    """Bytes behind the unsigned varint of their size + 1: (bytes, position after them)."""
     start, stop = _bounds(data, position)
     return bytes(data[start:stop]), stop
 
 
 def long_string(data: Any, position: int) -> tuple[str, int]:
-    """As `long_view`, a string; Kafka reads none longer than an int16 can tell."""
+    """As `long_bytes`, a string; Kafka reads none longer than an int16 can tell."""
     start, stop = _bounds(data, position)
     if stop - start > LONGEST_STRING_BYTES:
         raise ValueError(f"string of {stop - start} bytes")

@@ -18,7 +18,6 @@ from wirekafka.codec.compact import (
     MOST_TAGS,
     long_bytes,
     long_string,
-    long_view,
     skip_tags,
 )
 from wirekafka.codec.compile import Source
@@ -50,7 +49,7 @@ class _Writer:
         self.out = Source(f"{cls.__name__} v{version}")
         self.out.names.update(
             new=object.__new__, decode_uvarint=decode_uvarint, skip_tags=skip_tags,
-            long_string=long_string, long_bytes=long_bytes, long_view=long_view,
+            long_string=long_string, long_bytes=long_bytes,
             unpack_from=unpack_from, malformed=self.out.malformed,
             FAULTS=(IndexError, StructError, ValueError))
         self._run: list[tuple[str, str, str]] = []     # fixed-width reads not yet written
@@ -219,13 +218,35 @@ class _Writer:
         size = out.fresh("size")
         self._read("B", size)
         self._flush()
+        if kind == "records":
+            self._records(size, target, nullable)
+            return
         with out.block(f"if 0 < {size} < 128:"):
             out(f"stop = pos + {size} - 1")
             out(f"{target} = {self._slice(kind)}")
             out("pos = stop")
-        long = {"string": "long_string", "bytes": "long_bytes", "records": "long_view"}[kind]
         with out.block(f"elif {size}:"):
-            out(f"{target}, pos = {long}(data, pos - 1)")
+            out(f"{target}, pos = long_{kind}(data, pos - 1)")
+        with out.block("else:"):
+            out(f"{target} = None" if nullable else "raise ValueError('null')")
+
+    def _records(self, size: str, target: str, nullable: bool) -> None:
+        """As other compact values, but two or three bytes of size are the rule: spelled out."""
+        out = self.out
+        with out.block(f"if {size} > 127:"):
+            out("byte = data[pos]")
+            out("pos += 1")
+            out(f"{size} += (byte << 7) - 128")
+            with out.block("if byte > 127:"):
+                out("byte = data[pos]")
+                out("pos += 1")
+                out(f"{size} += (byte << 14) - 16384")
+                with out.block("if byte > 127:"):
+                    out(f"{size}, pos = decode_uvarint(data, pos - 3)")
+        with out.block(f"if {size}:"):
+            out(f"stop = pos + {size} - 1")
+            out(f"{target} = data[pos:stop]")
+            out("pos = stop")
         with out.block("else:"):
             out(f"{target} = None" if nullable else "raise ValueError('null')")
 
@@ -246,8 +267,8 @@ class _Writer:
             out(f"raise ValueError(f'length {{{size}}}')")
 
     def _slice(self, kind: str) -> str:
-        part = "data[pos:stop]" if kind == "records" or not self.views else (
-            "data[pos:stop].tobytes()")
+        copied = self.views and kind != "records"
+        part = "data[pos:stop].tobytes()" if copied else "data[pos:stop]"
         return f"{part}.decode()" if kind == "string" else part
 
     def _tags(self, tagged: list[Field], target: str) -> None:
