@@ -106,6 +106,8 @@ async def _commit(
 
 async def _confirm(request: TxnOffsetCommitRequest, call: Call) -> None:
     """See that the group's offsets are part of the open transaction (KIP-890)."""
+    if not request.group_id:
+        raise KafkaError(Error.INVALID_GROUP_ID)
     where = OFFSETS_TOPIC, call.broker.groups.partition_for(request.group_id)
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
     log = call.broker.partition(*where).log
