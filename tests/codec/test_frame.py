@@ -7,13 +7,7 @@ import pytest
 from tests.codec.schema_oracle import schema
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wirekafka.codec.frame import (
-    RequestHeader,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+from wirekafka.codec.frame import RequestHeader, decode_response, encode_request
 from wirekafka.codec.message import MalformedMessage
 
 
@@ -28,26 +22,23 @@ def test_a_request_is_a_size_a_header_and_a_body(
         "client_id": client_id})
     body = request.encode(version)
     assert frame == len(header + body).to_bytes(4, "big") + header + body
-    decoded = decode_request({12: HeartbeatRequest}, frame[4:])
-    assert decoded[0].correlation_id == 77
-    assert decoded[0].client_id == client_id
-    assert decoded[1] == request
+    decoded, at = RequestHeader.decoder(header_version)(frame, 4, len(frame))
+    assert (decoded.correlation_id, decoded.client_id) == (77, client_id)
+    assert HeartbeatRequest.decode(frame, version, at) == request
 
 
 @pytest.mark.parametrize(("version", "tags"), [(3, b""), (4, b"\0")])
 def test_a_response_header_is_flexible_where_the_response_is(version: int, tags: bytes) -> None:
     response = HeartbeatResponse(throttle_time_ms=0, error_code=25)
-    frame = encode_response(7, response, version)
-    assert frame[4:] == b"\0\0\0\7" + tags + response.encode(version)
-    assert decode_response(HeartbeatResponse, version, frame[4:]) == (7, response)
+    payload = b"\0\0\0\7" + tags + response.encode(version)
+    assert decode_response(HeartbeatResponse, version, payload) == (7, response)
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_the_api_versions_response_header_is_always_version_0(version: int) -> None:
     response = ApiVersionsResponse(error_code=35, api_keys=[])
-    frame = encode_response(7, response, version)
-    assert frame[4:8] + frame[8:] == b"\0\0\0\7" + response.encode(version)
-    assert decode_response(ApiVersionsResponse, version, frame[4:]) == (7, response)
+    payload = b"\0\0\0\7" + response.encode(version)
+    assert decode_response(ApiVersionsResponse, version, payload) == (7, response)
     assert ApiVersionsRequest.key == ApiVersionsResponse.key == 18
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wirekafka.codec.message import (
     Buffer,
@@ -17,7 +17,6 @@ from wirekafka.codec.message import (
     field,
 )
 
-SIZE_BYTES = 4
 _API_VERSIONS = 18
 _SIZE = Struct(">i")
 
@@ -68,13 +67,6 @@ def encode_request(correlation_id: int, client_id: str | None, message: Request,
     return encode_frame([header.encode(header_version), message.encode(version)])
 
 
-def encode_response(correlation_id: int, message: Response, version: int) -> bytes:
-    """A whole response frame, size included. Raises UnencodableMessage."""
-    header = ResponseHeader(correlation_id=correlation_id)
-    header_version = response_header_version(type(message), version)
-    return encode_frame([header.encode(header_version), message.encode(version)])
-
-
 def decode_response(response: type[AnyResponse], version: int,
                     payload: Buffer) -> tuple[int, AnyResponse]:
     """Read a response frame without its size: (correlation id, message).
@@ -84,17 +76,3 @@ def decode_response(response: type[AnyResponse], version: int,
     header, position = ResponseHeader.decoder(response_header_version(response, version))(
         payload, 0, len(payload))
     return header.correlation_id, response.decode(payload, version, position)
-
-
-def decode_request(requests: dict[int, type[Request]],
-                   payload: Buffer) -> tuple[RequestHeader, Any]:
-    """Read a request frame without its size, by the classes of its API keys: (header, message).
-
-    Raises MalformedMessage, KeyError for a key that is not among `requests`.
-    """
-    first, _ = RequestHeader.decoder(1)(payload, 0, len(payload))
-    message = requests[first.request_api_key]
-    version = first.request_api_version
-    header, position = RequestHeader.decoder(request_header_version(message, version))(
-        payload, 0, len(payload))
-    return header, message.decode(payload, version, position)
