@@ -24,6 +24,7 @@ from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import Disk
 from wirekafka.log.log_directory import Identity, LogDirectory, NewLog, UnusableDirectory
 from wirekafka.metadata.auto_creation import AutoCreation
+from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.controller import Controller
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import BROKER, TOPIC, MetadataImage, PartitionImage, TopicImage
@@ -32,6 +33,7 @@ from wirekafka.metadata.membership import Membership
 from wirekafka.metadata.producer_ids import ProducerIds
 from wirekafka.metadata.publish import Publisher
 from wirekafka.metadata.registration import Endpoint
+from wirekafka.metadata.servable import check_servable
 from wirekafka.replication.fetch_sessions import FetchSessions
 from wirekafka.replication.partition import Leadership, Partition, PartitionIdentity
 from wirekafka.replication.quorum import QuorumLog, Voter
@@ -95,11 +97,12 @@ class Broker:
         self.quorum = QuorumLog(
             metadata_log, self.disk, self.clock, Voter(self.node_id, identity.directory_id))
         self.controller = Runtime(
-            lambda: Controller(self.config, self._new_id), self.quorum, MetadataCodec(),
+            lambda: Controller(lambda: self.config, self._new_id), self.quorum, MetadataCodec(),
             self.clock, lost=Error.NOT_CONTROLLER)
         self._publisher = Publisher(self.node_id, self.image, self)
         self.controller.on_commit = self._publisher.apply
         self.controller.load()
+        check_servable(self.image, self.node_id)
         self.config = self.config.with_dynamic(
             self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id)))
         for directory in self.directories:
@@ -120,7 +123,8 @@ class Broker:
         self._membership = Membership(self.controller, self.quorum, Member(
             node_id=self.node_id, incarnation_id=self._new_id(), rack=self.config.broker_rack,
             directory_ids=[directory.identity.directory_id for directory in self.directories
-                           if directory.identity is not None]))
+                           if directory.identity is not None],
+            bootstrap=bootstrap_records(self.disk, self.directories[0].path, now_ms)))
 
     async def join(self, controller: Sequence[Endpoint], broker: Sequence[Endpoint]) -> None:
         """Register under these addresses, and lead what there is to lead."""

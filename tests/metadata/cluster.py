@@ -72,7 +72,7 @@ class Cluster:
         self.node_id, self.cluster_id = 1, CLUSTER_ID
 
     def _controller(self):
-        return Controller(self.config, self._new_id)
+        return Controller(lambda: self.config, self._new_id)
 
     def _new_id(self) -> bytes:
         self._ids += 1

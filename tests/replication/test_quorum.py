@@ -45,7 +45,7 @@ class Node:
         voter = Voter(1, DIRECTORY_ID, (CONTROLLER[:3],))
         self.quorum = QuorumLog(self.log, self.disk, self.clock, voter)
         self.controller = Runtime(
-            lambda: Controller(BrokerConfig.of(), lambda: b"t" * 16), self.quorum,
+            lambda: Controller(BrokerConfig.of, lambda: b"t" * 16), self.quorum,
             MetadataCodec(), self.clock, lost=Error.NOT_CONTROLLER)
         identity = Identity(node_id=1, incarnation_id=b"i" * 16, directory_ids=[DIRECTORY_ID])
         self.membership = Membership(self.controller, self.quorum, identity)

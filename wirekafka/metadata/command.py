@@ -20,8 +20,13 @@ class ControllerState:
     """All that a command may look at. `new_id` makes a random topic id of 16 bytes."""
 
     image: MetadataImage
-    config: BrokerConfig
+    current_config: Callable[[], BrokerConfig]
     new_id: Callable[[], bytes]
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration as it is by now: parts of it are dynamic."""
+        return self.current_config()
 
 
 class Decision(NamedTuple):

@@ -14,7 +14,7 @@ from wirekafka.replication.machine import NOTHING, Outcome, Ticket
 class Controller:
     """A `Machine` whose hard state is the metadata image; each command decides for itself."""
 
-    def __init__(self, config: BrokerConfig, new_id: Callable[[], bytes]):
+    def __init__(self, config: Callable[[], BrokerConfig], new_id: Callable[[], bytes]):
         self.state = ControllerState(MetadataImage(), config, new_id)
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 from wirekafka.codec.message import MalformedMessage, Message
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
+from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.metadata import records as schemas
 from wirekafka.metadata.records import (
     BrokerRegistrationChangeRecord,
@@ -33,7 +34,7 @@ _TYPES: dict[int, type[Message]] = {
 }
 
 
-class UnknownMetadata(ValueError):
+class UnknownMetadata(UnusableDirectory):
     """A metadata record this version of the broker cannot take in; serving on would lose it."""
 
 

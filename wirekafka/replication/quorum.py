@@ -18,6 +18,7 @@ from wirekafka.log.control import (
 )
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
+from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.replication import snapshot
 from wirekafka.replication.quorum_state import QuorumState
 from wirekafka.replication.replicated_log import Buffer
@@ -26,7 +27,7 @@ from wirekafka.replication.snapshot import SnapshotId
 _READ_BYTES = 1 << 20
 
 
-class WrongQuorum(ValueError):
+class WrongQuorum(UnusableDirectory):
     """The directory belongs to a quorum that this node cannot be all of."""
 
 

@@ -7,13 +7,14 @@ import json
 from dataclasses import dataclass
 
 from wirekafka.log.files import Disk
+from wirekafka.log.log_directory import UnusableDirectory
 
 FILE_NAME = "quorum-state"
 _STATIC, _DYNAMIC = 0, 1
 _NO_DIRECTORY = bytes(16)
 
 
-class BadQuorumState(ValueError):
+class BadQuorumState(UnusableDirectory):
     """A `quorum-state` that cannot be understood."""
 
 

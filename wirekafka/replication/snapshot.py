@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from wirekafka.codec.batch import batches, is_intact
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.log.control import ControlType, SnapshotFooterRecord, SnapshotHeaderRecord
+from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer
 
@@ -37,7 +38,7 @@ class SnapshotId(NamedTuple):
         return cls(int(match[1]), int(match[2])) if match else None
 
 
-class BadSnapshot(ValueError):
+class BadSnapshot(UnusableDirectory):
     """A snapshot file that is not whole."""
 
 
