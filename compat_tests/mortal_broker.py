@@ -1,0 +1,78 @@
+"""A wirekafka broker that can be killed and comes back at the same address, on the same data."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from spark_examples.live_broker import READY, BrokerFailed
+
+
+class MortalBroker:
+    """`kill` is `kill -9`; `pause` and `go_on` stop and continue the process."""
+
+    def __init__(self, data: Path, *settings: str):
+        self._data = data
+        self._settings = settings
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port: int = free.getsockname()[1]
+        self._process: subprocess.Popen[str] | None = None
+        self.log = data.with_name(f"{data.name}.log")
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start, and return when it accepts connections."""
+        command = [
+            sys.executable,
+            "-m",
+            "wirekafka",
+            "serve",
+            "--data",
+            str(self._data),
+            "--listen",
+            self.bootstrap,
+        ]
+        command += [word for setting in self._settings for word in ("--set", setting)]
+        with self.log.open("a") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(READY):
+                return
+        raise BrokerFailed(f"the broker did not start: {self.log.read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        """End it without a chance to say goodbye."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it in order, if it runs."""
+        self._end(signal.SIGTERM)
+
+    def pause(self) -> None:
+        """Take its processor away."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Give it back."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, how: signal.Signals) -> None:
+        process = self._process
+        if process is None:
+            return
+        process.send_signal(how)
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()
+        self._process = None

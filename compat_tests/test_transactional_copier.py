@@ -1,0 +1,89 @@
+"""Kafka's own exactly-once copier, with a broker that keeps dying under it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.java_tools import JavaTools
+from compat_tests.mortal_broker import MortalBroker
+
+MESSAGES = int(os.environ.get("WIREKAFKA_COPIED_MESSAGES", "100000"))
+KILLS = int(os.environ.get("WIREKAFKA_COPIER_KILLS", "20"))
+TRANSACTION = 500
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
+    broker = MortalBroker(tmp_path / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+def test_copier_loses_and_doubles_nothing_while_the_broker_is_killed(
+    mortal: MortalBroker, java_tools: JavaTools
+) -> None:
+    _fill(mortal.bootstrap)
+    copier = java_tools.start(
+        "org.apache.kafka.tools.TransactionalMessageCopier",
+        "--broker-list", mortal.bootstrap, "--transactional-id", "copier",
+        "--consumer-group", "copiers", "--input-topic", "source", "--input-partition", "0",
+        "--output-topic", "copy", "--max-messages", str(MESSAGES),
+        "--transaction-size", str(TRANSACTION), "--enable-random-aborts",
+    )  # fmt: skip
+    kills = 0
+    last = {}
+    assert copier.stdout is not None
+    for line in copier.stdout:
+        if not line.startswith("{"):
+            continue
+        last = json.loads(line)
+        done = last.get("consumed", 0)
+        if kills < KILLS and done >= (kills + 1) * MESSAGES / (KILLS + 2):
+            mortal.kill()
+            mortal.start()
+            kills += 1
+    assert copier.wait(60) == 0
+    assert (last["stage"], last["remaining"], kills) == ("ShutdownComplete", 0, KILLS)
+    copied = _read_committed(mortal.bootstrap)
+    assert len(copied) == MESSAGES
+    assert sorted(map(int, copied)) == list(range(MESSAGES))
+
+
+def _fill(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic("source", 1), NewTopic("copy", 1)]).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for number in range(MESSAGES):
+        producer.produce("source", value=str(number))
+        if number % 10_000 == 0:
+            producer.flush()
+    assert producer.flush(60) == 0
+
+
+def _read_committed(bootstrap: str) -> list[bytes]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "checker",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.assign([TopicPartition("copy", 0, 0)])
+    values = []
+    while True:
+        for message in consumer.consume(10_000, 30):
+            if message.error():
+                consumer.close()
+                return values
+            values.append(message.value())
