@@ -18,6 +18,13 @@ from wirekafka.config.options.share import ShareOptions
 from wirekafka.config.options.topic import TopicOptions
 from wirekafka.config.options.transactions import TransactionOptions
 
+__all__ = [
+    "BROKER", "CLIENT_METRICS", "FAMILIES", "GROUP", "TOPIC", "BrokerOptions",
+    "ClientMetricsOptions", "ClusterOptions", "GroupOptions", "LogOptions", "NetworkOptions",
+    "PerGroupOptions", "RemoteOptions", "ReplicationOptions", "SaslOptions", "SecurityOptions",
+    "ShareOptions", "Table", "TopicOptions", "TransactionOptions", "rows",
+]
+
 
 class BrokerOptions(
     ClusterOptions, NetworkOptions, LogOptions, ReplicationOptions, GroupOptions,

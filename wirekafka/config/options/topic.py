@@ -76,11 +76,14 @@ class TopicOptions:
     retention_bytes = follows(Log.log_retention_bytes)
     retention_ms = follows(
         Log.log_retention_ms, Log.log_retention_minutes, Log.log_retention_hours,
-        check=at_least(-1),
+        check=at_least(-1), doc="How long records are kept; -1 is for ever.",
     )
     segment_bytes = follows(Log.log_segment_bytes)
     segment_index_bytes = follows(Log.log_index_size_max_bytes)
     segment_jitter_ms = follows(
         Log.log_roll_jitter_ms, Log.log_roll_jitter_hours, check=at_least(0))
-    segment_ms = follows(Log.log_roll_ms, Log.log_roll_hours, check=at_least(1))
+    segment_ms = follows(
+        Log.log_roll_ms, Log.log_roll_hours, check=at_least(1),
+        doc="The longest a segment is written to.",
+    )
     unclean_leader_election_enable = follows(Cluster.unclean_leader_election_enable)

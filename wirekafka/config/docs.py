@@ -1,0 +1,174 @@
+"""Writes docs/configuration.md from the option table: `python -m wirekafka.config.docs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from wirekafka.config import options as tables
+from wirekafka.config.option import Option, Type, text_of
+from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+PAGE = _PACKAGE.parent / "docs" / "configuration.md"
+
+AREAS = (
+    ("The node and its quorum", tables.ClusterOptions),
+    ("Listeners, connections, quotas", tables.NetworkOptions),
+    ("Topics and logs", tables.LogOptions),
+    ("Replication", tables.ReplicationOptions),
+    ("Groups and offsets", tables.GroupOptions),
+    ("Transactions and idempotent producers", tables.TransactionOptions),
+    ("Share groups", tables.ShareOptions),
+    ("TLS, permissions, tokens", tables.SecurityOptions),
+    ("SASL", tables.SaslOptions),
+    ("Tiered storage", tables.RemoteOptions),
+)
+
+# What reads of a configuration look like, outside this package.
+_READ = re.compile(r"config\.(\w+)")
+_THROUGH = {
+    "node_id": ("broker.id",),
+    "data_directories": ("log.dirs", "log.dir"),
+    "is_compacted": ("cleanup.policy",),
+    "is_deleted": ("cleanup.policy",),
+    "is_stamped_on_append": ("message.timestamp.type",),
+}
+_IN_THIS_PACKAGE = {"config/listeners.py"}
+
+_HEAD = """\
+# Configuration
+
+<!-- Written by `python -m wirekafka.config.docs` from the option table; edit the rows there. -->
+
+wirekafka takes Kafka 4.3's options under Kafka's names, with Kafka's types, defaults and bounds. A
+`server.properties` of a KRaft broker can be used as it is.
+
+## Where settings come from
+
+Strongest first:
+
+1. Dynamic settings, kept in the metadata log: of one broker, then of all brokers
+   (`wirekafka configs alter broker 1 --set log.retention.ms=60000`, or any Kafka tool).
+2. The command line: `wirekafka serve --set num.partitions=3`.
+3. The environment, as in Apache's image: `KAFKA_LOG_SEGMENT_BYTES` is `log.segment.bytes`; a double
+   underscore stands for `_`, a triple one for `-`.
+4. The file: `wirekafka serve --config server.properties`.
+5. Kafka's defaults. Without a file, these as well, which a broker on its own needs:
+   {built_in}.
+
+`process.roles`, `node.id` and `controller.listener.names` need not be given; they are then
+{node}.
+
+A key that is no option of Kafka's is told in one line of the log and not used. A value that its
+option cannot take stops the start, with one line that names key, value, source and reason. Topics
+refuse both.
+
+## How to read the tables
+
+*Update* says whether a running broker takes a new value: `read-only` needs a restart, `per-broker`
+and `cluster-wide` can be altered. Options that wirekafka knows, checks and reports but that change
+nothing in it yet are listed by name below the tables.
+"""
+
+
+def page() -> str:
+    """The whole page, as Markdown."""
+    used = used_names()
+    parts = [_head(), *_topics(used)]
+    for title, owner in AREAS:
+        parts += _area(f"Broker: {title[0].lower() + title[1:]}", tables.rows(owner), used)
+    parts += ["", "## Groups", "",
+              "Set per group; what is not set follows the broker's option.", ""]
+    parts += _lacking(GROUP, used)
+    parts += ["", "## Client metrics", "", "Set per subscription (KIP-714).", ""]
+    parts += _lacking(CLIENT_METRICS, used)
+    return "\n".join(parts) + "\n"
+
+
+def used_names() -> set[str]:
+    """Options that code outside this package reads, themselves or through what follows them."""
+    words = set()
+    for path in _PACKAGE.rglob("*.py"):
+        name = path.relative_to(_PACKAGE).as_posix()
+        if not name.startswith("config/") or name in _IN_THIS_PACKAGE:
+            words.update(_READ.findall(path.read_text(encoding="utf-8")))
+    used = {name for table in (BROKER, TOPIC, GROUP) for name, option in table.items()
+            if option.attribute in words}
+    for word in words & _THROUGH.keys():
+        used.update(_THROUGH[word])
+    for name in used & TOPIC.keys():
+        used = used | {follower.name for follower in TOPIC[name].chain}
+    return used
+
+
+def _head() -> str:
+    from wirekafka.config.sources import NODE, SINGLE_NODE
+
+    return _HEAD.format(built_in=_settings(SINGLE_NODE), node=_settings(NODE))
+
+
+def _settings(values: dict[str, str]) -> str:
+    return ", ".join(f"`{name}={value}`" for name, value in values.items())
+
+
+def _topics(used: set[str]) -> list[str]:
+    return ["", "## Topics", "",
+            "Set per topic; what is not set follows the broker option in the last column.", "",
+            "| Option | Type | Default | Values | Meaning | Follows |",
+            "|---|---|---|---|---|---|",
+            *(f"{_cells(option)} {_follows(option)} |" for option in _shown(TOPIC, used)),
+            *_lacking(TOPIC, used)]
+
+
+def _area(title: str, table: Table, used: set[str]) -> list[str]:
+    lines = ["", f"## {title}", ""]
+    options = _shown(table, used)
+    if options:
+        lines += ["| Option | Type | Default | Values | Meaning | Update |",
+                  "|---|---|---|---|---|---|",
+                  *(f"{_cells(option)} {option.update.value} |" for option in options)]
+    return lines + _lacking(table, used)
+
+
+def _lacking(table: Table, used: set[str]) -> list[str]:
+    names = [name for name, option in sorted(table.items())
+             if name not in used and not option.internal]
+    if not names:
+        return []
+    return ["", "Known, without effect yet: " + ", ".join(f"`{name}`" for name in names) + "."]
+
+
+def _shown(table: Table, used: set[str]) -> Iterable[Option[Any]]:
+    return [option for name, option in sorted(table.items()) if name in used]
+
+
+def _cells(option: Option[Any]) -> str:
+    cells = (f"`{option.name}`", option.type.name.lower(), _default(option), _values(option),
+             option.doc)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _default(option: Option[Any]) -> str:
+    if not option.has_default:
+        return "-"
+    return f"`{text_of(option.default)}`" if text_of(option.default) else "empty"
+
+
+def _values(option: Option[Any]) -> str:
+    if option.type is Type.BOOLEAN:
+        return "true, false"
+    return (option.check.__doc__ or "").splitlines()[0] if option.check else ""
+
+
+def _follows(option: Option[Any]) -> str:
+    names = [follower.name for follower in option.chain]
+    assert len(names) < 2 or names[0] in FAMILIES
+    return ", ".join(f"`{name}`" for name in names) or "-"
+
+
+if __name__ == "__main__":
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(), encoding="utf-8")
