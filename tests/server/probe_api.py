@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wirekafka.apis.registry import Api, Call
-from wirekafka.codec.message import Int16, Request, Response, String, Versions
+from wirekafka.codec.message import Int16, Records, Request, Response, String, Versions, field
 from wirekafka.errors import Error, KafkaError
 
 KEY = 1000
@@ -14,6 +14,7 @@ KEY = 1000
 class ProbeRequest(Request, key=KEY, versions="0-1", flexible="1+"):
     action: String
     text: String
+    data: Records | None = field(default=None)
 
 
 class ProbeResponse(Response, answers=ProbeRequest):
@@ -44,6 +45,12 @@ class Gate:
                 except GeneratorExit:
                     self.unwound += 1
                     raise
+            case "wait and look":
+                call.needs_buffer = True
+                future = asyncio.get_running_loop().create_future()
+                self.waiting.append(future)
+                await future
+                return ProbeResponse(text=bytes(request.data or b"").decode())
             case "refuse":
                 raise KafkaError(Error.POLICY_VIOLATION)
             case "break":

@@ -136,6 +136,21 @@ def test_other_connections_go_on_while_one_waits(served: Served) -> None:
         assert patient.receive(ProbeRequest, 0).text == "at last"
 
 
+def test_records_stay_readable_for_a_handler_that_says_so(served: Served) -> None:
+    with RawClient(served.port) as patient, RawClient(served.port) as other:
+        for size in (10, 30_000, 600_000):
+            data = b"z" * size
+            patient.send(ProbeRequest(action="echo", text="before"), 0)
+            patient.send(ProbeRequest(action="wait and look", data=data[:30_000]), 0)
+            patient.send(ProbeRequest(action="echo", text="after", data=data), 0)
+            assert patient.receive(ProbeRequest, 0).text == "before"
+            served.until(lambda: served.gate.waiting)
+            assert other.call(ProbeRequest(action="echo", text="n" * 30_000), 0)
+            served.call(served.gate.open)
+            assert patient.receive(ProbeRequest, 0).text == data[:30_000].decode()
+            assert patient.receive(ProbeRequest, 0).text == "after"
+
+
 def test_what_comes_while_a_request_waits_is_kept_and_bounded(served: Served) -> None:
     with RawClient(served.port) as client:
         client.send(probe("wait", "first"), 0)
@@ -214,7 +229,7 @@ BAD_FRAMES = {
     "client id that is not UTF-8": struct.pack(">ihhih", 12, KEY, 0, 1, 2) + b"\xff\xfe",
     "body cut short": struct.pack(">ihhih", 10, KEY, 0, 1, -1),
     "string beyond the body": struct.pack(">ihhihh", 12, KEY, 0, 1, -1, 9000),
-    "string that is not UTF-8": struct.pack(">ihhih", 16, KEY, 0, 1, -1) + b"\0\2\xff\xfe\0\0",
+    "string that is not UTF-8": struct.pack(">ihhih", 20, KEY, 0, 1, -1) + b"\0\2\xff\xfe\0\0" + bytes(4),
     "tags beyond the header": struct.pack(">ihhih", 11, KEY, 1, 1, -1) + b"\x05",
 }
 

@@ -4,6 +4,7 @@ v7: zstd (KIP-110), v8: record errors (KIP-467), v10: leaders (KIP-951), v13: to
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 from wirekafka.apis.registry import Call, api
@@ -99,8 +100,10 @@ _RecordError = _PartitionResponse.BatchIndexAndErrorMessage
 _ALL, _NONE = -1, 0
 _NO_GUARDS: dict[Partition, object] = {}
 _NONE_REFUSED: dict[tuple[str, int], KafkaError] = {}
+_SPEAKS_ZSTD_SINCE = 7
 _ABORTABLE_SINCE = 11
 _ADDS_PARTITIONS_SINCE = 12
+_SPEAKS_IDS_SINCE = 13
 _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _UNPLACED = frozenset({
@@ -110,7 +113,8 @@ _UNPLACED = frozenset({
 
 
 @api(ProduceRequest, ProduceResponse, advertise="0-13")
-async def produce(request: ProduceRequest, call: Call) -> ProduceResponse | None:
+def produce(request: ProduceRequest,
+            call: Call) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Append each partition's batch, and answer when as many replicas as asked for have it.
 
     Versions 0 to 2 are told but not spoken: librdkafka before 2.8 compresses only where it sees
@@ -118,64 +122,104 @@ async def produce(request: ProduceRequest, call: Call) -> ProduceResponse | None
     """
     writing = _Writing(request, call)
     if request.transactional_id is not None:
-        await writing.confirm(request.transactional_id, request.topic_data)
-    responses = [
-        _TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[
-            writing.append(topic, data) for data in topic.partition_data])
-        for topic in request.topic_data]
+        return _produce_in_transaction(request.transactional_id, request, writing)
+    response = writing.append_all(request.topic_data)
     if writing.uncommitted:
-        await _replicated(writing.uncommitted, request.timeout_ms, call)
-    if request.acks != _NONE:
-        return ProduceResponse(responses=responses, node_endpoints=writing.node_endpoints())
-    if writing.failed:
-        # Nobody reads an answer; losing the connection tells the client to refresh its metadata.
-        call.close()
-    return None
+        return _produce_replicated(request, writing, response)
+    return writing.answer(response)
+
+
+async def _produce_in_transaction(transactional_id: str, request: ProduceRequest,
+                                  writing: _Writing) -> ProduceResponse | None:
+    writing.call.needs_buffer = True
+    await writing.confirm(transactional_id, request.topic_data)
+    response = writing.append_all(request.topic_data)
+    if writing.uncommitted:
+        return await _produce_replicated(request, writing, response)
+    return writing.answer(response)
+
+
+async def _produce_replicated(request: ProduceRequest, writing: _Writing,
+                              response: ProduceResponse) -> ProduceResponse | None:
+    await _replicated(writing.uncommitted, request.timeout_ms, writing.call)
+    return writing.answer(response)
 
 
 class _Writing:
     """The appends of one request."""
 
-    __slots__ = ("_acks", "_broker", "_call", "_guards", "_has_transactional_id", "_moved",
-                 "_now_ms", "_refused", "_refuses_zstd", "_speaks_ids", "failed", "uncommitted")
+    __slots__ = ("_acks", "_broker", "_guards", "_has_transactional_id", "_is_plain", "_moved",
+                 "_now_ms", "_partitions", "_refused", "_speaks_ids", "call", "failed",
+                 "uncommitted")
 
     def __init__(self, request: ProduceRequest, call: Call):
+        version = call.version
         self._acks = request.acks
-        self._call = call
+        self.call = call
         self._broker = call.broker
+        self._partitions = call.broker.partitions
         self._now_ms = call.now_ms
-        self._refuses_zstd = call.version < 7
-        self._speaks_ids = call.version >= 13
+        self._speaks_ids = version >= _SPEAKS_IDS_SINCE
         self._has_transactional_id = request.transactional_id is not None
+        # So that one look says for most batches that `_check` has nothing to find.
+        self._is_plain = version >= _SPEAKS_ZSTD_SINCE and -1 <= self._acks <= 1
         self._guards = _NO_GUARDS
         self._refused = _NONE_REFUSED
         self._moved = False
         self.failed = False
         self.uncommitted: list[tuple[Partition, int, _PartitionResponse]] = []
 
-    def append(self, topic: _TopicData, data: _PartitionData) -> _PartitionResponse:
-        """Append one batch and say how it went."""
+    def append_all(self, topics: list[_TopicData]) -> ProduceResponse:
+        """Append every batch and say how it went."""
+        responses = []
+        for topic in topics:
+            appended = []
+            for data in topic.partition_data:
+                appended.append(self._append(topic, data))
+            responses.append(_TopicResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=appended))
+        return ProduceResponse(responses=responses)
+
+    def answer(self, response: ProduceResponse) -> ProduceResponse | None:
+        """The response as it is sent, if the client wants any."""
+        if self._acks != _NONE:
+            if self._moved:
+                response.node_endpoints = self._node_endpoints()
+            return response
+        if self.failed:
+            # Nobody reads an answer; losing the connection tells the client to refresh its
+            # metadata.
+            self.call.close()
+        return None
+
+    def _append(self, topic: _TopicData, data: _PartitionData) -> _PartitionResponse:
+        records: Any = data.records
         try:
-            partition = self._partition(topic, data.index)
-            self._check(partition, data)
+            partition = self._partitions.get((topic.name, data.index))
+            if partition is None:
+                partition = self._find(topic, data.index)
+            if (not self._is_plain or partition.is_internal or records is None
+                    or len(records) < HEADER_BYTES
+                    or records[_ATTRIBUTES_LOW_BYTE_AT] & TRANSACTIONAL_BIT):
+                self._check(partition, data)
         except KafkaError as error:
             return self._refusal(data.index, error)
         try:
-            appended = partition.append_from_client(data.records, self._acks, self._now_ms,
+            appended = partition.append_from_client(records, self._acks, self._now_ms,
                                                     self._guards.get(partition))
         except KafkaError as error:
             return self._failure(partition, data, error)
+        base_offset, end_offset, log_append_time_ms, start_offset, _ = appended
         response = _PartitionResponse(
-            index=data.index, error_code=0, base_offset=appended.base_offset,
-            log_append_time_ms=appended.log_append_time_ms,
-            log_start_offset=appended.start_offset)
-        if self._acks == _ALL and partition.high_watermark < appended.end_offset:
-            self.uncommitted.append((partition, appended.end_offset, response))
+            index=data.index, error_code=0, base_offset=base_offset,
+            log_append_time_ms=log_append_time_ms, log_start_offset=start_offset)
+        if self._acks == _ALL and partition.high_watermark < end_offset:
+            self.uncommitted.append((partition, end_offset, response))
         return response
 
     async def confirm(self, transactional_id: str, topics: list[_TopicData]) -> None:
         """Ask the coordinator about the partitions where the transaction is not open yet."""
-        version = self._call.version
+        version = self.call.version
         support = (Support.ADDS if version >= _ADDS_PARTITIONS_SINCE
                    else Support.TELLS_ABORTABLE if version >= _ABORTABLE_SINCE
                    else Support.EXPLICIT)
@@ -184,7 +228,7 @@ class _Writing:
         for topic in topics:
             for data in topic.partition_data:
                 partition = self._transactional(topic, data)
-                if partition is None:
+                if partition is None or data.records is None:
                     continue
                 header = read_header(data.records)
                 guard = partition.begin_verification(
@@ -204,17 +248,16 @@ class _Writing:
                 or not records[_ATTRIBUTES_LOW_BYTE_AT] & TRANSACTIONAL_BIT):
             return None
         try:
-            partition = self._partition(topic, data.index)
+            partition = self._find(topic, data.index)
             self._check(partition, data)
         except KafkaError:
             return None
         return partition if partition.is_leader else None
 
-    def _partition(self, topic: _TopicData, index: int) -> Partition:
+    def _find(self, topic: _TopicData, index: int) -> Partition:
         if self._speaks_ids:
             return self._broker.partition_by_id(topic.topic_id, index)
-        partition = self._broker.partitions.get((topic.name, index))
-        return partition if partition is not None else self._broker.partition(topic.name, index)
+        return self._broker.partition(topic.name, index)
 
     def _check(self, partition: Partition, data: _PartitionData) -> None:
         """What depends on the request, not on the log."""
@@ -224,7 +267,8 @@ class _Writing:
         if records is None or len(records) < HEADER_BYTES:
             raise KafkaError(Error.INVALID_RECORD)
         attributes = records[_ATTRIBUTES_LOW_BYTE_AT]
-        if self._refuses_zstd and attributes & COMPRESSION_MASK == Codec.ZSTD:
+        if (self.call.version < _SPEAKS_ZSTD_SINCE
+                and attributes & COMPRESSION_MASK == Codec.ZSTD):
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         if attributes & TRANSACTIONAL_BIT:
             if not self._has_transactional_id:
@@ -232,7 +276,7 @@ class _Writing:
             refused = self._refused.get((partition.topic, partition.index))
             if refused is not None:
                 raise refused
-        if partition.is_internal and self._call.client_id != _ADMIN_CLIENT_ID:
+        if partition.is_internal and self.call.client_id != _ADMIN_CLIENT_ID:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
 
     def _refusal(self, index: int, error: KafkaError) -> _PartitionResponse:
@@ -255,13 +299,11 @@ class _Writing:
                 leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
         return response
 
-    def node_endpoints(self) -> list[ProduceResponse.NodeEndpoint]:
+    def _node_endpoints(self) -> list[ProduceResponse.NodeEndpoint]:
         """Where the leaders named in the response are (KIP-951)."""
-        if not self._moved:
-            return []
         return [ProduceResponse.NodeEndpoint(node_id=node.id, host=node.host, port=node.port,
                                              rack=node.rack)
-                for node in self._call.broker.nodes(self._call.listener)]
+                for node in self.call.broker.nodes(self.call.listener)]
 
 
 def _is_one_batch(records: Any) -> bool:

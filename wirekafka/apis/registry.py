@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ class Call:
     """
 
     __slots__ = ("broker", "client_host", "client_id", "client_software", "connection_id",
-                 "listener", "principal", "version", "wants_close")
+                 "listener", "needs_buffer", "principal", "version", "wants_close")
 
     def __init__(self, broker: Broker, *, client_host: str = "/127.0.0.1",
                  connection_id: str = "", listener: str = "PLAINTEXT"):
@@ -38,6 +37,9 @@ class Call:
         self.principal = "User:ANONYMOUS"
         self.version = 0
         self.wants_close = False
+        self.needs_buffer = False
+        """Set by a handler that looks at `Records` of its request after it has awaited: they are
+        slices of the buffer the request came in, which is otherwise used again meanwhile."""
 
     @property
     def now_ms(self) -> int:
@@ -87,7 +89,7 @@ class Route:
     """All that serving one (API, version) needs, compiled on first use."""
 
     __slots__ = ("api", "decode", "encode", "handle", "header_is_flexible",
-                 "response_header_is_flexible", "suspends", "version")
+                 "response_header_is_flexible", "version")
 
     def __init__(self, declared: Api, version: int):
         self.api = declared
@@ -95,7 +97,6 @@ class Route:
         self.decode = declared.request.decoder(version)
         self.encode = declared.response.encoder(version)
         self.handle = declared.handler
-        self.suspends = inspect.iscoroutinefunction(declared.handler)
         self.header_is_flexible = version in declared.request.flexible
         # A client reads the ApiVersions answer before it knows what the broker speaks.
         self.response_header_is_flexible = self.header_is_flexible and declared.key != 18
@@ -108,7 +109,8 @@ routes: dict[int, Route] = {}
 
 def api(request: type[Request], response: type[Response], *,
         advertise: str | None = None) -> Callable[[Handler], Handler]:
-    """Declare a handler: `def` when it never waits, `async def` when it may.
+    """Declare a handler: `def` when it never waits, `async def` when it may; a `def` may also
+    return a coroutine in those cases where it waits.
 
     It is called with (request, call) and returns a response, or None to send none.
     A KafkaError it raises is told by `<handler>_failure(request, error, call)` of its module,

@@ -34,7 +34,7 @@ class PartitionIdentity(NamedTuple):
 
     topic: str
     topic_id: bytes
-    index: int
+    partition: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

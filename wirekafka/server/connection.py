@@ -24,10 +24,21 @@ _KEPT_BYTES = 1 << 22
 _READ_AHEAD_BYTES = 1 << 20
 _HIGH_WATER_BYTES = 1 << 20
 
-_shared = memoryview(bytearray(_SHARED_BYTES))
-"""Where every connection without unserved bytes reads to. The loop calls `get_buffer`, reads and
-calls `buffer_updated` without a break, so one buffer serves all: it stays in the processor's
-cache, and an idle connection holds none."""
+class Inbox:
+    """Where every connection of a loop that has no unserved bytes reads to.
+
+    The loop calls `get_buffer`, reads and calls `buffer_updated` without a break, so one buffer
+    serves all: it stays in the processor's cache, and an idle connection holds none.
+    """
+
+    __slots__ = ("buffer",)
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Take a new buffer; a request goes on using the old one."""
+        self.buffer = memoryview(bytearray(_SHARED_BYTES))
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -39,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: Listener):
         self._listener = listener
+        self._inbox = listener.inbox
         self._limit = listener.request_limit_bytes
         self._transport: asyncio.Transport | None = None
         self._call: Call | None = None
@@ -70,11 +82,12 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> Any:
         if self._own is not None:
             return self._own[self._end:]
+        shared = self._inbox.buffer
         if not self._stash:
-            return _shared
+            return shared
         rest = len(self._stash)
-        _shared[:rest] = self._stash
-        return _shared[rest:]
+        shared[:rest] = self._stash
+        return shared[rest:]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.was_active = True
@@ -84,9 +97,10 @@ class Connection(asyncio.BufferedProtocol):
             return
         end = len(self._stash) + nbytes
         self._stash = b""
-        at = 0 if self.is_stalled else self._serve(_shared, 0, end)
+        shared = self._inbox.buffer
+        at = 0 if self.is_stalled else self._serve(shared, 0, end)
         if at < end:
-            self._keep(_shared, at, end)
+            self._keep(shared, at, end)
 
     def eof_received(self) -> bool:
         return False
@@ -188,6 +202,9 @@ class Connection(asyncio.BufferedProtocol):
                 at = stop
                 if self._parked is not None:
                     self._await(self._parked)
+                    if call.needs_buffer:
+                        call.needs_buffer = False
+                        at = self._give_up(data, at, end)
                     break
                 if call.wants_close:
                     self._send(replies)
@@ -259,6 +276,19 @@ class Connection(asyncio.BufferedProtocol):
         self._own[:rest] = data[at:end]
         self._start, self._end = 0, rest
         self._make_room()
+
+    def _give_up(self, data: memoryview, at: int, end: int) -> int:
+        """Leave a buffer to the request that was parked; returns where the unserved rest starts."""
+        if data is self._inbox.buffer:
+            if at < end:
+                self._keep(data, at, end)
+            self._inbox.renew()
+            return end
+        rest = end - at
+        self._own = memoryview(bytearray(_capacity(data, at, end)))
+        self._own[:rest] = data[at:end]
+        self._start, self._end = 0, rest
+        return 0
 
     def _make_room(self) -> None:
         """See to it that the buffer can take more, or stop reading until it can."""

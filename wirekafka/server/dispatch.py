@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Coroutine
 from struct import Struct
+from types import CoroutineType
 from typing import Any
 
 from wirekafka.apis import registry
@@ -127,7 +128,7 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
     request, _ = route.decode(data, at, end)
     try:
         response = route.handle(request, call)
-        if route.suspends:
+        if response.__class__ is CoroutineType:
             try:
                 waited = response.send(None)
             except StopIteration as done:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wirekafka.apis.registry import Call
-from wirekafka.server.connection import Connection
+from wirekafka.server.connection import Connection, Inbox
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
@@ -38,9 +38,10 @@ class Limits:
 
 
 class Roll:
-    """Every connection of a broker, counted by host."""
+    """Every connection of a broker, counted by host, and what they share."""
 
     def __init__(self) -> None:
+        self.inbox = Inbox()
         self.by_host: Counter[str] = Counter()
         self.total = 0
         self.serial = 0
@@ -52,6 +53,7 @@ class Listener:
     def __init__(self, name: str, bound: socket.socket, limits: Limits, roll: Roll):
         self.name = name
         self.request_limit_bytes = limits.request_bytes
+        self.inbox = roll.inbox
         self._socket = bound
         self._limits = limits
         self._roll = roll
