@@ -1,4 +1,4 @@
-"""Segments: Kafka's own files come out of Kafka's own batches, and rolls happen when Kafka rolls."""
+"""Segments: Kafka's files come out of Kafka's batches, and rolls happen when Kafka rolls."""
 
 from __future__ import annotations
 

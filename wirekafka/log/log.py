@@ -402,12 +402,12 @@ class Log:
                 f" {self.name}, which exceeds the maximum configured segment size of"
                 f" {self._config.segment_bytes}.",
             )
-        if self.segments.must_roll(shape, now_ms):
-            try:
+        try:
+            if self.segments.must_roll(shape, now_ms):
                 self._roll(base_offset, now_ms)
-            except OSError as error:
-                raise _storage_error(error) from error
-            self.segments.must_roll(shape, now_ms)  # Tells the empty segment its first time.
+                self.segments.must_roll(shape, now_ms)  # Tells the empty segment its first time.
+        except (OSError, BadBatch) as error:
+            raise _storage_error(error) from error
         return self.segments.active
 
     def _roll(self, base_offset: int, now_ms: int) -> None:

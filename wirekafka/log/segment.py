@@ -139,7 +139,7 @@ class Segment:
         self.limit_bytes = config.segment_bytes
         self.roll_after_ms = _UNREAD
         self.largest()
-        if self.size_bytes:
+        if self.size_bytes and self.first_timestamp != _UNREAD:
             self._set_bounds(open_ms)
 
     def ask_always(self) -> None:
@@ -147,19 +147,16 @@ class Segment:
         self.limit_bytes = _FULL
 
     def must_roll(self, shape: BatchShape, time: RollTime) -> bool:
-        """Whether a batch has to go into a new segment."""
+        """Whether a batch has to go into a new segment. Raises BadBatch, OSError."""
         if shape.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
             return True
         if self.size_bytes == 0:
-            # Now the first timestamp is known, and with it until when nobody need ask again.
             self.first_timestamp = shape.max_timestamp
-            self._set_bounds(time.open_ms)
-            return False
-        if self.size_bytes > self.limit_bytes - shape.size_bytes:
+        elif self.size_bytes > self.limit_bytes - shape.size_bytes or self._is_old(shape, time):
             return True
-        if self._first_timestamp() >= 0:
-            return shape.max_timestamp - self.first_timestamp > time.open_ms
-        return time.now_ms - self.created_ms > time.open_ms
+        # Now the first timestamp is known, and with it until when nobody need ask again.
+        self._set_bounds(time.open_ms)
+        return False
 
     def append(self, buffers: Sequence[Buffer], shape: BatchShape) -> None:
         """Write one batch at the end. Raises OSError with nothing changed."""
@@ -308,6 +305,12 @@ class Segment:
     def _new_aborted(self, size_bytes: int) -> AbortedIndex:
         path = self.path(TRANSACTION_INDEX_SUFFIX)
         return AbortedIndex(self._disk, path, self.base_offset, size_bytes)
+
+    def _is_old(self, shape: BatchShape, time: RollTime) -> bool:
+        first_timestamp = self._first_timestamp()
+        if first_timestamp >= 0:
+            return shape.max_timestamp - first_timestamp > time.open_ms
+        return time.now_ms - self.created_ms > time.open_ms
 
     def _first_timestamp(self) -> int:
         if self.first_timestamp == _UNREAD:
