@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from wirekafka.codec.record import (
     encode_record,
     encode_sparse_batch,
 )
-from wirekafka.codec.walk import check_framing, first_at_or_after, outlines
+from wirekafka.codec.walk import check_framing, check_record, first_at_or_after, outlines
 from wirekafka.errors import Error, KafkaError
 
 timestamps = st.integers(-1, 2**45)
@@ -140,6 +141,38 @@ def test_record_bodies_that_kafka_refuses_are_invalid_records() -> None:
         with pytest.raises(KafkaError) as raised:
             decode_body(body, header)
         assert raised.value.error is Error.INVALID_RECORD, name
+
+
+@settings(max_examples=100, deadline=None)
+@given(record=records, offset_delta=st.integers(0, 2**31 - 1), delta=st.integers(-(2**40), 2**40))
+def test_a_record_is_checked_whole_without_being_built(
+    record: Record, offset_delta: int, delta: int
+) -> None:
+    part = encode_record(record, offset_delta, delta)
+    assert check_record(b"x" + part + b"y", 1) == (delta, offset_delta, len(part) + 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(record=records, at=st.integers(0, 400), byte=st.integers(0, 255))
+def test_a_check_agrees_with_a_parse_on_what_is_malformed(
+    record: Record, at: int, byte: int
+) -> None:
+    part = bytearray(encode_record(record, 0, 0))
+    part[at % len(part)] = byte
+    header = read_header(encode_batch([Record()]))
+
+    def refused(read: Callable[[], object]) -> bool:
+        try:
+            read()
+        except KafkaError:
+            return True
+        return False
+
+    def checked() -> None:
+        if check_record(bytes(part), 0)[2] != len(part):
+            raise KafkaError(Error.INVALID_RECORD)
+
+    assert refused(checked) == refused(lambda: decode_body(bytes(part), header))
 
 
 def test_a_count_beyond_the_bytes_allocates_nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wirekafka.codec import batch as layout
 from wirekafka.codec.batch import HEADER, HEADER_BYTES, BatchHeader, Buffer, read_header
@@ -19,6 +19,9 @@ from wirekafka.errors import Error, KafkaError
 
 SMALLEST_RECORD_BYTES = 7
 """Length, attributes, two deltas, two lengths and a header count, one byte each."""
+
+
+_new_record: Any = tuple.__new__
 
 
 class Record(NamedTuple):
@@ -210,17 +213,27 @@ def _decode_record(
     # The attributes byte has no bits in use.
     timestamp_delta, position = decode_varlong(body, position + 1)
     offset_delta, position = decode_varint(body, position)
-    key, position = _decode_nullable(body, position, end)
-    value, position = _decode_nullable(body, position, end)
+    key: bytes | None = None
+    size, position = decode_varint(body, position)
+    if size >= 0:
+        key = body[position : position + size]
+        position += size
+    value: bytes | None = None
+    size, position = decode_varint(body, position)
+    if size >= 0:
+        value = body[position : position + size]
+        position += size
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    if position >= end:
+        raise ValueError("a key or value longer than its record")
     if body[position]:
         headers, position = _decode_headers(body, position, end)
     else:
         position += 1
     if position != end:
-        raise ValueError(f"a record of {size} bytes has {end - position} left over")
-    timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
+        raise ValueError(f"{end - position} bytes of a record left over")
+    timestamp = header[7] + timestamp_delta if append_time is None else append_time
+    return _new_record(Record, (header[0] + offset_delta, timestamp, key, value, headers)), end
 
 
 def _decode_nullable(body: bytes, position: int, end: int) -> tuple[bytes | None, int]:

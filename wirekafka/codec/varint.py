@@ -31,16 +31,22 @@ def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
     Raises ValueError when it takes more than five bytes, IndexError when the data ends inside it.
     """
-    return _decode(data, position, MAX_VARINT_BYTES)
+    low = data[position]
+    if low < 128:
+        return (low >> 1) ^ -(low & 1), position + 1
+    high = data[position + 1]
+    if high < 128:
+        return ((low & 0x7F) >> 1 | high << 6) ^ -(low & 1), position + 2
+    unsigned, position = decode_uvarint(data, position, MAX_VARINT_BYTES)
+    return (unsigned >> 1) ^ -(unsigned & 1), position
 
 
 def decode_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """As `decode_varint` for 64 bits, at most ten bytes."""
-    return _decode(data, position, MAX_VARLONG_BYTES)
-
-
-def _decode(data: bytes | memoryview, position: int, most_bytes: int) -> tuple[int, int]:
-    unsigned, position = decode_uvarint(data, position, most_bytes)
+    low = data[position]
+    if low < 128:
+        return (low >> 1) ^ -(low & 1), position + 1
+    unsigned, position = decode_uvarint(data, position, MAX_VARLONG_BYTES)
     return (unsigned >> 1) ^ -(unsigned & 1), position
 
 

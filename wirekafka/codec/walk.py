@@ -109,11 +109,65 @@ def outlines(body: bytes | memoryview, header: BatchHeader) -> list[Outline]:
     return found
 
 
-def timestamp_at(body: bytes | memoryview, position: int, header: BatchHeader) -> int:
-    """The timestamp in ms of the record that begins at a position already checked."""
-    _, position = decode_varint(body, position)
-    delta, _ = decode_varlong(body, position + 1)
-    return header.base_timestamp + delta
+def check_record(body: bytes | memoryview, position: int) -> tuple[int, int, int]:
+    """Check the inside of one record: its timestamp and offset deltas, and where it ends.
+
+    Raises KafkaError(INVALID_RECORD) where its fields do not fill it exactly, or are not there.
+    """
+    try:
+        low = body[position]
+        if low < 128:
+            end = position + 1 + (low >> 1)
+            position += 2
+        else:
+            size, start = decode_varint(body, position)
+            end = start + size
+            position = start + 1
+        # One byte for each delta is so usual that the calls are worth avoiding.
+        low = body[position]
+        if low < 128:
+            timestamp_delta = (low >> 1) ^ -(low & 1)
+            position += 1
+        else:
+            timestamp_delta, position = decode_varlong(body, position)
+        low = body[position]
+        if low < 128:
+            offset_delta = (low >> 1) ^ -(low & 1)
+            position += 1
+        else:
+            offset_delta, position = decode_varint(body, position)
+        low = body[position]
+        if low < 128:
+            position += 1 if low & 1 else 1 + (low >> 1)
+        else:
+            position = _behind_field(body, position)
+        position = _behind_field(body, position)
+        if position < end and body[position]:
+            position = _behind_headers(body, position, end)
+        else:
+            position += 1
+    except (IndexError, ValueError) as error:
+        raise invalid(f"Found invalid record structure: {error}") from None
+    if position != end:
+        raise invalid(f"Found a record whose fields end {end - position} bytes before it does")
+    return timestamp_delta, offset_delta, end
+
+
+def _behind_field(body: bytes | memoryview, position: int) -> int:
+    size, position = decode_varint(body, position)
+    return position + size if size > 0 else position
+
+
+def _behind_headers(body: bytes | memoryview, position: int, end: int) -> int:
+    count, position = decode_varint(body, position)
+    if not 0 <= count <= (end - position) // 2:
+        raise ValueError(f"{count} headers in {end - position} bytes")
+    for _ in range(count):
+        size, position = decode_varint(body, position)
+        if size < 0:
+            raise ValueError("a header without a name")
+        position = _behind_field(body, position + size)
+    return position
 
 
 def first_at_or_after(

@@ -26,6 +26,9 @@ REMEMBERED_BATCHES = 5
 NO_COORDINATOR_EPOCH = -1
 
 
+_CLIENT = Origin.CLIENT
+
+
 class CorruptSnapshot(ValueError):
     """A producer snapshot that cannot be read; the log behind it says the same, only slower."""
 
@@ -138,7 +141,7 @@ class ProducerStates:
         INVALID_TXN_STATE for a plain write amid the producer's own transaction.
         """
         producer = self._producers.get(header.producer_id)
-        is_client = append.origin is Origin.CLIENT
+        is_client = append.origin is _CLIENT
         if is_client and producer is not None and header.producer_epoch == producer.epoch:
             earlier = _repeated(header, producer.batches)
             if earlier is not None:
