@@ -36,6 +36,10 @@ _THROUGH = {
     "is_deleted": ("cleanup.policy",),
     "is_stamped_on_append": ("message.timestamp.type",),
 }
+_NOT_WHOLLY = {
+    name: "Not there yet: the compaction itself; keyless records are refused."
+    for name in ("cleanup.policy", "log.cleanup.policy")
+}
 _IN_THIS_PACKAGE = {"config/listeners.py"}
 
 _HEAD = """\
@@ -146,8 +150,9 @@ def _shown(table: Table, used: set[str]) -> Iterable[Option[Any]]:
 
 
 def _cells(option: Option[Any]) -> str:
+    meaning = f"{option.doc} {_NOT_WHOLLY.get(option.name, '')}".rstrip()
     cells = (f"`{option.name}`", option.type.name.lower(), _default(option), _values(option),
-             option.doc)
+             meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
