@@ -1,0 +1,117 @@
+"""A Kafka Streams application counts exactly, though it and the broker are killed again and again."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.eventually import eventually
+from compat_tests.java_tools import JavaTools
+from compat_tests.mortal_broker import MortalBroker
+
+SOURCE = Path(__file__).with_name("java") / "WordCount.java"
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
+LINES = 6000
+ROUNDS = 6
+PARTITIONS = 2
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
+    broker = MortalBroker(tmp_path / "data")
+    broker.start()
+    yield broker
+    broker.stop()
+
+
+class WordCount:
+    """The application, which can be killed and started again."""
+
+    def __init__(self, java_tools: JavaTools, mortal: MortalBroker, state: Path):
+        # One source file needs no build: java compiles it as it starts.
+        self._command = java_tools.command(
+            str(SOURCE), mortal.bootstrap, "word-count", "lines", "counts", str(state))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.mark.timeout(600)
+def test_streams_counts_exactly_once_under_kills(
+    mortal: MortalBroker, java_tools: JavaTools, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": mortal.bootstrap})
+    topics = [NewTopic("lines", PARTITIONS), NewTopic("counts", PARTITIONS)]
+    for made in admin.create_topics(topics).values():
+        made.result(30)
+    application = WordCount(java_tools, mortal, tmp_path / "state")
+    application.start()
+    expected = dict.fromkeys(WORDS, 0)
+    chance = random.Random(7)
+    try:
+        for number in range(ROUNDS):
+            _write(mortal.bootstrap, chance, expected, LINES // ROUNDS)
+            # Somewhere amid the work, not after it.
+            wanted = sum(expected.values()) * chance.uniform(0.6, 0.9)
+            eventually(lambda wanted=wanted: _total(mortal.bootstrap) >= wanted, 120, 0.2)
+            if number % 2:
+                application.kill()
+                application.start()
+            else:
+                mortal.kill()
+                mortal.start()
+        eventually(lambda: _total(mortal.bootstrap) >= sum(expected.values()), 180, 0.5)
+    finally:
+        application.kill()
+    counts = _counts(mortal.bootstrap)
+    # Not only the last count is right: each number from 1 on came once, in order.
+    assert counts == {word: list(range(1, total + 1)) for word, total in expected.items()}
+
+
+def _write(bootstrap: str, chance: random.Random, expected: dict[str, int], lines: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for _ in range(lines):
+        words = chance.choices(WORDS, k=3)
+        for word in words:
+            expected[word] += 1
+        producer.produce("lines", key=words[0], value=" ".join(words))
+    assert producer.flush(60) == 0
+
+
+def _total(bootstrap: str) -> int:
+    return sum(len(counts) for counts in _counts(bootstrap).values())
+
+
+def _counts(bootstrap: str) -> dict[str, list[int]]:
+    consumer = Consumer({
+        "bootstrap.servers": bootstrap, "group.id": "checker", "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+    })
+    consumer.assign([TopicPartition("counts", index, 0) for index in range(PARTITIONS)])
+    counts: dict[str, list[int]] = defaultdict(list)
+    ended = 0
+    try:
+        while ended < PARTITIONS:
+            for message in consumer.consume(10_000, 10):
+                if message.error():
+                    ended += 1
+                else:
+                    counts[message.key().decode()].append(int(message.value()))
+    finally:
+        consumer.close()
+    return dict(counts)
