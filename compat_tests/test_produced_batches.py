@@ -141,6 +141,7 @@ def test_what_kafka_refuses_is_refused_with_the_same_error(case: str, both: Both
     assert answer.error is error
 
 
+TOO_LARGE = batch_at(NOW, key=b"k" * (KEY_BYTES + 1))
 AGAINST_TOPICS = {
     "a timestamp two hours ahead": ("plain", batch_at(NOW, NOW + 7_200_000)),
     "a hidden late timestamp": (
@@ -155,9 +156,9 @@ AGAINST_TOPICS = {
     "a careless maximum": ("plain", forged(GOOD, max_timestamp=-1)),
     "append time claimed": ("plain", forged(GOOD, attributes=8, max_timestamp=NOW + 7)),
     "exactly large enough": ("small", batch_at(NOW, key=b"k" * KEY_BYTES)),
-    "one byte too large": ("small", batch_at(NOW, key=b"k" * (KEY_BYTES + 1))),
-    "too large and corrupt": ("small", forged(batch_at(NOW, key=b"k" * (KEY_BYTES + 1)), crc=1)),
-    "too large and misplaced": ("small", forged(batch_at(NOW, key=b"k" * (KEY_BYTES + 1)), base_offset=1)),
+    "one byte too large": ("small", TOO_LARGE),
+    "too large and corrupt": ("small", forged(TOO_LARGE, crc=1)),
+    "too large and misplaced": ("small", forged(TOO_LARGE, base_offset=1)),
     "an older magic, and large": ("small", with_magic(1)),
 }  # fmt: skip
 
