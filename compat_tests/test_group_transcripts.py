@@ -1,0 +1,42 @@
+"""The transcripts of rebalances, played against a live broker: ours, or Apache Kafka itself."""
+
+from __future__ import annotations
+
+import secrets
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from compat_tests.conftest import RunningBroker
+from tests.coordinator.transcript import Play, Scenario, scenarios
+from tests.coordinator.wire_backend import WireBackend
+
+FOLDER = Path(__file__).parent.parent / "tests" / "transcripts"
+
+# What needs other settings, or a restart, is left to the tests of the machine.
+PLAYABLE = [
+    scenario for scenario in scenarios(FOLDER)
+    if not scenario.settings and all(line != "broker restarts" for _, line in scenario.lines)
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes(broker: RunningBroker) -> dict[str, Future[None]]:
+    """Each in a group of its own, all at once, for they mostly wait."""
+    WireBackend(*broker.address).close()
+
+    def play(scenario: Scenario) -> None:
+        backend = WireBackend(*broker.address)
+        try:
+            Play(backend, f"transcript-{secrets.token_hex(6)}").run(scenario)
+        finally:
+            backend.close()
+
+    with ThreadPoolExecutor(16) as pool:
+        return {scenario.title: pool.submit(play, scenario) for scenario in PLAYABLE}
+
+
+@pytest.mark.parametrize("scenario", PLAYABLE, ids=lambda scenario: scenario.title)
+def test_transcript(scenario: Scenario, outcomes: dict[str, Future[None]]) -> None:
+    outcomes[scenario.title].result()
