@@ -7,8 +7,8 @@ from typing import Any
 
 from wirekafka.config.option import Check, ConfigError
 
-_DURATION = re.compile(r"P(\d+D)?(?:T(?=\d)(\d+H)?(\d+M)?(\d+(?:\.\d{1,9})?S)?)?", re.IGNORECASE)
-_PAIR = re.compile(r"\d+:\d+")
+_DURATION = r"P(\d+D)?(?:T(?=\d)(\d+H)?(\d+M)?(\d+(?:\.\d{1,9})?S)?)?"
+_PAIR = r"\d+:\d+"
 
 
 def at_least(low: float) -> Check:
@@ -85,7 +85,8 @@ def offset_reset(name: str, value: Any) -> None:
     """earliest, latest, or by_duration: and an ISO 8601 duration."""
     if value in ("earliest", "latest"):
         return
-    duration = _DURATION.fullmatch(value.removeprefix("by_duration:"))
+    duration = re.fullmatch(
+        _DURATION, value.removeprefix("by_duration:"), re.IGNORECASE)
     if value.startswith("by_duration:") and duration and any(duration.groups()):
         return
     reason = (f"Invalid value `{value}` for configuration {name}. The value must be either "
@@ -95,7 +96,7 @@ def offset_reset(name: str, value: Any) -> None:
 
 def replica_list(name: str, value: Any) -> None:
     """Pairs partition:broker, or the one word *."""
-    if value == ("*",) or all(_PAIR.fullmatch(item) for item in value):
+    if value == ("*",) or all(re.fullmatch(_PAIR, item) for item in value):
         return
     raise ConfigError(
         name, value, f"{name} must be the literal '*' or a list of replicas in the following "

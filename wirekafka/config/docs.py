@@ -36,10 +36,9 @@ _THROUGH = {
     "is_deleted": ("cleanup.policy",),
     "is_stamped_on_append": ("message.timestamp.type",),
 }
-_NOT_WHOLLY = {
-    name: "Not there yet: the compaction itself; keyless records are refused."
-    for name in ("cleanup.policy", "log.cleanup.policy")
-}
+_NOT_WHOLLY = dict.fromkeys(
+    ("cleanup.policy", "log.cleanup.policy"),
+    "Not there yet: the compaction itself; keyless records are refused.")
 _IN_THIS_PACKAGE = {"config/listeners.py"}
 
 _HEAD = """\

@@ -13,10 +13,10 @@ D = TypeVar("D")
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
-_WHOLE_NUMBER = re.compile(r"[+-]?\d+")
-_REAL_NUMBER = re.compile(
-    r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)")
-_COMMA = re.compile(r"\s*,\s*")
+# Compiled on first use: a start from defaults needs none of them, and must be quick.
+_WHOLE_NUMBER = r"[+-]?\d+"
+_REAL_NUMBER = r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?)"
+_COMMA = r"\s*,\s*"
 
 
 class Type(IntEnum):
@@ -201,7 +201,7 @@ def _whole_number(type: Type, bits: int) -> Callable[[str, str], int]:
     def parse(name: str, text: str) -> int:
         trimmed = text.strip()
         # A signed 64-bit number has 19 digits: longer text is refused before int() sees it.
-        if not _WHOLE_NUMBER.fullmatch(trimmed) or len(trimmed.lstrip("+-0")) > 19:
+        if not re.fullmatch(_WHOLE_NUMBER, trimmed) or len(trimmed.lstrip("+-0")) > 19:
             raise ConfigError(name, text, f"Not a number of type {type.name}")
         value = int(trimmed)
         if not -limit <= value < limit:
@@ -213,7 +213,7 @@ def _whole_number(type: Type, bits: int) -> Callable[[str, str], int]:
 
 def _double(name: str, text: str) -> float:
     trimmed = text.strip()
-    if not _REAL_NUMBER.fullmatch(trimmed):
+    if not re.fullmatch(_REAL_NUMBER, trimmed):
         raise ConfigError(name, text, "Not a number of type DOUBLE")
     return float(trimmed.rstrip("dDfF") if trimmed[-1] in "dDfF" else trimmed)
 
@@ -221,7 +221,7 @@ def _double(name: str, text: str) -> float:
 def _listing(name: str, text: str) -> tuple[str, ...]:
     trimmed = text.strip()
     # Kafka drops repeated words, keeping the first of each.
-    return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
+    return tuple(dict.fromkeys(re.split(_COMMA, trimmed))) if trimmed else ()
 
 
 def _text(name: str, text: str) -> str:
