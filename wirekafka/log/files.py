@@ -215,7 +215,7 @@ class RealDisk:
         while len(opened) >= self._open_files_limit:
             oldest = next(iter(opened))
             del opened[oldest]
-            if oldest._recent:  # A second chance: the files of busy partitions stay open.
+            if oldest._recent:  # Used again since: the files of busy partitions stay open.
                 oldest._recent = False
                 opened[oldest] = None
             else:
@@ -243,7 +243,8 @@ class RealFile:
         descriptor = self._descriptor
         if descriptor < 0:
             descriptor = self._open()
-        self._recent = True
+        else:
+            self._recent = True
         if self._torn:
             self._mend()
         try:
@@ -260,7 +261,8 @@ class RealFile:
         descriptor = self._descriptor
         if descriptor < 0:
             descriptor = self._open()
-        self._recent = True
+        else:
+            self._recent = True
         return os.pread(descriptor, size_bytes, position)
 
     def fsync(self) -> None:

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -156,11 +157,16 @@ class LogDirectory:
         path = self._file(f"{new.topic}-{new.partition}")
         try:
             self._disk.make_directory(path)
-            text = checkpoints.partition_metadata_text(new.topic_id)
-            self._disk.write(f"{path}/{PARTITION_METADATA}", text)
         except OSError as error:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
-        log = Log.create(self._disk, path, new.config, now_ms)
+        try:
+            text = checkpoints.partition_metadata_text(new.topic_id)
+            self._disk.write(f"{path}/{PARTITION_METADATA}", text)
+            log = Log.create(self._disk, path, new.config, now_ms)
+        except (OSError, KafkaError) as error:
+            with suppress(OSError):
+                self._disk.remove_tree(path)  # Or the next try would find it there.
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
         self.logs[key] = log
         self.topic_ids[key] = new.topic_id
         return log

@@ -1,0 +1,273 @@
+"""A log directory: whose it is, what is in it, and how it is left and found again."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+
+from tests.log.batches import NOW_MS, append, batch, read_all
+from tests.simulation.disk import SimulatedDisk
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.errors import KafkaError
+from wirekafka.log.log_directory import (
+    Identity,
+    LogDirectory,
+    NewLog,
+    UnusableDirectory,
+)
+
+PATH = "/data"
+IDENTITY = Identity("cluster", 1, bytes(range(16)))
+TOPIC_ID = b"0123456789abcdef"
+HEX_ID = TOPIC_ID.hex()
+
+
+def opened(disk: SimulatedDisk, **config: Any) -> LogDirectory:
+    directory = LogDirectory(disk, PATH, threads=1)
+    directory.claim(IDENTITY)
+    directory.open_metadata_log(TopicConfig(), NOW_MS)
+    directory.load(lambda _: TopicConfig(**config), NOW_MS)
+    return directory
+
+
+def create(directory: LogDirectory, topic: str = "topic", partition: int = 0) -> None:
+    directory.create(
+        NewLog(topic=topic, topic_id=TOPIC_ID, partition=partition, config=TopicConfig()), NOW_MS
+    )
+
+
+def names(disk: SimulatedDisk, path: str = PATH) -> set[str]:
+    return {entry.name for entry in disk.list_directory(path)}
+
+
+def test_a_new_directory_gets_its_identity_and_keeps_it() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    directory.close_cleanly({}, 5)
+    again = LogDirectory(disk, PATH)
+    assert again.identity == IDENTITY
+    assert (again.is_clean, again.broker_epoch) == (True, 5)
+
+
+def test_a_directory_of_another_node_is_refused() -> None:
+    disk = SimulatedDisk()
+    opened(disk).close_cleanly({}, 5)
+    with pytest.raises(UnusableDirectory, match="belongs to"):
+        LogDirectory(disk, PATH).claim(IDENTITY._replace(node_id=2))
+
+
+def test_a_directory_in_use_is_refused() -> None:
+    disk = SimulatedDisk()
+    opened(disk)
+    with pytest.raises(UnusableDirectory, match="in use"):
+        LogDirectory(disk, PATH)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"version=0\nbroker.id=1\n",
+        b"version=1\ncluster.id=a\n",
+        b"version=1\ncluster.id=a\nnode.id=x\ndirectory.id=AAECAwQFBgcICQoLDA0ODw\n",
+    ],
+)
+def test_unreadable_meta_properties_are_refused_and_the_lock_let_go(text: bytes) -> None:
+    disk = SimulatedDisk()
+    disk.make_directory(PATH)
+    disk.write(f"{PATH}/meta.properties", text)
+    for _ in range(2):
+        with pytest.raises(UnusableDirectory, match=r"meta\.properties"):
+            LogDirectory(disk, PATH)
+
+
+def test_a_new_log_is_a_directory_with_kafkas_files() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory, partition=3)
+    start = f"{0:020d}"
+    assert names(disk, f"{PATH}/topic-3") == {
+        "partition.metadata", f"{start}.log", f"{start}.index", f"{start}.timeindex",
+    }
+    assert len(disk.read(f"{PATH}/topic-3/partition.metadata")) == 43
+
+
+def test_logs_are_found_again_after_a_clean_stop() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    for partition in range(3):
+        create(directory, "a.b_c-d", partition)
+        for _ in range(partition):
+            append(directory.logs["a.b_c-d", partition], batch())
+    directory.logs["a.b_c-d", 2].advance_start(1)
+    directory.close_cleanly({("a.b_c-d", 2): 2, ("gone", 0): 1}, 7)
+    assert {
+        "meta.properties", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint", "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    } <= names(disk)
+    assert disk.read(f"{PATH}/recovery-point-offset-checkpoint") == (
+        b"0\n3\na.b_c-d 0 0\na.b_c-d 1 1\na.b_c-d 2 2\n"
+    )
+    assert disk.read(f"{PATH}/log-start-offset-checkpoint") == b"0\n1\na.b_c-d 2 1\n"
+    assert disk.read(f"{PATH}/replication-offset-checkpoint") == b"0\n1\na.b_c-d 2 2\n"
+    again = opened(disk)
+    assert {key: log.end_offset for key, log in again.logs.items()} == {
+        ("a.b_c-d", 0): 0, ("a.b_c-d", 1): 1, ("a.b_c-d", 2): 2,
+    }
+    assert again.logs["a.b_c-d", 2].start_offset == 1
+    assert again.high_watermarks == {("a.b_c-d", 2): 2}
+    assert set(again.topic_ids.values()) == {TOPIC_ID}
+
+
+def test_the_marker_is_gone_before_anything_else_happens() -> None:
+    disk = SimulatedDisk()
+    opened(disk).close_cleanly({}, 5)
+    before = disk.operations
+    LogDirectory(disk, PATH, threads=1).open_metadata_log(TopicConfig(), NOW_MS)
+    assert disk.log[before : before + 2] == [
+        f"unlink {PATH}/.kafka_cleanshutdown", f"fsync_directory {PATH}",
+    ]
+
+
+def test_after_a_kill_the_logs_are_recovered() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    for _ in range(3):
+        append(directory.logs["topic", 0], batch())
+    disk.file(f"{PATH}/topic-0/{0:020d}.log").data += b"torn"
+    directory.release()
+    again = opened(disk)
+    assert not again.is_clean
+    assert again.logs["topic", 0].end_offset == 3
+
+
+def test_a_log_that_cannot_be_opened_takes_only_itself_offline() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory, "bad")
+    create(directory, "good")
+    for key in directory.logs:
+        for _ in range(3):
+            append(directory.logs[key], batch())
+    directory.release()
+    disk.file(f"{PATH}/bad-0/{0:020d}.log").data[65] ^= 1
+    again = opened(disk)
+    assert list(again.logs) == [("good", 0)]
+    assert "follows at" in again.offline["bad", 0]
+    assert again.topic_ids["bad", 0] == TOPIC_ID
+    again.close_cleanly({}, 5)
+    assert ".kafka_cleanshutdown" not in names(disk), "the next start has to look again"
+
+
+def test_a_deleted_log_is_renamed_at_once_and_removed_later() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    log = directory.logs["topic", 0]
+    append(log, batch())
+    held = log.read(0, 100, end_offset=1)
+    directory.delete(("topic", 0), NOW_MS)
+    assert f"topic-0.{HEX_ID}-delete" in names(disk) and "topic-0" not in names(disk)
+    assert held.buffers() == [read_all(log)[0]]
+    create(directory)
+    assert directory.remove_deleted(NOW_MS + 59_999) == NOW_MS + 60_000
+    assert directory.remove_deleted(NOW_MS + 60_000) is None
+    assert f"topic-0.{HEX_ID}-delete" not in names(disk)
+
+
+def test_a_deletion_is_finished_after_a_restart() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    directory.delete(("topic", 0), NOW_MS)
+    directory.release()
+    again = opened(disk)
+    assert not again.logs
+    again.remove_deleted(NOW_MS)
+    assert names(disk) == {"meta.properties", "__cluster_metadata-0"}
+
+
+def test_a_long_topic_name_still_fits_a_directory_name() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory, "t" * 249)
+    directory.delete(("t" * 249, 0), NOW_MS)
+    (name,) = [name for name in names(disk) if name.endswith("-delete")]
+    assert len(name) == 255
+
+
+def test_a_stray_log_is_kept_but_not_served() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    directory.set_aside_stray(("topic", 0))
+    directory.release()
+    assert not opened(disk).logs
+    assert f"topic-0.{HEX_ID}-stray" in names(disk)
+
+
+def test_foreign_files_and_directories_are_left_alone() -> None:
+    disk = SimulatedDisk()
+    disk.make_directory(f"{PATH}/lost+found")
+    disk.make_directory(f"{PATH}/snapshots")
+    disk.write(f"{PATH}/notes.txt", b"mine")
+    directory = opened(disk)
+    assert not directory.logs and not directory.offline
+    assert {"lost+found", "snapshots", "notes.txt"} <= names(disk)
+
+
+def test_an_unknown_topic_id_can_be_written_down() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    directory.release()
+    disk.unlink(f"{PATH}/topic-0/partition.metadata")
+    again = opened(disk)
+    assert again.topic_ids == {}
+    again.adopt(("topic", 0), TOPIC_ID)
+    again.release()
+    assert opened(disk).topic_ids == {("topic", 0): TOPIC_ID}
+
+
+def test_broken_checkpoints_mean_recovery_from_the_start() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    append(directory.logs["topic", 0], batch())
+    directory.close_cleanly({}, 5)
+    disk.write(f"{PATH}/recovery-point-offset-checkpoint", b"0\n7\nbroken\n")
+    disk.unlink(f"{PATH}/.kafka_cleanshutdown")
+    assert opened(disk).logs["topic", 0].end_offset == 1
+
+
+def test_a_failed_sync_leaves_no_marker() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    append(directory.logs["topic", 0], batch())
+    quiet = disk.operations
+    for number in range(quiet, quiet + 60):
+        copy = disk.copy()
+        again = opened(copy)
+        append(again.logs["topic", 0], batch())
+        copy.failures[copy.operations + number - quiet] = errno.EIO
+        try:
+            again.close_cleanly({}, 5)
+        except OSError:
+            assert not copy.locks, "the lock is let go in any case"
+            copy.failures.clear()
+            assert opened(copy).logs["topic", 0].end_offset == 2
+
+
+def test_a_log_that_cannot_be_created_is_a_storage_error() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    disk.failures[disk.operations + 2] = errno.ENOSPC
+    with pytest.raises(KafkaError, match="KAFKA_STORAGE_ERROR"):
+        create(directory)
+    assert not directory.logs
+    create(directory)
