@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from wirekafka.codec.batch import (
     HEADER,
@@ -491,3 +493,35 @@ def test_validation_never_changes_the_bytes_it_was_given(change: Callable[[bytes
         with suppress(RecordsRefused):
             validate(source, Append(leader_epoch=0, now_ms=NOW), config, "topic-0")
     assert source == before
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    batch=st.sampled_from([GOOD, *(batch_of(3, compression=codec) for codec in COMPRESSED)]),
+    changes=st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=4),
+    mends=st.booleans(),
+    config=st.sampled_from([
+        PLAIN, COMPACTED, APPEND_TIME, NARROW, replace(PLAIN, compression_type="gzip"),
+    ]),
+)  # fmt: skip
+def test_any_bytes_are_fitted_or_refused_and_nothing_else(
+    batch: bytes, changes: list[tuple[int, int]], mends: bool, config: TopicConfig
+) -> None:
+    broken = bytearray(batch)
+    for at, byte in changes:
+        broken[at % len(broken)] = byte
+    if mends:
+        broken[17:21] = checksum(broken).to_bytes(4, "big")
+    with suppress(RecordsRefused):
+        checked(bytes(broken), config)
+
+
+@settings(max_examples=200, deadline=None)
+@given(changes=st.lists(st.tuples(st.integers(61, 80), st.integers(0, 255)), max_size=3))
+def test_a_single_record_that_is_accepted_can_be_read(changes: list[tuple[int, int]]) -> None:
+    broken = bytearray(batch_of(1))
+    for at, byte in changes:
+        broken[min(at, len(broken) - 1)] = byte
+    broken[17:21] = checksum(broken).to_bytes(4, "big")
+    with suppress(RecordsRefused):
+        assert len(decode_records(stored(bytes(broken)))) == 1
