@@ -36,3 +36,8 @@ def test_a_group_nobody_knows_is_told_at_the_top() -> None:
     for topics in ([("t", [0])], [("nope", [0])], []):
         answer = broker.ask(request(*topics), 0)
         assert (answer.error_code, answer.topics) == (Error.GROUP_ID_NOT_FOUND, [])
+
+
+def test_an_empty_group_id_is_refused() -> None:
+    answer = GroupBroker().ready().ask(request(("t", [0]), group_id=""), 0)
+    assert (answer.error_code, answer.topics) == (Error.INVALID_GROUP_ID, [])

@@ -255,6 +255,8 @@ class GroupShard:
         ]
 
     def _delete_offsets(self, command: DeleteOffsets, turn: Turn) -> list[Error]:
+        if not command.group_id:
+            raise KafkaError(Error.INVALID_GROUP_ID)
         group = self._known_group(command.group_id)
         if group.state is not GroupState.EMPTY and not group.is_consumers():
             raise KafkaError(Error.NON_EMPTY_GROUP)
