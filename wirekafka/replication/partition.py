@@ -98,9 +98,9 @@ class _Commit:
 class Partition(Watched):
     """A replica on this broker; as leader it is also a `ReplicatedLog`."""
 
-    __slots__ = ("_clock", "_commits", "_epoch_start_offset", "_follower_ends", "_is_alone",
-                 "_serial", "high_watermark", "index", "is_internal", "is_leader", "leadership",
-                 "log", "node_id", "topic", "topic_id")
+    __slots__ = ("_client_append", "_clock", "_commits", "_epoch_start_offset", "_follower_ends",
+                 "_is_alone", "_serial", "high_watermark", "index", "is_internal", "is_leader",
+                 "leadership", "log", "node_id", "topic", "topic_id")
 
     def __init__(self, identity: PartitionIdentity, log: Log, node_id: int, clock: Clock):
         super().__init__()
@@ -112,6 +112,8 @@ class Partition(Watched):
         self.leadership = Leadership(leader_id=-1, leader_epoch=NO_EPOCH)
         self.is_leader = False
         self._clock = clock
+        # One for all appends of clients: the log does not keep it.
+        self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0)
         self._is_alone = False
         self._epoch_start_offset = 0
         self._follower_ends: dict[int, int] = {}
@@ -163,6 +165,7 @@ class Partition(Watched):
         was = self.leadership
         self.leadership = leadership
         self.is_leader = leadership.leader_id == self.node_id
+        self._client_append.leader_epoch = leadership.leader_epoch
         self._is_alone = self.is_leader and leadership.isr == (self.node_id,)
         if self.is_leader and leadership.leader_epoch > was.leader_epoch:
             self._follower_ends.clear()
@@ -196,13 +199,14 @@ class Partition(Watched):
 
         NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS when acks=all and too few are in sync.
         """
-        leadership = self.leadership
         if not self.is_leader:
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
         if required_acks == _ALL_ACKS and self.lacks_replicas:
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
-        appended = self.log.append_as_leader(
-            records, Append(leader_epoch=leadership.leader_epoch, now_ms=now_ms, guard=guard))
+        append = self._client_append
+        append.now_ms = now_ms
+        append.guard = guard
+        appended = self.log.append_as_leader(records, append)
         self._appended()
         return appended
 
