@@ -38,11 +38,11 @@ EMPTY_BOOTSTRAP = 411
 class Node:
     """One start of a node's metadata on a directory."""
 
-    def __init__(self, path):
+    def __init__(self, path, endpoints=(CONTROLLER[:3],)):
         self.disk, self.clock = RealDisk(), ManualClock()
         self.directory = LogDirectory(self.disk, str(path))
         self.log = self.directory.open_metadata_log(TopicConfig(), self.clock.now_ms())
-        voter = Voter(1, DIRECTORY_ID, (CONTROLLER[:3],))
+        voter = Voter(1, DIRECTORY_ID, endpoints)
         self.quorum = QuorumLog(self.log, self.disk, self.clock, voter)
         self.controller = Runtime(
             lambda: Controller(BrokerConfig.of, lambda: b"t" * 16), self.quorum,
@@ -259,11 +259,24 @@ def test_a_dynamic_quorum_of_one_keeps_its_voters_in_the_log(path, metadata):
                      "votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA", "data_version": 1}
     values = control_values(metadata)
     assert [kind for kind, _ in values] == [5, 6, 2, 6]
-    change = LeaderChangeMessage.decode(values[2][1], 1)
-    assert change.voters[0].voter_directory_id == DIRECTORY_ID
+    # Kafka 4.3 writes and reads version 0 alone, whatever the quorum.
+    assert LeaderChangeMessage.decode(values[2][1], 0).voters[0].voter_id == 1
     # The controller's port has changed since.
     assert VotersRecord.decode(values[3][1], 0).voters[0].endpoints[0].port == 9093
     node.stop()
+
+
+def test_voters_are_left_as_they_are_by_a_node_without_a_controller_listener(path, metadata):
+    node = Node(path)
+    node.quorum.epoch = 1
+    voters = VotersRecord(voters=[VotersRecord.Voter(
+        voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])])
+    node.quorum.append(snapshot.control_batch(
+        [(5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+         (6, bytes(voters.encode(0)))], node.clock.now_ms()))
+    node.crash()
+    Node(path, endpoints=()).start().stop()
+    assert [kind for kind, _ in control_values(metadata)] == [5, 6, 2]
 
 
 def test_bootstrap_checkpoint_is_written_once_and_then_obeyed(path):

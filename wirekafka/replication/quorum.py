@@ -99,8 +99,10 @@ class QuorumLog:
         voters = None if self._kraft_version else (self._voter.id,)
         QuorumState(self._voter.id, self.epoch, voters).write(self._disk, self._log.directory)
         self._append_control([(ControlType.LEADER_CHANGE, self._leader_change())])
-        if self._voters is not None and self._voters.voters != [self._own_voter()]:
-            self._voters.voters = [self._own_voter()]
+        # A node that lets nobody else in as controller leaves standing where it once could.
+        moved = self._voters is not None and self._voters.voters != [self._own_voter()]
+        if moved and self._voter.endpoints:
+            self._voters = VotersRecord(voters=[self._own_voter()])
             self._append_control([(ControlType.KRAFT_VOTERS, bytes(self._voters.encode(0)))])
 
     def append(self, batch: bytes) -> int:
@@ -186,12 +188,11 @@ class QuorumLog:
                               f"node {self._voter.id} cannot lead it alone")
 
     def _leader_change(self) -> bytes:
-        version = min(self._kraft_version, 1)
+        # Version 0 in every quorum: Kafka 4.3 writes no other and cannot read one.
         message = LeaderChangeMessage
-        voter = message.Voter(
-            voter_id=self._voter.id, voter_directory_id=self._voter.directory_id)
-        return bytes(message(version=version, leader_id=self._voter.id, voters=[voter],
-                             granting_voters=[voter]).encode(version))
+        voter = message.Voter(voter_id=self._voter.id)
+        return bytes(message(leader_id=self._voter.id, voters=[voter],
+                             granting_voters=[voter]).encode(0))
 
     def _own_voter(self) -> VotersRecord.Voter:
         voter = VotersRecord.Voter
