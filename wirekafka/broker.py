@@ -137,8 +137,9 @@ class Broker:
                 directory.set_aside_stray(key)
 
     def release_waiting(self) -> None:
-        """Have everyone who waits for data answered with what there is."""
+        """Have all who wait answered: with the data there is, or to find another coordinator."""
         self.waiting.close()
+        self.groups.stop()
 
     async def stop(self) -> None:
         """Hand over leadership, and leave the log directories as a clean stop does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,7 +73,7 @@ class GroupBroker:
         context.version, context.client_id = version, "client"
         try:
             answer = route.handle(asked, context)
-            if route.suspends:
+            if inspect.isawaitable(answer):
                 answer = asyncio.run(_timed(answer))
         except KafkaError as error:
             answer = route.api.failure(asked, error, context)
