@@ -1,0 +1,30 @@
+"""Generated sequences of transactional calls end as they end on Apache Kafka: codes and logs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+from compat_tests.conftest import RunningBroker
+from compat_tests.transaction_script import script, settled
+from compat_tests.wire import Wire
+
+SEEDS = int(os.environ.get("WIREKAFKA_TRANSACTION_SEEDS", "200"))
+PER_TEST = 20
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
+def test_transactional_calls_are_answered_as_by_kafka(
+    broker: RunningBroker, apache_kafka: RunningBroker, first: int
+) -> None:
+    ours, reference = Wire(broker.address), Wire(apache_kafka.address)
+    for seed in range(first, first + PER_TEST):
+        name = f"{seed}-{secrets.token_hex(3)}"
+        told, expected = settled(ours, name, seed), settled(reference, name, seed)
+        for step, mine, kafkas in zip(script(seed), told, expected, strict=False):
+            assert mine == kafkas, f"seed {seed}: {step}"
+        assert told == expected, f"seed {seed}"
+    ours.close()
+    reference.close()
