@@ -199,6 +199,10 @@ REFUSED = {
         }.items()
     },
     "a record of no bytes": (holding([b"\0"]), Error.INVALID_RECORD),
+    "a size that differs in its sign alone": (
+        holding([bytes((body_of(0)[0] + 1,)) + body_of(0)[1:]]),
+        Error.INVALID_RECORD,
+    ),
     "a record of negative size": (holding([b"\1"]), Error.INVALID_RECORD),
     "a record beyond the batch": (holding([b"\xfe\xff\xff\xff\x0f"]), Error.INVALID_RECORD),
     **{

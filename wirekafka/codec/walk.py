@@ -117,6 +117,8 @@ def check_record(body: bytes | memoryview, position: int) -> tuple[int, int, int
     try:
         low = body[position]
         if low < 128:
+            if low & 1:
+                raise ValueError("a record of negative size")
             end = position + 1 + (low >> 1)
             position += 2
         else:
