@@ -1,0 +1,133 @@
+"""The same requests to wirekafka and to Apache Kafka, in every version, get the same answers.
+
+Run with `--apache HOST:PORT` to use an Apache Kafka that is running already.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from compat_tests import differential_admin, differential_groups, differential_records
+from compat_tests.conftest import RunningBroker
+from compat_tests.stage import Stage, staged
+from compat_tests.wire import versions_of
+from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.codec.frame import encode_frame
+from wirekafka.codec.message import Request
+
+
+@dataclass
+class Pair:
+    """The broker under test and the reference."""
+
+    ours: Stage
+    reference: Stage
+
+    def versions(self, request: type[Request]) -> Sequence[int]:
+        return versions_of(request, self.ours.versions, self.reference.versions)
+
+    def assert_same(self, play: Callable[[Stage], Any], what: str) -> None:
+        """`play` tells the same of both; `what` says what was asked."""
+        ours, expected = play(self.ours), play(self.reference)
+        assert ours == expected, what
+
+
+@pytest.fixture(scope="module")
+def pair(broker: RunningBroker, apache_kafka: RunningBroker) -> Iterator[Pair]:
+    # Two suffixes, so that Apache Kafka can also be held against itself.
+    ours, reference = secrets.token_hex(4), secrets.token_hex(4)
+    made = Pair(staged(broker.address, ours), staged(apache_kafka.address, reference))
+    yield made
+    for stage in (made.ours, made.reference):
+        for name in stage.ids:
+            stage.ask(differential_admin.delete_topics(name), 5)
+        stage.wire.close()
+
+
+def test_the_advertised_versions_are_kafkas(pair: Pair) -> None:
+    reference = pair.reference.versions
+    different = {
+        key: (ours, reference.get(key))
+        for key, ours in pair.ours.versions.items()
+        if ours != reference.get(key)
+    }
+    assert different == {}
+
+
+CASES = [*differential_admin.CASES, *differential_records.CASES, *differential_groups.CASES]
+
+
+@pytest.mark.parametrize(("name", "request_type", "make"), CASES, ids=[case[0] for case in CASES])
+def test_one_request_gets_kafkas_answer(
+    pair: Pair, name: str, request_type: type[Request], make: Callable[[Stage], Request]
+) -> None:
+    versions = pair.versions(request_type)
+    if not versions:
+        pytest.skip(f"{request_type.__name__} is not advertised")
+    for version in versions:
+        pair.assert_same(lambda stage, v=version: stage.ask(make(stage), v), f"version {version}")
+
+
+PLAYS = [*differential_admin.PLAYS, *differential_groups.PLAYS, *differential_records.PLAYS]
+
+
+@pytest.mark.parametrize("play", PLAYS, ids=[play.__name__ for play in PLAYS])
+def test_a_conversation_goes_as_with_kafka(pair: Pair, play: Callable[[Stage], Any]) -> None:
+    pair.assert_same(play, play.__doc__ or play.__name__)
+
+
+def test_a_newer_api_versions_is_answered_in_version_0(pair: Pair) -> None:
+    # Key 18 in version 99: correlation id 7, client id "x", no tags.
+    frame = encode_frame([bytes.fromhex("0012 0063 00000007 0001 78 00 01 01 00".replace(" ", ""))])
+
+    def head(stage: Stage) -> Any:
+        answer = stage.wire.exchange(frame)
+        assert isinstance(answer, bytes)
+        return answer[:6], len(answer)
+
+    assert head(pair.ours)[0] == head(pair.reference)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [("", "1"), ("spaced name", "1"), ("ok", ""), ("ok.-", "-1"), ("long" * 75, "1")],
+)
+@pytest.mark.parametrize("api_version", [3, 4])
+def test_client_software_names_are_judged_alike(
+    pair: Pair, name: str, version: str, api_version: int
+) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+    def error(stage: Stage) -> Any:
+        answer = stage.wire.ask(request, api_version)
+        return answer if isinstance(answer, str) else answer.error_code
+
+    pair.assert_same(error, f"{name!r} {version!r}")
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param("0003 0001", id="cut short"),
+        pytest.param("0fff 0001 00000001 ffff", id="an unknown api key"),
+        pytest.param("0003 7fff 00000001 ffff", id="an unknown version"),
+        pytest.param("0001 0000 00000001 ffff", id="a version that was removed"),
+        pytest.param("0003 0001 00000001 ffff 7fffffff", id="a huge count"),
+        pytest.param("0003 0001 00000001 ffff 00000001 0005 6162", id="a string past the end"),
+        pytest.param("0003 0001 00000001 ffff 00000001 0002 fffe", id="no UTF-8"),
+        pytest.param("0003 0001 00000001 ffff ffffffff ffff", id="bytes left over"),
+        pytest.param("", id="an empty frame"),
+    ],
+)
+def test_bad_frames_end_alike(pair: Pair, frame: str) -> None:
+    whole = encode_frame([bytes.fromhex(frame.replace(" ", ""))])
+
+    def end(stage: Stage) -> Any:
+        answer = stage.wire.exchange(whole, timeout_s=3)
+        stage.wire.close()
+        return answer if isinstance(answer, str) else "an answer"
+
+    pair.assert_same(end, frame)

@@ -1,0 +1,127 @@
+"""Raw requests to a broker, and answers made comparable with another broker's."""
+
+import re
+import socket
+import struct
+from contextlib import suppress
+from typing import Any
+
+from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.codec.message import Message, Request, Response
+
+CLOSED = "the connection was closed"
+SILENT = "no answer"
+
+VARYING = frozenset(
+    {
+        "throttle_time_ms",
+        "finalized_features_epoch",
+        "producer_id",
+        "last_timestamp",
+        "last_fetch_timestamp",
+        "last_caught_up_timestamp",
+        "log_append_time_ms",
+        "replica_directory_id",
+        "log_dir",
+        "total_bytes",
+        "usable_bytes",
+        "partition_size",
+    }
+)
+"""Fields that differ between two runs of the same broker."""
+
+
+class Wire:
+    """A connection that is opened anew after the broker closed it."""
+
+    def __init__(self, address: tuple[str, int], timeout_s: float = 20):
+        self._address = address
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._correlation_id = 0
+
+    def ask(self, request: Request, version: int, timeout_s: float | None = None) -> Any:
+        """The response message, or CLOSED, or SILENT."""
+        self._correlation_id += 1
+        frame = encode_request(self._correlation_id, "wire", request, version)
+        payload = self.exchange(frame, timeout_s)
+        if isinstance(payload, str):
+            return payload
+        answered, message = decode_response(_response_class(type(request)), version, payload)
+        assert answered == self._correlation_id
+        return message
+
+    def exchange(self, frame: bytes, timeout_s: float | None = None) -> bytes | str:
+        """A response frame without its size, or CLOSED, or SILENT."""
+        if self._socket is None:
+            self._socket = socket.create_connection(self._address, self._timeout_s)
+        self._socket.settimeout(timeout_s or self._timeout_s)
+        try:
+            self._socket.sendall(frame)
+            (size,) = struct.unpack(">i", self._read(4))
+            return self._read(size)
+        except TimeoutError:
+            self.close()
+            return SILENT
+        except OSError:
+            self.close()
+            return CLOSED
+
+    def close(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.close()
+        self._socket = None
+
+    def _read(self, count: int) -> bytes:
+        assert self._socket is not None
+        data = bytearray()
+        while len(data) < count:
+            part = self._socket.recv(count - len(data))
+            if not part:
+                raise ConnectionResetError
+            data += part
+        return bytes(data)
+
+
+def _response_class(request: type[Request]) -> type[Response]:
+    module = __import__(request.__module__, fromlist=["x"])
+    response: type[Response] = getattr(
+        module, f"{request.__name__.removesuffix('Request')}Response"
+    )
+    return response
+
+
+def comparable(answer: Any, names: dict[Any, str]) -> Any:
+    """An answer as plain data: values in `names` replaced, what varies left out, lists sorted."""
+    if isinstance(answer, list | tuple):
+        return sorted((comparable(each, names) for each in answer), key=repr)
+    if isinstance(answer, memoryview | bytearray):
+        answer = bytes(answer)
+    if isinstance(answer, str):
+        answer = re.sub(r"-?\b[0-9]{13,}\b", "NOW", answer)
+        for value, name in names.items():
+            if isinstance(value, str) and value:
+                answer = answer.replace(value, name)
+        return answer
+    if not hasattr(answer, "fields"):
+        return names.get(answer, answer) if isinstance(answer, bytes | int) else answer
+    return {
+        field.name: _comparable_field(field.name, getattr(answer, field.name), names)
+        for field in answer.fields
+        if field.name not in VARYING
+    }
+
+
+def _comparable_field(name: str, value: Any, names: dict[Any, str]) -> Any:
+    if name == "topic_id" and value not in names and any(value):
+        return "an id"
+    return comparable(value, names)
+
+
+def versions_of(request: type[Message], *advertised: dict[int, tuple[int, int]]) -> range:
+    """The versions of a request that every one of these brokers advertises."""
+    ranges = [table.get(request.key, (0, -1)) for table in advertised]
+    first = max(request.versions[0], *(low for low, _ in ranges))
+    last = min(request.versions[1], *(high for _, high in ranges))
+    return range(first, last + 1)
