@@ -271,3 +271,47 @@ def test_a_log_that_cannot_be_created_is_a_storage_error() -> None:
         create(directory)
     assert not directory.logs
     create(directory)
+
+
+def test_after_a_failed_sync_nothing_is_appended_any_more() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    log = directory.logs["topic", 0]
+    append(log, batch())
+    disk.failures[disk.operations] = errno.EIO
+    with pytest.raises(OSError):
+        directory.flush()
+    directory.check_space(0)
+    with pytest.raises(KafkaError, match="could not be synced"):
+        append(log, batch())
+    assert len(read_all(log)) == 1
+    directory.close_cleanly({}, 5)
+    assert ".kafka_cleanshutdown" not in names(disk)
+
+
+def test_a_disk_that_is_nearly_full_refuses_appends_until_there_is_room() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    log = directory.logs["topic", 0]
+    append(log, batch())
+    disk.capacity_bytes = 1000
+    assert not directory.check_space(900)
+    with pytest.raises(KafkaError, match="bytes left"):
+        append(log, batch())
+    assert len(read_all(log)) == 1
+    disk.capacity_bytes = 1 << 20
+    assert directory.check_space(900)
+    append(log, batch())
+
+
+def test_syncs_run_side_by_side() -> None:
+    disk = SimulatedDisk()
+    directory = LogDirectory(disk, PATH, threads=4)
+    directory.load(lambda _: TopicConfig(), NOW_MS)
+    for partition in range(10):
+        create(directory, partition=partition)
+        append(directory.logs["topic", partition], batch())
+    directory.flush()
+    assert {log.recovery_point for log in directory.logs.values()} == {1}

@@ -18,40 +18,39 @@ class Flush:
     them clean.
     """
 
-    __slots__ = ("_directory", "_disk", "_segments", "end_offset")
+    __slots__ = ("_directory", "_disk", "_segments", "_small_files", "end_offset", "generation")
 
-    def __init__(self, disk: Disk, segments: Sequence[Segment], end_offset: int):
+    def __init__(self, disk: Disk, segments: Sequence[Segment], end_offset: int, generation: int):
         self._disk = disk
         self._segments = segments
         self._directory: str | None = None
+        self._small_files: list[str] = []
         self.end_offset = end_offset
+        self.generation = generation
+        """Of the log: another one at the end means that what was synced has been truncated."""
+        # The last segment's indexes are rebuilt after a crash, the others' are trusted.
         for segment in segments[:-1]:
             segment.seal()
-
-    @property
-    def has_names(self) -> bool:
-        """Whether the names of the files are synced too."""
-        return self._directory is not None
+            self._small_files += segment.side_paths()
 
     def add_names(self, directory: str) -> None:
-        """Sync the small files and the directory as well: there is something new in it."""
+        """Sync the directory as well: there is something new in it."""
         self._directory = directory
+        self._small_files += [f"{directory}/{EPOCHS_NAME}", f"{directory}/{PARTITION_METADATA}"]
+
+    def add_files(self, paths: Sequence[str]) -> None:
+        """Sync these small files as well, if they exist."""
+        self._small_files += paths
 
     def run(self) -> None:
         """Sync. Raises OSError. For any thread: touches no state that others change."""
         for segment in self._segments:
             with suppress(FileNotFoundError):  # Deleted meanwhile.
                 segment.file.fsync()
-        # The last segment's indexes are rebuilt after a crash, the others' are trusted.
-        for segment in self._segments[:-1]:
-            segment.fsync_indexes()
+        for path in self._small_files:
+            with suppress(FileNotFoundError):
+                self._disk.fsync(path)
         if self._directory is not None:
             with suppress(FileNotFoundError):
-                self._run_names(self._directory)
-
-    def _run_names(self, directory: str) -> None:
-        for name in (EPOCHS_NAME, PARTITION_METADATA):
-            with suppress(FileNotFoundError):
-                self._disk.fsync(f"{directory}/{name}")
-        self._disk.fsync_directory(directory)
-        self._disk.fsync_directory(directory.rpartition("/")[0])
+                self._disk.fsync_directory(self._directory)
+                self._disk.fsync_directory(self._directory.rpartition("/")[0])

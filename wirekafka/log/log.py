@@ -41,8 +41,10 @@ class Log:
     """
 
     __slots__ = (
+        "_closed_end",
         "_config",
         "_disk",
+        "_generation",
         "_refusal",
         "_synced_names",
         "directory",
@@ -60,6 +62,9 @@ class Log:
     def __init__(self, disk: Disk, directory: str, config: TopicConfig, parts: Parts):
         self._disk = disk
         self._config = config
+        self._closed_end = -1
+        """The end at the last `close`, while what that wrote has not been synced."""
+        self._generation = 0
         self._refusal: str | None = None
         self._synced_names = False
         self.directory = directory
@@ -154,7 +159,7 @@ class Log:
         leader_epoch = append.leader_epoch
         try:
             if leader_epoch > self.epochs.latest:
-                self.epochs.assign(leader_epoch, base_offset)
+                self._assign(leader_epoch, base_offset)
             prefix = PREFIX.pack(base_offset, header.length, leader_epoch)
             segment.append((prefix, *batch.rest), shape)
         except OSError as error:
@@ -196,7 +201,7 @@ class Log:
         try:
             for _, header in found:
                 if header.leader_epoch > self.epochs.latest:
-                    self.epochs.assign(header.leader_epoch, header.base_offset)
+                    self._assign(header.leader_epoch, header.base_offset)
             segment.append_all(data, shapes)
         except OSError as error:
             raise _storage_error(error) from error
@@ -258,7 +263,7 @@ class Log:
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Note where a leader epoch begins. Raises KafkaError."""
         try:
-            self.epochs.assign(epoch, start_offset)
+            self._assign(epoch, start_offset)
         except OSError as error:
             raise _storage_error(error) from error
 
@@ -352,26 +357,40 @@ class Log:
 
         `Flush.run` may run in another thread; give it to `finish_flush` afterwards.
         """
-        if self.end_offset <= self.recovery_point and self._synced_names:
+        is_closed = self.end_offset == self._closed_end
+        if self.end_offset <= self.recovery_point and self._synced_names and not is_closed:
             return None
-        first = self.segments.number_of(self.recovery_point)
-        flush = Flush(self._disk, self.segments[first:], self.end_offset)
-        if not self._synced_names:
+        # The segment of the last record synced: it may have been sealed since.
+        first = self.segments.number_of(self.recovery_point - 1)
+        flush = Flush(self._disk, self.segments[first:], self.end_offset, self._generation)
+        if not self._synced_names or is_closed:
             flush.add_names(self.directory)
+        if is_closed:
+            # The next start may trust the last segment's side files too.
+            flush.add_files([*self.segments.active.side_paths(), self._snapshot_path()])
+        self._synced_names = True
+        self._closed_end = -1
         return flush
 
     def finish_flush(self, flush: Flush) -> None:
         """Note that a flush has run without an error."""
-        self._synced_names = self._synced_names or flush.has_names
-        # The log may have been truncated meanwhile.
-        self.recovery_point = max(self.recovery_point, min(flush.end_offset, self.end_offset))
+        if flush.generation == self._generation:
+            self.recovery_point = max(self.recovery_point, flush.end_offset)
 
     def flush(self) -> None:
-        """Sync what is in the log, here and now. Raises OSError, after which nothing is certain."""
+        """Sync what is in the log, here and now.
+
+        Raises OSError, and then takes no more appends: nobody can say what is on the medium.
+        """
         flush = self.begin_flush()
-        if flush is not None:
+        if flush is None:
+            return
+        try:
             flush.run()
-            self.finish_flush(flush)
+        except OSError as error:
+            self.refusal = f"{self.name} could not be synced: {error}"
+            raise
+        self.finish_flush(flush)
 
     def close(self) -> None:
         """Write what is beside the segments, as a clean stop needs it. Raises OSError.
@@ -380,6 +399,7 @@ class Log:
         """
         if self.end_offset > 0 and not self._disk.exists(self._snapshot_path()):
             self._write_snapshot()
+            self._closed_end = self.end_offset
         self.segments.close()
 
     def release(self) -> None:
@@ -415,9 +435,15 @@ class Log:
         self.segments.roll(base_offset, now_ms)
         self._synced_names = False
 
+    def _assign(self, epoch: int, start_offset: int) -> None:
+        self.epochs.assign(epoch, start_offset)
+        self._synced_names = False
+
     def _end_at(self, offset: int) -> None:
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
+        self._closed_end = -1
+        self._generation += 1
 
     def _snapshot_path(self) -> str:
         return f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"

@@ -75,6 +75,8 @@ class LogDirectory:
         self.path = path.rstrip("/") or path
         if not disk.exists(self.path):
             disk.make_directory(self.path)
+            above = self.path.rpartition("/")[0]
+            disk.fsync_directory(above or ("/" if self.path[0] == "/" else "."))
         try:
             self._lock = disk.lock(self._file(LOCK))
         except DirectoryLocked as error:
@@ -96,6 +98,8 @@ class LogDirectory:
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """By what `partition.metadata` says; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
+        self.failure: str | None = None
+        """Why the whole directory takes no more appends."""
         self.metadata_log: Log | None = None
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
         """As of the last checkpoint before this start."""
@@ -225,17 +229,29 @@ class LogDirectory:
         self.topic_ids[key] = topic_id
 
     def flush(self) -> None:
-        """Sync all logs, as many at a time as there are threads. Raises OSError."""
-        begun = [(log, log.begin_flush()) for log in self.all_logs()]
-        flushes = [(log, flush) for log, flush in begun if flush is not None]
-        if self._threads > 1 and len(flushes) > 1:
-            with ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(Flush.run, [flush for _, flush in flushes]))
-        else:
-            for _, flush in flushes:
-                flush.run()
-        for log, flush in flushes:
-            log.finish_flush(flush)
+        """Sync all logs, as many at a time as there are threads.
+
+        Raises OSError, and then takes no more appends: what was written since the last sync may
+        be lost, although the system calls it clean, and trying again would not tell.
+        """
+        try:
+            self._flush()
+        except OSError as error:
+            self.failure = f"{self.path} could not be synced: {error}"
+            self._refuse(self.failure)
+            raise
+
+    def check_space(self, reserve_bytes: int) -> bool:
+        """Refuse appends while the disk has less than that left; whether it has. Raises OSError.
+
+        Reading and deleting go on, and once there is room again so does appending.
+        """
+        free_bytes = self._disk.free_bytes(self.path)
+        if free_bytes >= reserve_bytes:
+            self._refuse(None)
+            return True
+        self._refuse(f"{self.path} has {free_bytes} bytes left, fewer than {reserve_bytes}")
+        return False
 
     def close_cleanly(
         self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
@@ -251,7 +267,7 @@ class LogDirectory:
             self.checkpoint(high_watermarks)
             if not self._disk.exists(self._file(CLEANER_OFFSETS)):
                 self._disk.write(self._file(CLEANER_OFFSETS), checkpoints.offsets_text({}))
-            if not self.offline:
+            if not self.offline and self.failure is None:
                 marker = checkpoints.clean_shutdown_text(broker_epoch)
                 self._disk.write_atomic(self._file(CLEAN_SHUTDOWN), marker)
         finally:
@@ -262,6 +278,24 @@ class LogDirectory:
         for log in self.all_logs():
             log.release()
         self._lock.release()
+
+    def _flush(self) -> None:
+        begun = [(log, log.begin_flush()) for log in self.all_logs()]
+        flushes = [(log, flush) for log, flush in begun if flush is not None]
+        if self._threads > 1 and len(flushes) > 1:
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(Flush.run, [flush for _, flush in flushes]))
+        else:
+            for _, flush in flushes:
+                flush.run()
+        for log, flush in flushes:
+            log.finish_flush(flush)
+
+    def _refuse(self, reason: str | None) -> None:
+        reason = self.failure or reason
+        for log in self.all_logs():
+            if log.refusal != reason:
+                log.refusal = reason
 
     def _file(self, name: str) -> str:
         return f"{self.path}/{name}"

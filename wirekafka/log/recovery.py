@@ -213,7 +213,10 @@ class _Recovery:
         if not segments:
             return suspects
         if not self._opening.is_clean:
-            after = bisect_right(segments, self._opening.recovery_point, key=_base_offset)
+            # The segment of the last record synced may have been sealed afterwards, and the
+            # indexes of a sealed segment are synced with the next flush only.
+            last_synced = self._opening.recovery_point - 1
+            after = bisect_right(segments, last_synced, key=_base_offset)
             suspects.update(range(max(after - 1, 0), len(segments)))
         elif len(segments) - 1 not in suspects:
             try:
@@ -236,8 +239,13 @@ class _Recovery:
     def _scan(self, number: int) -> None:
         """Go through a segment, rebuild what is beside it, and cut a torn tail."""
         segment = self._segments[number]
-        if segment.base_offset > self._end_offset and not self._config.is_compacted and number:
-            self._check_gap(number)
+        if segment.base_offset > self._end_offset and not self._config.is_compacted:
+            # Records that nobody deleted: a power cut took them.
+            before = self._segments[number - 1]
+            reason = f"records from {self._end_offset} on are missing"
+            self._refuse_unless_torn(number - 1, BadBatch(before.size_bytes, reason))
+            self._drop_after(number - 1)
+            return
         segment.reset_indexes(self._config)
         if number:
             self._write_snapshot(segment.base_offset)
@@ -292,14 +300,6 @@ class _Recovery:
                 path = segment.path(LOG_SUFFIX)
                 follower = where if later == number else f"{where} in {path}"
                 raise CorruptLog(self._segments[number].path(LOG_SUFFIX), bad, follower)
-
-    def _check_gap(self, number: int) -> None:
-        """Records between two segments that nobody deleted: a power cut took them."""
-        segment = self._segments[number]
-        if segment.size_bytes:
-            before = self._segments[number - 1]
-            bad = BadBatch(before.size_bytes, f"records from {self._end_offset} on are missing")
-            self._refuse_unless_torn(number - 1, bad)
 
     def _drop_after(self, number: int) -> None:
         for segment in self._segments[number + 1 :]:

@@ -267,15 +267,9 @@ class Segment:
                 self._largest_offset = header.end_offset - 1
         self._since_entry_bytes = 0
 
-    def fsync(self) -> None:
-        """Wait until the log file is on the medium. Raises OSError. For use in any thread."""
-        self.file.fsync()
-
-    def fsync_indexes(self) -> None:
-        """The same for what lies beside it. Raises OSError. For use in any thread."""
-        for suffix in _GOES_WITH_LOG:
-            with suppress(FileNotFoundError):
-                self._disk.fsync(self.path(suffix))
+    def side_paths(self) -> list[str]:
+        """Where the files beside the log file are, those that may be missing included."""
+        return [self.path(suffix) for suffix in _GOES_WITH_LOG]
 
     def retire(self) -> None:
         """Rename the files to `.deleted`; who reads the log file goes on. Raises OSError."""

@@ -1,0 +1,203 @@
+"""Crashes at every operation of a log's life, with every outcome for what was not synced.
+
+After each the directory is opened again, and what must hold is held against what was
+acknowledged. A fresh scan of the log files is the oracle for everything beside them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.log.batches import NOW_MS, append, end_transaction, from_producer, read_all, values
+from tests.simulation.disk import Crash, Outcome, SimulatedDisk
+from wirekafka.codec.batch import read_header
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.errors import KafkaError
+from wirekafka.log.log import Log
+from wirekafka.log.log_directory import Identity, LogDirectory, NewLog
+
+PATH = "/data"
+KEY = "topic", 0
+CONFIG = TopicConfig(segment_bytes=700, index_interval_bytes=150, retention_bytes=3000)
+IDENTITY = Identity("cluster", 1, bytes(range(16)))
+
+OFFLINE_ALLOWED = {Outcome.PREFIX, Outcome.SECTORS, Outcome.ZERO_TAIL, Outcome.GARBAGE_TAIL,
+                   Outcome.RENAMED_EMPTY, Outcome.UNSYNCED_LOST}
+"""Where a file lost its end and a later one did not, the log must not be served as if whole."""
+
+
+@dataclass
+class Told:
+    """What the outside was told before the crash."""
+
+    batches: dict[int, bytes] = field(default_factory=dict)
+    """What lies behind the rewritten prefix, by offset, of everything acknowledged."""
+    synced_end: int = 0
+    """Everything below was synced."""
+    started: int = 0
+    """The newest start offset that may have been reached."""
+    sequence: int = 0
+    transactional_sequence: int = 0
+
+
+def opened(disk: SimulatedDisk) -> LogDirectory:
+    directory = LogDirectory(disk, PATH, threads=1)
+    directory.claim(IDENTITY)
+    directory.load(lambda _: CONFIG, NOW_MS)
+    return directory
+
+
+def live(disk: SimulatedDisk, told: Told) -> None:
+    """A life: creation, appends, transactions, rolls, syncs, deletion, a stop and another start."""
+    directory = opened(disk)
+    directory.create(
+        NewLog(topic="topic", topic_id=b"0123456789abcdef", partition=0, config=CONFIG), NOW_MS
+    )
+    log = directory.logs[KEY]
+    for round_ in range(6):
+        write(log, told, 4, epoch=round_ // 2)
+        if round_ == 1:
+            sync(directory, log, told)
+        if round_ == 3:
+            told.started = log.start_offset + 7
+            log.advance_start(told.started)
+            directory.checkpoint({KEY: log.end_offset})
+    told.started = log.end_offset
+    log.delete_old_segments(NOW_MS)
+    told.started = log.start_offset
+    log.delete_retired(NOW_MS + 60_000)
+    sync(directory, log, told)
+    write(log, told, 3, epoch=3)
+    directory.close_cleanly({KEY: log.end_offset}, 1)
+    told.synced_end = log.end_offset
+    disk.locks.clear()
+    directory = opened(disk)
+    log = directory.logs[KEY]
+    write(log, told, 3, epoch=4)
+    directory.close_cleanly({KEY: log.end_offset}, 2)
+    told.synced_end = log.end_offset
+
+
+def write(log: Log, told: Told, count: int, epoch: int) -> None:
+    for _ in range(count):
+        batch = from_producer(1, told.sequence)
+        told.batches[append(log, batch, epoch=epoch).base_offset] = batch[16:]
+        told.sequence += 1
+    batch = from_producer(2, told.transactional_sequence, transactional=True)
+    told.batches[append(log, batch, epoch=epoch).base_offset] = batch[16:]
+    told.transactional_sequence += 1
+    end_transaction(log, 2, commit=told.transactional_sequence % 2 == 0)
+
+
+def sync(directory: LogDirectory, log: Log, told: Told) -> None:
+    directory.flush()
+    told.synced_end = log.end_offset
+    directory.checkpoint({KEY: log.end_offset})
+
+
+def operations() -> int:
+    disk = SimulatedDisk()
+    live(disk, Told())
+    return disk.operations
+
+
+@pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
+def test_after_a_crash_at_any_operation_all_that_must_hold_holds(outcome: Outcome) -> None:
+    offline = 0
+    for number in range(operations()):
+        for seed in (0,) if outcome in (Outcome.ALL_KEPT, Outcome.UNSYNCED_LOST) else (0, 1):
+            told = Told()
+            disk = SimulatedDisk(seed)
+            disk.crash_at = number
+            with pytest.raises(Crash):
+                live(disk, told)
+            left = disk.after_crash(outcome, seed)
+            offline += not holds(left, outcome, told, f"operation {number}: {disk.log[-1]}")
+    if outcome not in OFFLINE_ALLOWED:
+        assert offline == 0
+
+
+def holds(disk: SimulatedDisk, outcome: Outcome, told: Told, where: str) -> bool:
+    """Check what a restart finds; whether the log is in service."""
+    directory = opened(disk)
+    if KEY in directory.offline:
+        assert outcome in OFFLINE_ALLOWED, (where, directory.offline)
+        return False
+    if KEY not in directory.logs:
+        assert told.synced_end == 0 and (not told.batches or outcome is not Outcome.ALL_KEPT), where
+        return True
+    log = directory.logs[KEY]
+    kept_end = told.synced_end if outcome is not Outcome.ALL_KEPT else max(told.batches, default=-1)
+    assert log.end_offset >= kept_end, where
+    assert log.start_offset <= max(told.started, 0), where
+    found = {read_header(batch).base_offset: batch for batch in read_all(log)}
+    for offset, batch in told.batches.items():
+        if log.start_offset <= offset < log.end_offset:
+            assert found[offset][16:] == batch, (where, offset)
+    unbroken(log, found, where)
+    again_equal(disk, directory, log, where)
+    return True
+
+
+def unbroken(log: Log, found: dict[int, bytes], where: str) -> None:
+    """No hole: each batch begins where the one before it ended, up to the end."""
+    end_offset = min(found, default=log.end_offset)
+    assert end_offset <= log.start_offset or not found, where
+    for offset in sorted(found):
+        assert offset == end_offset, where
+        end_offset = read_header(found[offset]).end_offset
+    assert end_offset == log.end_offset, where
+
+
+def again_equal(
+    disk: SimulatedDisk, directory: LogDirectory, log: Log, where: str
+) -> None:
+    """Opening once more changes nothing, and agrees with a scan of the log files alone."""
+    directory.release()
+    disk.locks.clear()
+    again = opened(disk).logs[KEY]
+    assert described(again) == described(log), where
+    if log.segments[0].base_offset:
+        return  # The producers' beginnings are gone, so a scan cannot know them.
+    disk.locks.clear()
+    for path in disk.files():
+        if path.endswith((".index", ".timeindex", ".txnindex", ".snapshot")):
+            disk.unlink(path)
+    with suppress(FileNotFoundError):
+        disk.unlink(f"{PATH}/recovery-point-offset-checkpoint")
+    scanned = opened(disk).logs[KEY]
+    assert described(scanned) == described(log), where
+
+
+def described(log: Log) -> tuple[object, ...]:
+    return (
+        values(read_all(log)),
+        log.start_offset,
+        log.end_offset,
+        log.producers.encode_snapshot(),
+        log.producers.first_undecided_offset,
+        log.aborted_transactions(log.start_offset, log.end_offset),
+        log.max_timestamp_offset(),
+    )
+
+
+def test_a_retry_after_any_crash_of_the_process_is_told_to_be_a_duplicate() -> None:
+    for number in range(0, operations(), 3):
+        told = Told()
+        disk = SimulatedDisk(number)
+        disk.crash_at = number
+        with pytest.raises(Crash):
+            live(disk, told)
+        directory = opened(disk.after_crash(Outcome.ALL_KEPT, 0))
+        log = directory.logs.get(KEY)
+        if log is None or not told.sequence:
+            continue
+        assert append(log, from_producer(1, told.sequence - 1), epoch=9).duplicate
+        # The next one may have reached the disk unacknowledged; either way it is there once.
+        with suppress(KafkaError):
+            append(log, from_producer(1, told.sequence), epoch=9)
+        bodies = values(read_all(log))
+        assert bodies.count(from_producer(1, told.sequence)[16:]) == 1
