@@ -44,6 +44,7 @@ class Log:
         "_closed_end",
         "_config",
         "_disk",
+        "_failure",
         "_generation",
         "_refusal",
         "_synced_names",
@@ -64,6 +65,7 @@ class Log:
         self._config = config
         self._closed_end = -1
         """The end at the last `close`, while what that wrote has not been synced."""
+        self._failure: str | None = None
         self._generation = 0
         self._refusal: str | None = None
         self._synced_names = False
@@ -125,6 +127,7 @@ class Log:
 
     @refusal.setter
     def refusal(self, reason: str | None) -> None:
+        reason = self._failure or reason
         if self._refusal is not None:
             self.segments.configure(self._config)
         self._refusal = reason
@@ -388,9 +391,19 @@ class Log:
         try:
             flush.run()
         except OSError as error:
-            self.refusal = f"{self.name} could not be synced: {error}"
+            self.fail(f"{self.name} could not be synced: {error}")
             raise
         self.finish_flush(flush)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether `fail` was called."""
+        return self._failure is not None
+
+    def fail(self, reason: str) -> None:
+        """Take no more appends before a restart: after a failed sync nothing is certain."""
+        self._failure = reason
+        self.refusal = reason
 
     def close(self) -> None:
         """Write what is beside the segments, as a clean stop needs it. Raises OSError.

@@ -98,8 +98,6 @@ class LogDirectory:
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """By what `partition.metadata` says; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
-        self.failure: str | None = None
-        """Why the whole directory takes no more appends."""
         self.metadata_log: Log | None = None
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
         """As of the last checkpoint before this start."""
@@ -237,8 +235,8 @@ class LogDirectory:
         try:
             self._flush()
         except OSError as error:
-            self.failure = f"{self.path} could not be synced: {error}"
-            self._refuse(self.failure)
+            for log in self.all_logs():
+                log.fail(f"{self.path} could not be synced: {error}")
             raise
 
     def check_space(self, reserve_bytes: int) -> bool:
@@ -267,7 +265,7 @@ class LogDirectory:
             self.checkpoint(high_watermarks)
             if not self._disk.exists(self._file(CLEANER_OFFSETS)):
                 self._disk.write(self._file(CLEANER_OFFSETS), checkpoints.offsets_text({}))
-            if not self.offline and self.failure is None:
+            if not self.offline and not any(log.has_failed for log in self.all_logs()):
                 marker = checkpoints.clean_shutdown_text(broker_epoch)
                 self._disk.write_atomic(self._file(CLEAN_SHUTDOWN), marker)
         finally:
@@ -292,7 +290,6 @@ class LogDirectory:
             log.finish_flush(flush)
 
     def _refuse(self, reason: str | None) -> None:
-        reason = self.failure or reason
         for log in self.all_logs():
             if log.refusal != reason:
                 log.refusal = reason

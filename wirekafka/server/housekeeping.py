@@ -107,11 +107,13 @@ class Housekeeping:
     async def _sync(self, logs: Sequence[Log]) -> None:
         try:
             for log in logs:
-                flush = log.begin_flush()
-                if flush is not None:
-                    await asyncio.to_thread(flush.run)
-                    log.finish_flush(flush)
-        except OSError:
-            logger.exception("Syncing failed")
+                try:
+                    flush = log.begin_flush()
+                    if flush is not None:
+                        await asyncio.to_thread(flush.run)
+                        log.finish_flush(flush)
+                except OSError as error:
+                    logger.exception("Syncing %s failed: it takes no more records", log.name)
+                    log.fail(f"{log.name} could not be synced: {error}")
         finally:
             self._syncing = False
