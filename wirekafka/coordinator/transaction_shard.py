@@ -289,8 +289,11 @@ def _fence(transaction: Transaction, now_ms: int) -> Transaction:
 
 
 def _is_retried_end(transaction: Transaction, producer: ProducerIdentity) -> bool:
-    """Whether the producer asks again for what was decided, with the epoch of before."""
-    if not transaction.supports_epoch_bump or transaction.state in _UNDECIDED:
+    """Whether the producer asks again for what was decided, with the epoch of before.
+
+    As in Kafka this goes by the epochs alone: who ended the transaction does not matter.
+    """
+    if transaction.state in _UNDECIDED:
         return False
     if transaction.producer_epoch == producer.producer_epoch + 1:
         return True
