@@ -1,0 +1,241 @@
+"""Produce: what is appended, what is refused and how it is told; errors as Kafka 4.3 gave them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch
+from wirekafka.apis.produce import ProduceRequest
+from wirekafka.codec.batch import CRC_AT, batches, checksum
+from wirekafka.codec.compression import Codec
+from wirekafka.codec.record import decode_records
+from wirekafka.replication.partition import Leadership
+
+Topic = ProduceRequest.TopicProduceData
+Data = Topic.PartitionProduceData
+
+
+def produce_request(records: Any, topic: str = "t", *, index: int = 0, acks: int = 1,
+                    topic_id: bytes = bytes(16),
+                    transactional_id: str | None = None) -> ProduceRequest:
+    return ProduceRequest(
+        acks=acks, timeout_ms=1000, transactional_id=transactional_id,
+        topic_data=[Topic(name=topic, topic_id=topic_id,
+                          partition_data=[Data(index=index, records=records)])])
+
+
+def produce(kafka: InProcessBroker, records: Any, topic: str = "t", *, version: int = 9,
+            **options: Any) -> Any:
+    """The answer for the one partition."""
+    response = kafka.call(produce_request(records, topic, **options), version)
+    return response.responses[0].partition_responses[0]
+
+
+def stored(kafka: InProcessBroker, topic: str = "t") -> list[tuple[int, bytes | None]]:
+    log = kafka.partition(topic).log
+    if log.start_offset == log.end_offset:
+        return []
+    found = log.read(log.start_offset, 1 << 20, end_offset=log.end_offset)
+    data = b"".join(map(bytes, found.buffers()))
+    return [(record.offset, record.value) for at, header in batches(data)
+            for record in decode_records(data[at:at + header.size_bytes])]
+
+
+@pytest.mark.parametrize("version", range(3, 13))
+def test_every_version_appends_and_tells_the_offset(kafka: InProcessBroker, version: int) -> None:
+    kafka.create("t")
+    assert produce(kafka, batch(b"a", b"b"), version=version).base_offset == 0
+    answer = produce(kafka, batch(b"c"), version=version)
+    assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, 2, -1)
+    assert answer.log_start_offset == (0 if version >= 5 else -1)
+    assert stored(kafka) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_version_13_speaks_topic_ids(kafka: InProcessBroker) -> None:
+    topic_id = kafka.create("t")
+    assert produce(kafka, batch(), version=13, topic_id=topic_id).error_code == 0
+    assert produce(kafka, batch(), version=13, topic_id=b"x" * 16).error_code == 100
+    assert produce(kafka, batch(), version=13, topic_id=bytes(16)).error_code == 100
+    assert produce(kafka, batch(), version=13, topic_id=topic_id, index=7).error_code == 3
+
+
+def test_a_recreated_topic_has_a_new_id(kafka: InProcessBroker) -> None:
+    old_id = kafka.create("t")
+    kafka.broker.drop_partition(kafka.broker.image.topics["t"],
+                                kafka.broker.image.topics["t"].partitions[0])
+    assert produce(kafka, batch(), version=13, topic_id=old_id).error_code == 3
+
+
+def test_several_topics_and_partitions_are_answered_each_for_itself(
+        kafka: InProcessBroker) -> None:
+    kafka.create("a", partitions=2)
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[
+        Topic(name="a", partition_data=[Data(index=index, records=batch()) for index in range(3)]),
+        Topic(name="nope", partition_data=[Data(index=0, records=batch())])])
+    response = kafka.call(request, 9)
+    assert [(topic.name, [(each.index, each.error_code) for each in topic.partition_responses])
+            for topic in response.responses] == [("a", [(0, 0), (1, 0), (2, 3)]), ("nope", [(0, 3)])]
+
+
+def test_acks_0_gets_no_response(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    exchange = kafka.begin(produce_request(batch(b"a"), acks=0), 9)
+    assert exchange.response is None
+    assert not exchange.closes_connection
+    assert stored(kafka) == [(0, b"a")]
+
+
+def test_acks_0_on_error_closes_the_socket(kafka: InProcessBroker) -> None:
+    exchange = kafka.begin(produce_request(batch(), topic="nope", acks=0), 9)
+    assert exchange.response is None
+    assert exchange.closes_connection
+
+
+@pytest.mark.parametrize("acks", [2, -2, 100])
+def test_other_acks_are_invalid_required_acks_21(kafka: InProcessBroker, acks: int) -> None:
+    kafka.create("t")
+    answer = produce(kafka, batch(), acks=acks)
+    assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (21, -1, -1)
+    assert stored(kafka) == []
+
+
+@pytest.mark.parametrize(("topic", "index"), [("nope", 0), ("t", 1), ("t", -1), ("a b", 0),
+                                              ("", 0), ("__cluster_metadata", 0)])
+def test_an_unknown_partition_is_unknown_topic_or_partition_3(
+        kafka: InProcessBroker, topic: str, index: int) -> None:
+    kafka.create("t")
+    assert produce(kafka, batch(), topic, index=index).error_code == 3
+
+
+def test_an_internal_topic_is_for_the_admin_client_alone(kafka: InProcessBroker) -> None:
+    kafka.create("__consumer_offsets", cleanup_policy="compact")
+    assert produce(kafka, batch(), "__consumer_offsets").error_code == 17
+    response = kafka.call(produce_request(batch(), "__consumer_offsets"), 9, "__admin_client")
+    assert response.responses[0].partition_responses[0].error_code == 0
+
+
+def damaged(records: bytes, at: int, layout: str, value: int, *, mend: bool = False) -> bytes:
+    changed = bytearray(records)
+    struct.pack_into(layout, changed, at, value)
+    if mend:
+        struct.pack_into(">I", changed, CRC_AT, checksum(changed))
+    return bytes(changed)
+
+
+ONE = batch(b"value")
+BAD_RECORDS = {
+    "null": (None, 87),
+    "empty": (b"", 87),
+    "three bytes": (b"abc", 87),
+    "cut short": (ONE[:-1], 87),
+    "exactly one batch per partition": (ONE + ONE, 87),
+    "magic 0": (damaged(ONE, 16, ">b", 0), 87),
+    "magic 1": (damaged(ONE, 16, ">b", 1), 87),
+    "magic 3": (damaged(ONE, 16, ">b", 3), 2),
+    "crc": (ONE[:-1] + b"!", 2),
+    "length below the minimum": (damaged(ONE, 8, ">i", 5), 2),
+    "count against delta": (damaged(ONE, 57, ">i", 7, mend=True), 87),
+    "control batch": (batch(is_control=True), 87),
+    "negative sequence": (batch(producer_id=5, producer_epoch=0, base_sequence=-1), 87),
+}
+
+
+@pytest.mark.parametrize(("records", "error"), BAD_RECORDS.values(), ids=BAD_RECORDS.keys())
+def test_bad_records_are_refused(kafka: InProcessBroker, records: Any, error: int) -> None:
+    kafka.create("t")
+    answer = produce(kafka, records)
+    assert (answer.error_code, answer.base_offset) == (error, -1)
+    assert stored(kafka) == []
+
+
+def test_a_batch_above_max_message_bytes_is_too_large_10(kafka: InProcessBroker) -> None:
+    kafka.create("t", max_message_bytes="200")
+    assert produce(kafka, batch(b"x" * 300)).error_code == 10
+    assert produce(kafka, batch(b"x" * 20)).error_code == 0
+
+
+def test_a_keyless_record_on_a_compacted_topic_is_told_by_record(kafka: InProcessBroker) -> None:
+    kafka.create("t", cleanup_policy="compact")
+    answer = produce(kafka, batch(b"a", b"b", key=None))
+    assert (answer.error_code, answer.log_start_offset) == (87, 0)
+    assert [each.batch_index for each in answer.record_errors] == [0, 1]
+    assert all("without key" in each.batch_index_error_message for each in answer.record_errors)
+    assert "record errors" in answer.error_message
+    assert produce(kafka, batch(key=None), version=7).error_code == 87
+
+
+def test_zstd_below_version_7_is_unsupported_compression_type_76(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    records = batch(compression=Codec.ZSTD)
+    assert produce(kafka, records, version=6).error_code == 76
+    assert produce(kafka, records, version=7).error_code == 0
+
+
+def test_too_few_in_sync_is_not_enough_replicas_19_before_the_append(
+        kafka: InProcessBroker) -> None:
+    kafka.create("t", min_insync_replicas="2")
+    # One replica is all there is, so it is enough (Kafka's effective minimum).
+    assert produce(kafka, batch(), acks=-1).error_code == 0
+    kafka.partition("t").lead(Leadership(
+        leader_id=1, leader_epoch=1, isr=(1,), replicas=(1, 2)))
+    assert produce(kafka, batch(), acks=-1).error_code == 19
+    assert produce(kafka, batch(), acks=1).error_code == 0
+    assert kafka.partition("t").log.end_offset == 2
+
+
+def test_not_the_leader_tells_who_is(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    kafka.partition("t").lead(Leadership(leader_id=1, leader_epoch=1, isr=(1,), replicas=(1,)))
+    kafka.partition("t").lead(Leadership(leader_id=2, leader_epoch=2, isr=(2,), replicas=(1, 2)))
+    response = kafka.call(produce_request(batch()), 10)
+    [answer] = response.responses[0].partition_responses
+    assert answer.error_code == 6
+    assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 2)
+    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [
+        (1, "broker.test", 9092)]
+    assert produce(kafka, batch(), version=9).error_code == 6
+
+
+def test_a_duplicate_is_a_success_with_the_original_offset(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    for sequence in range(6):
+        produce(kafka, batch(producer_id=9, producer_epoch=0, base_sequence=sequence))
+    again = produce(kafka, batch(producer_id=9, producer_epoch=0, base_sequence=3))
+    assert (again.error_code, again.base_offset) == (0, 3)
+    assert kafka.partition("t").log.end_offset == 6
+
+
+def test_a_sequence_gap_is_out_of_order_45(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    produce(kafka, batch(producer_id=9, producer_epoch=0, base_sequence=0))
+    answer = produce(kafka, batch(producer_id=9, producer_epoch=0, base_sequence=5))
+    assert (answer.error_code, answer.log_start_offset) == (45, 0)
+
+
+def test_the_broker_rewrites_base_offset_and_leader_epoch_alone(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    records = batch(b"a", b"b")
+    produce(kafka, ONE)
+    produce(kafka, records)
+    log = kafka.partition("t").log
+    data = bytes(log.read(1, 1000, end_offset=3).buffers()[0])
+    assert struct.unpack_from(">qii", data) == (1, len(records) - 12, 0)
+    assert data[16:] == records[16:]
+
+
+def test_log_append_time_is_told_and_stamped(kafka: InProcessBroker) -> None:
+    kafka.create("t", message_timestamp_type="LogAppendTime")
+    answer = produce(kafka, batch(b"a"))
+    assert answer.log_append_time_ms == kafka.clock.now_ms()
+    assert produce(kafka, batch(b"b")).error_code == 0
+
+
+def test_a_transactional_batch_without_transactional_id_is_refused_53(
+        kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    records = batch(producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
+    assert produce(kafka, records).error_code == 53
+    assert stored(kafka) == []
