@@ -1,0 +1,175 @@
+"""DescribeConfigs key by key: what wirekafka tells of every option is what Apache Kafka tells."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from compat_tests.wire import Wire
+from wirekafka.apis.create_topics import CreateTopicsRequest
+from wirekafka.apis.delete_topics import DeleteTopicsRequest
+from wirekafka.apis.describe_configs import DescribeConfigsRequest
+from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
+NODE = "1"
+SET, DELETE = 0, 1
+STATIC = 4
+
+# A topic, the brokers, and what is set of each before it is described.
+OVERRIDES = {
+    "cleanup.policy": "compact, delete",
+    "min.cleanable.dirty.ratio": "0.250",
+    "retention.ms": " 5000 ",
+    "segment.bytes": "2097152",
+    "leader.replication.throttled.replicas": "0:1",
+}
+DYNAMIC = {
+    "log.retention.ms": "777000",
+    "log.roll.ms": "86400000",
+    "log.flush.interval.ms": "900000",
+    "message.max.bytes": "2000000",
+    "log.cleaner.min.cleanable.ratio": "0.75",
+    "no.such.option": "x",
+}
+
+
+class Configs:
+    """The configurations of one running broker."""
+
+    def __init__(self, address: tuple[str, int]):
+        self._wire = Wire(address)
+
+    def create(self, topic: str) -> None:
+        new = CreateTopicsRequest.CreatableTopic(
+            name=topic, num_partitions=1, replication_factor=1)
+        [result] = self._wire.ask(CreateTopicsRequest(topics=[new]), 7).topics
+        assert result.error_code == 0, result.error_message
+
+    def delete(self, topic: str) -> None:
+        state = DeleteTopicsRequest.DeleteTopicState(name=topic)
+        self._wire.ask(DeleteTopicsRequest(topics=[state], timeout_ms=10_000), 6)
+
+    def alter(self, kind: int, name: str, values: dict[str, str | None]) -> None:
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        changes = [
+            resource.AlterableConfig(
+                name=key, value=value, config_operation=DELETE if value is None else SET)
+            for key, value in values.items()
+        ]
+        asked = resource(resource_type=kind, resource_name=name, configs=changes)
+        [result] = self._wire.ask(IncrementalAlterConfigsRequest(resources=[asked]), 1).responses
+        assert result.error_code == 0, result.error_message
+
+    def describe(self, kind: int, name: str) -> dict[str, dict[str, Any]]:
+        """Every option by name: each field of its answer but the documentation."""
+        asked = DescribeConfigsRequest.Resource(
+            resource_type=kind, resource_name=name, configuration_keys=None)
+        request = DescribeConfigsRequest(resources=[asked], include_synonyms=True)
+        [result] = self._wire.ask(request, 4).results
+        assert result.error_code == 0, result.error_message
+        return {
+            entry.name: {
+                "value": entry.value,
+                "read_only": entry.read_only,
+                "source": entry.config_source,
+                "sensitive": entry.is_sensitive,
+                "type": entry.config_type,
+                "synonyms": [(s.name, s.value, s.source) for s in entry.synonyms],
+            }
+            for entry in result.configs
+        }
+
+
+@pytest.fixture
+def both(broker: Any, apache_kafka: Any) -> tuple[Configs, Configs]:
+    """The broker under test and the reference."""
+    return Configs(broker.address), Configs(apache_kafka.address)
+
+
+@pytest.fixture
+def altered(both: tuple[Configs, Configs]) -> Iterator[None]:
+    """Both brokers with dynamic settings, of all brokers and of the one."""
+    for configs in both:
+        configs.alter(BROKER, "", dict(DYNAMIC))
+        configs.alter(BROKER, NODE, {"log.retention.ms": "888000"})
+    yield
+    for configs in both:
+        configs.alter(BROKER, NODE, {"log.retention.ms": None})
+        configs.alter(BROKER, "", dict.fromkeys(DYNAMIC))
+
+
+@pytest.fixture
+def topic(both: tuple[Configs, Configs], unique: str) -> Iterator[str]:
+    for configs in both:
+        configs.create(unique)
+        configs.alter(TOPIC, unique, dict(OVERRIDES))
+    yield unique
+    for configs in both:
+        configs.delete(unique)
+
+
+def test_an_untouched_topic_is_described_alike(both, unique):
+    for configs in both:
+        configs.create(unique)
+    ours, reference = (configs.describe(TOPIC, unique) for configs in both)
+    assert len(ours) == 33
+    assert ours == reference
+    for configs in both:
+        configs.delete(unique)
+
+
+def test_a_topic_with_overrides_is_described_alike(both, topic):
+    ours, reference = (configs.describe(TOPIC, topic) for configs in both)
+    assert ours == reference
+
+
+def test_a_topic_under_dynamic_broker_settings_is_described_alike(both, altered, topic):
+    ours, reference = (configs.describe(TOPIC, topic) for configs in both)
+    assert ours == reference
+
+
+def test_every_broker_option_is_described_alike(both):
+    ours, reference = comparable(*(configs.describe(BROKER, NODE) for configs in both))
+    assert ours == reference
+
+
+def test_a_broker_under_dynamic_settings_is_described_alike(both, altered):
+    ours, reference = comparable(*(configs.describe(BROKER, NODE) for configs in both))
+    assert ours == reference
+
+
+def test_the_brokers_dynamic_defaults_are_described_alike(both, altered):
+    ours, reference = (configs.describe(BROKER, "") for configs in both)
+    assert ours == reference
+
+
+@pytest.mark.parametrize(("kind", "values"), [
+    (GROUP, {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "earliest"}),
+    (CLIENT_METRICS, {"interval.ms": "60000", "metrics": "a,b"}),
+])
+def test_groups_and_client_metrics_are_described_alike(both, unique, kind, values):
+    for configs in both:
+        configs.alter(kind, unique, values)
+    ours, reference = (configs.describe(kind, unique) for configs in both)
+    assert ours == reference
+    for configs in both:
+        configs.alter(kind, unique, dict.fromkeys(values))
+
+
+def comparable(*described: dict[str, dict[str, Any]]) -> list[dict[str, dict[str, Any]]]:
+    """Two brokers' options without what either was started with: in that they may differ."""
+    given = {name for entries in described for name, entry in entries.items()
+             if STATIC in {entry["source"], *(source for _, _, source in entry["synonyms"])}}
+    return [
+        {
+            name: {
+                **entry,
+                "value": None if name in given else entry["value"],
+                "source": None if name in given else entry["source"],
+                "synonyms": [synonym for synonym in entry["synonyms"] if synonym[2] != STATIC],
+            }
+            for name, entry in entries.items()
+        }
+        for entries in described
+    ]
