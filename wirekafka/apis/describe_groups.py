@@ -16,7 +16,8 @@ from wirekafka.codec.message import (
     String,
     field,
 )
-from wirekafka.coordinator.group_commands import DescribedGroup, DescribeGroup
+from wirekafka.coordinator import group_commands
+from wirekafka.coordinator.group_commands import DescribeGroup
 from wirekafka.errors import Error, KafkaError
 
 
@@ -69,7 +70,7 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Describ
 async def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGroup:
     kind = DescribeGroupsResponse.DescribedGroup
     try:
-        described: DescribedGroup = await call.broker.groups.submit(
+        described: group_commands.DescribedGroup = await call.broker.groups.submit(
             group_id, DescribeGroup(group_id))
     except KafkaError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:

@@ -21,8 +21,9 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication import partition as replicas
 from wirekafka.replication.fetch_sessions import FetchTarget, Key, Told, Wanted
-from wirekafka.replication.partition import Partition, ReadRange, ReadResult
+from wirekafka.replication.partition import ReadRange, ReadResult
 from wirekafka.replication.waiting import Watched
 
 
@@ -171,7 +172,7 @@ class _Found:
 
     def __init__(self, wanted: Wanted):
         self.wanted = wanted
-        self.partition: Partition | None = None
+        self.partition: replicas.Partition | None = None
         self.result = _NOTHING
         self.error = Error.NONE
 
@@ -287,7 +288,7 @@ class _Fetching:
         return FetchResponse(session_id=session_id, responses=topics,
                              node_endpoints=self._node_endpoints() if moved else [])
 
-    def _partition(self, wanted: Wanted) -> Partition:
+    def _partition(self, wanted: Wanted) -> replicas.Partition:
         topic = wanted.topic
         if isinstance(topic, bytes):
             return self._broker.partition_by_id(topic, wanted.partition)
@@ -337,7 +338,7 @@ class _Fetching:
         return data
 
     def _aborted(self, found: _Found,
-                 partition: Partition) -> list[_PartitionData.AbortedTransaction] | None:
+                 partition: replicas.Partition) -> list[_PartitionData.AbortedTransaction] | None:
         """Null unless read_committed, as in Kafka."""
         if not self._committed or found.error is not Error.NONE:
             return None

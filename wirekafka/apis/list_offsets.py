@@ -17,7 +17,8 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.partition import FoundOffset, Partition
+from wirekafka.replication import partition as replicas
+from wirekafka.replication.partition import FoundOffset
 
 
 class ListOffsetsRequest(Request, key=2, versions="1-11", flexible="6+"):
@@ -105,7 +106,9 @@ def _is_known(timestamp: int, version: int) -> bool:
     return version >= _FIRST_VERSION.get(timestamp, version + 1)
 
 
-def _find(partition: Partition, timestamp: int, request: ListOffsetsRequest) -> FoundOffset:
+def _find(
+    partition: replicas.Partition, timestamp: int, request: ListOffsetsRequest
+) -> FoundOffset:
     if request.replica_id != _CONSUMER:
         end_offset = partition.log.end_offset
     elif request.isolation_level == _READ_COMMITTED:
