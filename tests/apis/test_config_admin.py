@@ -60,6 +60,13 @@ def test_every_version_of_describe_configs_tells_every_topic_config(cluster, ver
     assert policy.config_type == (7 if version >= 3 else 0)
 
 
+def test_an_empty_list_of_keys_means_every_config(cluster):
+    request = DescribeConfigsRequest(resources=[DescribeConfigsRequest.Resource(
+        resource_type=TOPIC, resource_name="t", configuration_keys=[])])
+    [result] = cluster.call(describe_configs, request, 4).results
+    assert len(result.configs) == 33
+
+
 def test_synonyms_and_documentation_come_when_asked_for(cluster):
     [told] = describe(cluster, TOPIC, "t", "cleanup.policy", include_synonyms=False).configs
     assert told.synonyms == [] and told.documentation is None

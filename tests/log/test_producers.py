@@ -130,6 +130,10 @@ def test_a_stale_epoch_is_an_invalid_producer_epoch_even_for_a_duplicate(log: Lo
     assert log.refuses(1, 1, 1) is Error.INVALID_PRODUCER_EPOCH
 
 
+def test_an_unknown_producer_must_not_have_an_epoch_below_none(log: Log) -> None:
+    assert log.refuses(5, -2, 0) is Error.INVALID_PRODUCER_EPOCH
+
+
 def test_a_producer_without_an_epoch_may_send_any_sequence(log: Log) -> None:
     assert log.append(1, -1, 5) == 0
     assert log.append(1, -1, 9) == 1

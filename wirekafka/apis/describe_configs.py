@@ -89,7 +89,8 @@ def _describe(resource: _Resource, request: DescribeConfigsRequest, call: Call) 
         return result
     wanted = resource.configuration_keys
     result.configs = [
-        _told(entry, request) for entry in entries if wanted is None or entry.name in wanted]
+        # Like no list at all, an empty list means every config.
+        _told(entry, request) for entry in entries if not wanted or entry.name in wanted]
     return result
 
 

@@ -56,7 +56,9 @@ def describe_producers(request: DescribeProducersRequest, call: Call) -> Describ
 def _describe(topic: str, index: int, call: Call) -> _Partition:
     partition = call.broker.partitions.get((topic, index))
     if partition is None:
-        return _Partition(partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION)
+        return _Partition(
+            partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message="This server does not host this topic-partition.")
     if not partition.is_leader:
         return _Partition(partition_index=index, error_code=Error.NOT_LEADER_OR_FOLLOWER)
     return _Partition(partition_index=index, active_producers=[

@@ -108,7 +108,8 @@ _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _UNPLACED = frozenset({
     Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.MESSAGE_TOO_LARGE,
-    Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR, Error.UNKNOWN_TOPIC_ID})
+    Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR, Error.UNKNOWN_TOPIC_ID,
+    Error.UNKNOWN_SERVER_ERROR})
 """Errors told without the log's start offset, as in Kafka."""
 
 

@@ -149,9 +149,11 @@ class ProducerStates:
         if self.verifications is not None and header.is_transactional:
             self._check_verified(header, producer, append)
         if producer is None:
+            if is_client and header.producer_epoch < NO_PRODUCER_EPOCH:
+                raise self._stale_epoch(header, NO_PRODUCER_EPOCH)
             return None
         if header.producer_epoch < producer.epoch:
-            raise self._stale_epoch(header, producer)
+            raise self._stale_epoch(header, producer.epoch)
         if is_client and not _is_in_sequence(header, producer):
             raise self._out_of_order(header, producer)
         if producer.transaction_offset is not None and not header.is_transactional:
@@ -172,13 +174,13 @@ class ProducerStates:
             return
         epoch = header.producer_epoch
         if epoch < producer.epoch:
-            raise self._stale_epoch(header, producer)
+            raise self._stale_epoch(header, producer.epoch)
         if transaction_version >= 2 and epoch == producer.epoch:
             # Transactions V2 bump the epoch with every marker, so an equal one is either a late
             # repeat, which does no harm, or aimed at a transaction that began after it (KIP-890).
             is_repeat = producer.transaction_offset is None or epoch == _LAST_EPOCH
             if not is_repeat:
-                raise self._stale_epoch(header, producer)
+                raise self._stale_epoch(header, producer.epoch)
         if marker.coordinator_epoch < producer.coordinator_epoch:
             raise RecordsRefused(
                 Error.TRANSACTION_COORDINATOR_FENCED,
@@ -356,11 +358,11 @@ class ProducerStates:
         else:
             self.first_unstable_offset = min(undecided, decided)
 
-    def _stale_epoch(self, header: BatchHeader, producer: Producer) -> RecordsRefused:
+    def _stale_epoch(self, header: BatchHeader, last_epoch: int) -> RecordsRefused:
         return RecordsRefused(
             Error.INVALID_PRODUCER_EPOCH,
             f"Epoch of producer {header.producer_id} in {self.name} is {header.producer_epoch},"
-            f" while the last seen epoch is {producer.epoch}",
+            f" while the last seen epoch is {last_epoch}",
         )
 
     def _out_of_order(self, header: BatchHeader, producer: Producer) -> RecordsRefused:
