@@ -113,10 +113,12 @@ class Segments(Sequence[Segment]):
         size_bytes = self._bound(segment, limits) - position
         max_bytes = limits.max_bytes
         if size_bytes > max_bytes:
-            if limits.at_least_one:
-                for _, first in segment.headers(position):
+            for _, first in segment.headers(position):
+                if limits.at_least_one:
                     max_bytes = max(max_bytes, first.size_bytes)
-                    break
+                elif max_bytes < first.size_bytes:
+                    return NOTHING  # As Kafka: nothing can be done with part of one batch.
+                break
             size_bytes = min(size_bytes, max_bytes)
         return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
 
