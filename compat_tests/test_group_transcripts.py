@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 
 from compat_tests.conftest import RunningBroker
+from compat_tests.mortal_broker import MortalBroker
 from tests.coordinator.transcript import Play, Scenario, scenarios
 from tests.coordinator.wire_backend import WireBackend
 
 FOLDER = Path(__file__).parent.parent / "tests" / "transcripts"
 
-# What needs other settings, or a restart, is left to the tests of the machine.
-PLAYABLE = [
-    scenario for scenario in scenarios(FOLDER)
-    if not scenario.settings and all(line != "broker restarts" for _, line in scenario.lines)
+# What needs other settings is left to the tests of the machine.
+DEFAULT = [scenario for scenario in scenarios(FOLDER) if not scenario.settings]
+RESTARTING = [
+    scenario for scenario in DEFAULT if any(line == "broker restarts" for _, line in scenario.lines)
 ]
+PLAYABLE = [scenario for scenario in DEFAULT if scenario not in RESTARTING]
 
 
 @pytest.fixture(scope="module")
@@ -40,3 +42,21 @@ def outcomes(broker: RunningBroker) -> dict[str, Future[None]]:
 @pytest.mark.parametrize("scenario", PLAYABLE, ids=lambda scenario: scenario.title)
 def test_transcript(scenario: Scenario, outcomes: dict[str, Future[None]]) -> None:
     outcomes[scenario.title].result()
+
+
+@pytest.mark.parametrize("scenario", RESTARTING, ids=lambda scenario: scenario.title)
+def test_transcript_with_kill_9(scenario: Scenario, tmp_path: Path) -> None:
+    broker = MortalBroker(tmp_path / "data")
+    broker.start()
+
+    def restart() -> None:
+        broker.kill()
+        broker.start()
+
+    host, _, port = broker.bootstrap.rpartition(":")
+    backend = WireBackend(host, int(port), restart)
+    try:
+        Play(backend).run(scenario)
+    finally:
+        backend.close()
+        broker.stop()

@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -85,10 +86,14 @@ class Client:
 
 
 class WireBackend:
-    """One connection per actor, for a join that waits holds up what comes after it."""
+    """One connection per actor, for a join that waits holds up what comes after it.
 
-    def __init__(self, host: str, port: int):
+    `restart_broker` restarts the broker at the same address, if the test can.
+    """
+
+    def __init__(self, host: str, port: int, restart_broker: Callable[[], None] | None = None):
         self.address = (host, port)
+        self.restart_broker = restart_broker
         self.clients: dict[str, list[tuple[Client, Any]]] = defaultdict(list)
         self.idle: dict[str, Client] = {}
         self._prepare()
@@ -111,6 +116,8 @@ class WireBackend:
         for waiting in self.clients.values():
             for client, _ in waiting:
                 client.close()
+        self.idle.clear()
+        self.clients.clear()
 
     def send(self, actor: str, command: Any, version: int) -> None:
         client = self.idle.pop(actor, None) or Client(*self.address, client_id=actor)
@@ -139,7 +146,10 @@ class WireBackend:
         time.sleep(ms / 1000)
 
     def restart(self) -> None:
-        raise NotImplementedError
+        assert self.restart_broker is not None
+        self.close()
+        self.restart_broker()
+        self._prepare()
 
     def last_record(self) -> Any:
         return None
