@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.servable import require_servable
 
 _DATA = "wirekafka-data"
 _LISTENER = "PLAINTEXT"
@@ -21,6 +22,7 @@ def main(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     _log_to_stderr(arguments.log_level)
     config = configuration(arguments)
+    require_servable(config)
     from wirekafka.server.node import run
 
     return run(config, loop=arguments.loop)

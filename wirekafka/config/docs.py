@@ -38,8 +38,11 @@ _THROUGH = {
 }
 _NOT_WHOLLY = dict.fromkeys(
     ("cleanup.policy", "log.cleanup.policy"),
-    "Not there yet: the compaction itself; keyless records are refused.")
-_IN_THIS_PACKAGE = {"config/listeners.py"}
+    "Not there yet: the compaction itself; keyless records are refused.",
+) | dict.fromkeys(
+    ("authorizer.class.name", "controller.quorum.voters", "process.roles"),
+    "Anything but a lone node open to all is refused so far.")
+_IN_THIS_PACKAGE = {"config/listeners.py", "config/servable.py"}
 
 _HEAD = """\
 # Configuration
@@ -68,6 +71,9 @@ Strongest first:
 A key that is no option of Kafka's is told in one line of the log and not used. A value that its
 option cannot take stops the start, with one line that names key, value, source and reason. Topics
 refuse both.
+
+What would do harm if it were only accepted stops the start as well: listeners of SSL or SASL,
+`authorizer.class.name`, and a quorum of several nodes are not there yet.
 
 ## How to read the tables
 
