@@ -8,6 +8,8 @@ import pytest
 
 from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
 from tests.memory_log import MemoryLog
+from wirekafka.codec.batch import read_header
+from wirekafka.codec.compression import Codec
 from wirekafka.coordinator.group_commands import (
     AssignorChoice,
     CommitOffsets,
@@ -151,6 +153,42 @@ def test_deleted_partitions_lose_their_offsets_in_every_shard() -> None:
         asyncio.run(broker.groups.submit(group_id, commit(5, group_id)))
     broker.groups.forget_partitions(frozenset({("t", 0)}))
     assert {fetch(broker, group_id) for group_id in map(str, range(20))} == {-1}
+
+
+def test_offsets_are_deleted_in_batches_that_fit() -> None:
+    broker = GroupBroker().ready()
+    log = broker.logs[broker.groups.partition_for("g")]
+    asyncio.run(broker.groups.submit("g", CommitOffsets(
+        "g", -1, "", [OffsetToCommit("t", index, 5) for index in range(2500)])))
+    batches = len(log.batches)
+    broker.groups.forget_partitions(frozenset(("t", index) for index in range(2500)))
+    assert fetch(broker) == -1
+    assert [read_header(batch).count for batch in log.batches[batches:]] == [1000, 1000, 500]
+
+
+def test_what_is_deleted_while_a_log_is_read_is_deleted_then() -> None:
+    broker, partition, log = with_long_log()
+    broker.groups.lead(partition, log)
+    broker.groups.forget_partitions(frozenset({("t", 0)}))
+    broker.clock.advance(10)
+    assert fetch(broker) == -1
+
+
+def test_a_deletion_that_cannot_be_written_is_given_up() -> None:
+    broker = GroupBroker().ready()
+    asyncio.run(broker.groups.submit("g", commit(5)))
+    log = broker.logs[broker.groups.partition_for("g")]
+    log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
+    broker.groups.forget_partitions(frozenset({("t", 0)}))
+    log.failure = None
+    assert fetch(broker) == 5
+
+
+def test_offsets_are_compressed_as_configured() -> None:
+    broker = GroupBroker(compression=Codec.GZIP).ready()
+    asyncio.run(broker.groups.submit("g", commit(5)))
+    (batch,) = broker.logs[broker.groups.partition_for("g")].batches
+    assert read_header(batch).compression == Codec.GZIP
 
 
 def test_end_markers_reach_the_shard_of_their_partition() -> None:

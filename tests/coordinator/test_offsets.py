@@ -158,6 +158,19 @@ def test_offsets_of_deleted_partitions_go_and_the_group_stays() -> None:
     assert group_ids(backend) == ["g"]
 
 
+def test_a_great_many_offsets_expire_in_several_batches() -> None:
+    backend = MachineBackend(offsets_retention_ms=DAY_MS)
+    for group_id in ("g", "h", "i"):
+        commit(backend, *(OffsetToCommit("t", index, 5) for index in range(900)),
+               group_id=group_id)
+    batches = len(backend.log.batches)
+    backend.pass_time(DAY_MS + 601_000)
+    assert group_ids(backend) == []
+    counts = [read_header(batch).count for batch in backend.log.batches[batches:]]
+    assert sum(counts) == 3 * 900 + 3
+    assert max(counts) <= 1001
+
+
 def test_a_group_with_members_is_not_deleted() -> None:
     backend = MachineBackend()
     commit(backend, OffsetToCommit("t", 0, 5))

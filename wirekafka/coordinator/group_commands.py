@@ -246,7 +246,7 @@ class ListedGroup(NamedTuple):
 
 
 class ForgetTopics(NamedTuple):
-    """Partitions were deleted: their offsets go too. Answered with None."""
+    """Partitions were deleted: their offsets go too, as many as fit in a batch; answered None."""
 
     partitions: frozenset[tuple[str, int]]
 

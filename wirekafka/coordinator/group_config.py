@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from wirekafka.codec.compression import Codec
+
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
 
@@ -24,6 +26,7 @@ class GroupConfig:
     offset_metadata_max_length: int = 4096
     offsets_retention_ms: int = 10080 * _MS_PER_MINUTE
     offsets_retention_check_interval_ms: int = 600_000
+    compression: Codec = Codec.NONE
 
     @classmethod
     def of(cls, config: BrokerConfig) -> GroupConfig:
@@ -36,4 +39,5 @@ class GroupConfig:
             offset_metadata_max_length=config.offset_metadata_max_bytes,
             offsets_retention_ms=config.offsets_retention_minutes * _MS_PER_MINUTE,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            compression=Codec(config.offsets_topic_compression_codec),
         )

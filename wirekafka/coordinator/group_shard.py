@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from itertools import islice
 from typing import assert_never
 
 from wirekafka.coordinator.classic_group import ClassicGroup, GroupState
@@ -38,6 +39,9 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Outcome, Producer, Ticket
 
 _EXPIRY = "offsets expiry"
+_SOON_MS = 100
+_TOMBSTONES = 1000
+"""How many go into one batch: more might be larger than the log takes."""
 
 
 class GroupShard:
@@ -168,15 +172,20 @@ class GroupShard:
             case _:
                 assert key == _EXPIRY
                 self._expire(turn)
-                self._schedule_expiry(turn.now_ms)
 
     def _schedule_expiry(self, now_ms: int) -> None:
         self._timers.schedule(_EXPIRY, now_ms + self._config.offsets_retention_check_interval_ms)
 
     def _expire(self, turn: Turn) -> None:
+        self._schedule_expiry(turn.now_ms)
         for group in self.groups.values():
+            room = _TOMBSTONES - len(turn.records)
+            if room <= 0:
+                # What is written now is gone by then, so the next look gets further.
+                self._timers.schedule(_EXPIRY, turn.now_ms + _SOON_MS)
+                return
             gone = expired_records(
-                group, self.offsets, turn.now_ms, self._config.offsets_retention_ms)
+                group, self.offsets, turn.now_ms, self._config.offsets_retention_ms)[:room]
             for record in gone:
                 turn.write(record)
             if (group.state is GroupState.EMPTY and not self.offsets.has_open(group.group_id)
@@ -236,7 +245,7 @@ class GroupShard:
             case ListGroups(states):
                 turn.answer(ticket, self._list(states))
             case ForgetTopics(partitions):
-                for record in self.offsets.tombstones_of(partitions):
+                for record in islice(self.offsets.tombstones_of(partitions), _TOMBSTONES):
                     turn.write(record)
                 turn.answer(ticket, None)
             case _:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from typing import cast
 
 from wirekafka.clock import Clock
 from wirekafka.coordinator.group_commands import DeleteGroups, ForgetTopics, ListedGroup, ListGroups
@@ -15,6 +17,8 @@ from wirekafka.replication.machine import Producer
 from wirekafka.replication.replicated_log import ReplicatedLog
 from wirekafka.replication.runtime import Runtime
 
+logger = logging.getLogger(__name__)
+
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
@@ -25,6 +29,8 @@ class GroupCoordinator(Shards):
         super().__init__(OFFSETS_TOPIC, clock, partition_count)
         self._config = config
         self._codec = GroupRecordCodec()
+        self._codec.compression = config.compression
+        self._deleted_meanwhile: dict[int, frozenset[tuple[str, int]]] = {}
 
     def make_runtime(self, partition: int, log: ReplicatedLog) -> Runtime:
         """A shard of groups on its log."""
@@ -55,9 +61,30 @@ class GroupCoordinator(Shards):
 
     def forget_partitions(self, partitions: frozenset[tuple[str, int]]) -> None:
         """Partitions (topic, index) were deleted: so are the offsets committed for them."""
-        for partition, runtime in self._runtimes.items():
-            if partition not in self._loading:
-                runtime.post(ForgetTopics(partitions))
+        for partition in list(self._runtimes):
+            if partition in self._loading:
+                self._deleted_meanwhile[partition] = (
+                    self._deleted_meanwhile.get(partition, frozenset()) | partitions)
+            else:
+                self._forget(partition, partitions)
+
+    def loaded(self, partition: int) -> None:
+        """Catch up on what was deleted while the log was read."""
+        deleted = self._deleted_meanwhile.pop(partition, None)
+        if deleted:
+            self._forget(partition, deleted)
+
+    def _forget(self, partition: int, deleted: frozenset[tuple[str, int]]) -> None:
+        """In as many batches as it takes."""
+        runtime = self._runtimes[partition]
+        try:
+            while cast(GroupShard, runtime.machine).offsets.has_any_of(deleted):
+                ticket = runtime.post(ForgetTopics(deleted))
+                if ticket.done:
+                    ticket.result()
+        except KafkaError as error:
+            logger.warning("Offsets of deleted partitions stay in %s-%d until they expire: %s",
+                           OFFSETS_TOPIC, partition, error)
 
     def end_transaction(self, partition: int, producer: Producer, committed: bool) -> None:
         """An end marker was appended to a partition of `__consumer_offsets`.

@@ -129,6 +129,10 @@ class Offsets:
         for topic, partition in places:
             yield OffsetRecord(group_id, topic, partition, None)
 
+    def has_any_of(self, partitions: frozenset[TopicPartition]) -> bool:
+        """Whether any group has an offset in these partitions, an open transaction included."""
+        return any(True for _ in self.tombstones_of(partitions))
+
     def tombstones_of(self, partitions: frozenset[TopicPartition]) -> Iterator[OffsetRecord]:
         """What forgets the offsets all groups have in these partitions."""
         for group_id in self._committed.keys() | self._open.keys():
