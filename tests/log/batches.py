@@ -11,10 +11,10 @@ from wirekafka.codec.batch import BatchHeader
 from wirekafka.codec.batch import batches as walk
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log.append import Append, Origin
+from wirekafka.log.append import Append, Appended, Origin
 from wirekafka.log.control import Marker, encode_marker
 from wirekafka.log.files import Disk
-from wirekafka.log.log import Appended, Log
+from wirekafka.log.log import Log
 from wirekafka.log.recovery import Opening
 
 NOW_MS = 1_700_000_000_000

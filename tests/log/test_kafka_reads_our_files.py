@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_every_batch_and_record_is_there(dumped: str) -> None:
     batches = re.findall(r"^baseOffset: (\d+) lastOffset: (\d+)", dumped, re.M)
     ends = [(int(first), int(last) + 1) for first, last in batches]
     assert ends[0][0] == 0
-    assert all(end == start for (_, end), (start, _) in zip(ends, ends[1:], strict=False))
+    assert all(end == start for (_, end), (start, _) in pairwise(ends))
     assert ends[-1][1] == 60 * 2 + 15 + 60 * 2
     records = re.findall(r"^\| offset: (\d+)", dumped, re.M)
     assert [int(offset) for offset in records] == list(range(ends[-1][1]))

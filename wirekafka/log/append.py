@@ -1,4 +1,4 @@
-"""The words of an append: who asks for it, a batch fit to be written, and a refusal."""
+"""The words of an append: who asks for it, a batch fit to be written, where it went, a refusal."""
 
 from __future__ import annotations
 
@@ -42,6 +42,16 @@ class Checked(NamedTuple):
     header: BatchHeader
     rest: Sequence[Buffer]
     log_append_time_ms: int
+
+
+class Appended(NamedTuple):
+    """Where a batch went. `log_append_time_ms` is -1 for topics with CreateTime."""
+
+    base_offset: int
+    end_offset: int
+    log_append_time_ms: int
+    start_offset: int
+    duplicate: bool
 
 
 class RecordsRefused(KafkaError):

@@ -9,6 +9,8 @@ from typing import ClassVar, NamedTuple
 
 from wirekafka.log.files import Disk, File
 
+TEMPORARY_SUFFIX = ".tmp"
+
 _WRITE_BYTES = 4096
 
 
@@ -36,13 +38,23 @@ class EntryFile:
     suffix: ClassVar[str]
     struct: ClassVar[Struct]
 
-    __slots__ = ("_base_offset", "_directory", "_disk", "_file", "_last", "_pending", "size_bytes")
+    __slots__ = (
+        "_base_offset",
+        "_directory",
+        "_disk",
+        "_file",
+        "_is_complete",
+        "_last",
+        "_pending",
+        "size_bytes",
+    )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, size_bytes: int):
         self._disk = disk
         self._directory = directory
         self._base_offset = base_offset
         self._file: File | None = None
+        self._is_complete = True
         self._pending: bytearray | None = None
         self._last: tuple[int, int] | None = None
         self.size_bytes = size_bytes
@@ -107,12 +119,25 @@ class EntryFile:
         self.size_bytes = size_bytes
         self._last = None
 
-    def reset(self) -> None:
-        """Start over with an empty file, present or not. Raises OSError."""
+    def rebuild(self) -> None:
+        """Start over in a temporary file, until `finish` is called. Raises OSError.
+
+        A crash in between leaves no file of the index's name, which tells that one is needed.
+        """
         self._forget()
+        with suppress(FileNotFoundError):
+            self._disk.unlink(self.path)
+        self._is_complete = False
         self._disk.write(self.path, b"")
         self.size_bytes = 0
         self._last = None
+
+    def finish(self) -> None:
+        """Write what is pending, and give a rebuilt index its name. Raises OSError."""
+        self.write()
+        if not self._is_complete:
+            self._opened().rename(self.path.removesuffix(TEMPORARY_SUFFIX))
+            self._is_complete = True
 
     def close(self) -> None:
         """Write what is pending and release the descriptor. Raises OSError."""
@@ -133,7 +158,8 @@ class EntryFile:
     @property
     def path(self) -> str:
         """Where the file is."""
-        return f"{self._directory}/{self._base_offset:020d}{self.suffix}"
+        name = f"{self._base_offset:020d}{self.suffix}"
+        return f"{self._directory}/{name}{'' if self._is_complete else TEMPORARY_SUFFIX}"
 
     def _first_of(self, number: int) -> int:
         return self.pair(number)[0]

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
@@ -251,13 +251,31 @@ class _Recovery:
             self._write_snapshot(segment.base_offset)
         self._end_offset = max(self._end_offset, segment.base_offset)
         try:
-            for position, header, batch in self._batches(segment):
-                self._take(segment, position, header, batch)
+            self._note_all(segment)
         except BadBatch as bad:
             self._refuse_unless_torn(number, bad)
             segment.file.truncate(bad.position)
             self._drop_after(number)
         segment.seal()
+
+    def _note_all(self, segment: Segment) -> None:
+        epochs, producers = self._epochs, self._producers
+        last_possible = segment.base_offset + LARGEST_RELATIVE_OFFSET
+        for position, header, batch in self._batches(segment):
+            base_offset = header.base_offset
+            last_offset = base_offset + header.last_offset_delta
+            if base_offset < self._end_offset:
+                self._refuse(segment, position, f"offset {base_offset} comes too late")
+            if last_offset > last_possible:
+                self._refuse(segment, position, f"offset {base_offset} is too far off")
+            shape = _new(BatchShape, (header.length + 12, last_offset, header.max_timestamp))
+            segment.note(shape, position)
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, base_offset)
+            if header.producer_id >= 0:
+                _note_aborted(segment, producers.replay(header, batch))
+            self._end_offset = last_offset + 1
+        producers.end_offset = self._end_offset
 
     def _batches(self, segment: Segment) -> Iterator[tuple[int, BatchHeader, Buffer]]:
         """Batches with their bytes where these matter: checked, or a marker in them."""
@@ -269,20 +287,6 @@ class _Recovery:
             yield position, header, _marker_bytes(segment, position, header)
             position += header.size_bytes
         yield from scan.checked(segment.file, position, segment.size_bytes)
-
-    def _take(self, segment: Segment, position: int, header: BatchHeader, batch: Buffer) -> None:
-        end_offset = header.end_offset
-        if header.base_offset < self._end_offset:
-            self._refuse(segment, position, f"offset {header.base_offset} comes too late")
-        if end_offset - 1 - segment.base_offset > LARGEST_RELATIVE_OFFSET:
-            self._refuse(segment, position, f"offset {header.base_offset} is too far off")
-        segment.note(
-            BatchShape(header.size_bytes, end_offset - 1, header.max_timestamp), position
-        )
-        if header.leader_epoch > self._epochs.latest:
-            self._epochs.assign(header.leader_epoch, header.base_offset)
-        _note_aborted(segment, self._producers.replay(header, batch))
-        self._end_offset = end_offset
 
     def _refuse(self, segment: Segment, position: int, reason: str) -> NoReturn:
         # Offsets are not under the checksum, but no torn write leaves a whole batch with a bad one.
@@ -373,3 +377,4 @@ def _name(directory: str) -> str:
 
 
 _base_offset = attrgetter("base_offset")
+_new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirekafka.codec.batch import (
+    CONTROL_BIT,
     CRC_COVERS_FROM,
     HEADER_BYTES,
     MAGIC,
     MAGIC_AT,
     BatchHeader,
+    Buffer,
     read_header,
 )
 from wirekafka.codec.crc import crc32c
@@ -19,6 +21,7 @@ LARGEST_RELATIVE_OFFSET = 0x7FFFFFFF
 
 _HEADERS_READ_BYTES = 8192
 _CHECK_READ_BYTES = 1 << 20
+_SMALLEST_LENGTH = HEADER_BYTES - 12
 
 
 class BadBatch(Exception):
@@ -47,10 +50,8 @@ def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
         position += header.length + 12
 
 
-def checked(
-    file: File, position: int, end: int
-) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """As `headers`, with each batch's bytes, after its checksum was verified."""
+def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, Buffer]]:
+    """As `headers`, after verifying each checksum; with the bytes of control batches."""
     window = memoryview(b"")
     start = position
     while position < end:
@@ -64,10 +65,10 @@ def checked(
             read_bytes = min(max(_CHECK_READ_BYTES, size_bytes), end - position)
             window = memoryview(file.pread(read_bytes, position))
             start, at = position, 0
-        batch = window[at : at + size_bytes]
-        if crc32c(batch[CRC_COVERS_FROM:]) != header.crc:
+        if crc32c(window[at + CRC_COVERS_FROM : at + size_bytes]) != header.crc:
             raise BadBatch(position, "checksum mismatch")
-        yield position, header, batch
+        is_control = header.attributes & CONTROL_BIT
+        yield position, header, window[at : at + size_bytes] if is_control else b""
         position += size_bytes
 
 
@@ -102,16 +103,17 @@ def _is_plausible(header: BatchHeader, end_offset: int, left_bytes: int) -> bool
     )
 
 
-def _framed(window: bytes | memoryview, at: int, position: int, end: int) -> BatchHeader:
+def _framed(window: Buffer, at: int, position: int, end: int) -> BatchHeader:
     if at + HEADER_BYTES > len(window):
         raise BadBatch(position, "incomplete batch header")
     header = read_header(window, at)
-    if header.magic != MAGIC:
-        raise BadBatch(position, f"unknown magic {header.magic}")
-    if header.length + 12 < HEADER_BYTES:
-        raise BadBatch(position, f"impossible batch length {header.length}")
-    if header.last_offset_delta < 0:
-        raise BadBatch(position, f"impossible last offset delta {header.last_offset_delta}")
-    if position + header.length + 12 > end:
+    length = header.length
+    if header.magic != MAGIC or length < _SMALLEST_LENGTH or header.last_offset_delta < 0:
+        raise BadBatch(
+            position,
+            f"no batch (magic {header.magic}, length {length}, last offset delta"
+            f" {header.last_offset_delta})",
+        )
+    if position + length + 12 > end:
         raise BadBatch(position, "incomplete batch")
     return header

@@ -212,9 +212,9 @@ class Segment:
         return 0 if entry is None else entry.position
 
     def reset_indexes(self, config: TopicConfig) -> None:
-        """Empty the indexes, so that `note` can build them anew. Raises OSError."""
-        self.index.reset()
-        self.time_index.reset()
+        """Drop the indexes, so that `note` can build them anew, up to `seal`. Raises OSError."""
+        self.time_index.rebuild()
+        self.index.rebuild()
         with suppress(FileNotFoundError):
             self._disk.unlink(self.path(TRANSACTION_INDEX_SUFFIX))
         self.aborted = None
@@ -227,10 +227,10 @@ class Segment:
         """Complete the indexes' files: at a roll, and when the log closes. Raises OSError."""
         if self._largest_timestamp >= 0:
             self.time_index.add(self._largest_timestamp, self._largest_offset)
-        self.index.write()
-        self.time_index.write()
+        self.time_index.finish()
         if self.aborted is not None and self.aborted.is_loaded:
             self.aborted.write()
+        self.index.finish()  # At last: while it is missing, the segment is gone through anew.
 
     def close(self) -> None:
         """Release descriptors; a later use opens the files again. Raises OSError."""

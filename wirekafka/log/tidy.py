@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from wirekafka.log.files import Disk, Entry
+from wirekafka.log.index import TEMPORARY_SUFFIX
 from wirekafka.log.scan import headers
 from wirekafka.log.segment import DELETED_SUFFIX, LOG_SUFFIX, SIDE_SUFFIXES
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
-TEMPORARY_SUFFIX = ".tmp"
 
 
 def tidy(disk: Disk, directory: str) -> dict[str, Entry]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Append, Origin
-from wirekafka.log.log import Appended, Log
+from wirekafka.log.append import Append, Appended, Origin
+from wirekafka.log.log import Log
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import LogSlice
 from wirekafka.log.verification import Verifications
