@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
@@ -51,7 +52,11 @@ class ConfigEntry(NamedTuple):
 
 def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
     """Every topic option that is not internal, by name."""
-    return [_layered(option, overrides, broker, Source.TOPIC) for option in _shown(TOPIC)]
+    return [
+        _layered(TOPIC[entry.name], overrides, broker, Source.TOPIC)
+        if entry.name in overrides else entry
+        for entry in _plain_topic(broker)
+    ]
 
 
 def describe_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
@@ -79,6 +84,12 @@ def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
 def describe_broker_defaults(cluster: Mapping[str, str]) -> list[ConfigEntry]:
     """The cluster-wide dynamic options (the broker resource with an empty name)."""
     return [_cluster_entry(name, text) for name, text in sorted(cluster.items())]
+
+
+@lru_cache(maxsize=2)
+def _plain_topic(broker: BrokerConfig) -> list[ConfigEntry]:
+    """A topic without overrides: described once, as there may be thousands of them."""
+    return [_layered(option, {}, broker, Source.TOPIC) for option in _shown(TOPIC)]
 
 
 def _shown(table: Table) -> list[Option[Any]]:
