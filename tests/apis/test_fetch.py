@@ -326,11 +326,10 @@ def test_a_follower_that_is_none_is_refused(kafka: InProcessBroker, replica_id: 
 # Isolation.
 
 def transact(kafka: InProcessBroker, producer_id: int, *values: bytes) -> None:
-    kafka.partition("t").log.append_as_leader(
-        batch(*values, producer_id=producer_id, producer_epoch=0, base_sequence=0,
-              is_transactional=True),
-        kafka.partition("t")._client_append)
-    kafka.partition("t")._appended()
+    records = batch(*values, producer_id=producer_id, producer_epoch=0, base_sequence=0,
+                    is_transactional=True)
+    confirmed = object()
+    kafka.partition("t").append_from_client(records, 1, kafka.clock.now_ms(), confirmed)
 
 
 def test_read_committed_stops_at_the_last_stable_offset(kafka: InProcessBroker) -> None:

@@ -77,7 +77,8 @@ def test_several_topics_and_partitions_are_answered_each_for_itself(
         Topic(name="nope", partition_data=[Data(index=0, records=batch())])])
     response = kafka.call(request, 9)
     assert [(topic.name, [(each.index, each.error_code) for each in topic.partition_responses])
-            for topic in response.responses] == [("a", [(0, 0), (1, 0), (2, 3)]), ("nope", [(0, 3)])]
+            for topic in response.responses] == [
+        ("a", [(0, 0), (1, 0), (2, 3)]), ("nope", [(0, 3)])]
 
 
 def test_acks_0_gets_no_response(kafka: InProcessBroker) -> None:

@@ -26,8 +26,8 @@ class Served:
     def __init__(self, gate: Gate, **limits: Any):
         self.gate = gate
         self.loop = asyncio.new_event_loop()
-        values = dict(request_bytes=1 << 20, idle_ms=600_000, connections=100,
-                      connections_per_host=100, connections_of_host={}) | limits
+        values = {"request_bytes": 1 << 20, "idle_ms": 600_000, "connections": 100,
+                  "connections_per_host": 100, "connections_of_host": {}} | limits
         self.roll = Roll()
         self.listener = Listener("PLAINTEXT", bind("127.0.0.1", 0), Limits(**values), self.roll)
         self.port = self.listener.address[1]
@@ -229,7 +229,8 @@ BAD_FRAMES = {
     "client id that is not UTF-8": struct.pack(">ihhih", 12, KEY, 0, 1, 2) + b"\xff\xfe",
     "body cut short": struct.pack(">ihhih", 10, KEY, 0, 1, -1),
     "string beyond the body": struct.pack(">ihhihh", 12, KEY, 0, 1, -1, 9000),
-    "string that is not UTF-8": struct.pack(">ihhih", 20, KEY, 0, 1, -1) + b"\0\2\xff\xfe\0\0" + bytes(4),
+    "string that is not UTF-8": struct.pack(">ihhih", 20, KEY, 0, 1, -1)
+                                + b"\0\2\xff\xfe\0\0" + bytes(4),
     "tags beyond the header": struct.pack(">ihhih", 11, KEY, 1, 1, -1) + b"\x05",
 }
 

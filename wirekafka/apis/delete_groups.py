@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
+from wirekafka.errors import KafkaError
 
 
 class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):
@@ -27,3 +28,11 @@ async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroup
         DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error)
         for group_id, error in errors.items()
     ])
+
+
+def delete_groups_failure(request: DeleteGroupsRequest, error: KafkaError,
+                          call: Call) -> DeleteGroupsResponse:
+    """Every group fails alike."""
+    return DeleteGroupsResponse(results=[
+        DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error.error)
+        for group_id in request.groups_names])

@@ -97,3 +97,11 @@ async def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.Describ
             for member in described.members
         ],
     )
+
+
+def describe_groups_failure(request: DescribeGroupsRequest, error: KafkaError,
+                            call: Call) -> DescribeGroupsResponse:
+    """Every group fails alike."""
+    return DescribeGroupsResponse(groups=[
+        DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.error)
+        for group_id in request.groups])

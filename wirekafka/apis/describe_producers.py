@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
 from wirekafka.log.producers import Producer
 
 
@@ -75,3 +75,13 @@ def _state(producer: Producer) -> _Partition.ProducerState:
         coordinator_epoch=producer.coordinator_epoch,
         current_txn_start_offset=-1 if first_offset is None else first_offset,
     )
+
+
+def describe_producers_failure(request: DescribeProducersRequest, error: KafkaError,
+                               call: Call) -> DescribeProducersResponse:
+    """Every partition fails alike."""
+    return DescribeProducersResponse(topics=[
+        DescribeProducersResponse.TopicResponse(name=topic.name, partitions=[
+            _Partition(partition_index=index, error_code=error.error)
+            for index in topic.partition_indexes])
+        for topic in request.topics])

@@ -65,3 +65,11 @@ async def _describe(transactional_id: str, call: Call) -> _State:
         topics=[_State.TopicData(topic=topic, partitions=indexes)
                 for topic, indexes in topics.items()],
     )
+
+
+def describe_transactions_failure(request: DescribeTransactionsRequest, error: KafkaError,
+                                  call: Call) -> DescribeTransactionsResponse:
+    """Every transactional id fails alike."""
+    return DescribeTransactionsResponse(transaction_states=[
+        _State(transactional_id=transactional_id, error_code=error.error)
+        for transactional_id in request.transactional_ids])

@@ -109,3 +109,14 @@ def _sort_out(request: OffsetCommitRequest, call: Call) -> tuple[
                     partition_index=index,
                     error_code=unknown if known is None else Error.UNKNOWN_TOPIC_OR_PARTITION))
     return topics, places, offsets
+
+
+def offset_commit_failure(request: OffsetCommitRequest, error: KafkaError,
+                          call: Call) -> OffsetCommitResponse:
+    """Every partition fails alike."""
+    answered = OffsetCommitResponse.Topic
+    return OffsetCommitResponse(topics=[
+        answered(name=topic.name, topic_id=topic.topic_id, partitions=[
+            answered.Partition(partition_index=each.partition_index, error_code=error.error)
+            for each in topic.partitions])
+        for topic in request.topics])

@@ -123,3 +123,14 @@ async def _confirm(request: TxnOffsetCommitRequest, call: Call) -> None:
         if error.error is Error.NOT_ENOUGH_REPLICAS:
             raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
         raise error
+
+
+def txn_offset_commit_failure(request: TxnOffsetCommitRequest, error: KafkaError,
+                              call: Call) -> TxnOffsetCommitResponse:
+    """Every partition fails alike."""
+    answered = TxnOffsetCommitResponse.Topic
+    return TxnOffsetCommitResponse(topics=[
+        answered(name=topic.name, partitions=[
+            answered.Partition(partition_index=each.partition_index, error_code=error.error)
+            for each in topic.partitions])
+        for topic in request.topics])

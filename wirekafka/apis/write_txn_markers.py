@@ -18,6 +18,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.coordinator.markers import Ending
+from wirekafka.errors import KafkaError
 from wirekafka.log.control import Marker
 from wirekafka.replication.machine import Producer
 
@@ -77,3 +78,16 @@ def _write(told: WriteTxnMarkersRequest.WritableTxnMarker, call: Call) -> _Writt
                 partition_index=index, error_code=errors[topic.name, index])
             for index in topic.partition_indexes])
         for topic in told.topics])
+
+
+def write_txn_markers_failure(request: WriteTxnMarkersRequest, error: KafkaError,
+                              call: Call) -> WriteTxnMarkersResponse:
+    """Every partition fails alike."""
+    return WriteTxnMarkersResponse(markers=[
+        _Written(producer_id=marker.producer_id, topics=[
+            _Topic(name=topic.name, partitions=[
+                _Topic.WritableTxnMarkerPartitionResult(
+                    partition_index=index, error_code=error.error)
+                for index in topic.partition_indexes])
+            for topic in marker.topics])
+        for marker in request.markers])

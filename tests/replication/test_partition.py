@@ -1,0 +1,126 @@
+"""A partition: its high watermark, what it promises to whom, and as a log to replicate on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch
+from tests.manual_clock import ManualClock
+from wirekafka.codec.batch import read_header
+from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.partition import Leadership, Partition, ReadRange
+
+
+@pytest.fixture
+def partition(tmp_path: Path, manual_clock: ManualClock) -> Iterator[Partition]:
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    kafka.create("t")
+    yield kafka.partition("t")
+    kafka.stop()
+
+
+def led(epoch: int, *isr: int) -> Leadership:
+    return Leadership(leader_id=1, leader_epoch=epoch, isr=isr, replicas=(1, 2, 3))
+
+
+def append(partition: Partition, count: int = 1) -> None:
+    for _ in range(count):
+        partition.append_from_client(batch(), 1, 1_700_000_000_000)
+
+
+def test_alone_in_sync_the_high_watermark_is_the_log_end(partition: Partition) -> None:
+    append(partition, 3)
+    assert partition.high_watermark == partition.end_offset == 3
+
+
+def test_the_high_watermark_is_what_every_in_sync_replica_has(partition: Partition) -> None:
+    partition.lead(led(1, 1, 2, 3))
+    append(partition, 5)
+    assert partition.high_watermark == 0
+    partition.follower_reached(2, 4)
+    partition.follower_reached(3, 3)
+    assert partition.high_watermark == 3
+    partition.follower_reached(3, 5)
+    assert partition.high_watermark == 4
+
+
+def test_a_smaller_isr_commits_what_it_has(partition: Partition) -> None:
+    partition.lead(led(1, 1, 2))
+    append(partition, 2)
+    assert partition.high_watermark == 0
+    partition.lead(led(1, 1))
+    assert partition.high_watermark == 2
+
+
+def test_the_high_watermark_never_goes_back(partition: Partition) -> None:
+    append(partition, 3)
+    partition.lead(led(1, 1, 2))
+    append(partition)
+    partition.follower_reached(2, 1)
+    assert partition.high_watermark == 3
+
+
+def test_a_new_leader_epoch_starts_at_the_log_end(partition: Partition) -> None:
+    append(partition, 2)
+    partition.lead(led(7, 1))
+    append(partition)
+    assert partition.log.end_offset_for_epoch(0) == (0, 2)
+    assert partition.log.end_offset_for_epoch(7) == (7, 3)
+
+
+def test_commits_are_told_in_order_of_offset(partition: Partition) -> None:
+    partition.lead(led(1, 1, 2))
+    told: list[int] = []
+    for offset in (3, 1, 2):
+        partition.when_committed(offset, lambda offset=offset: told.append(offset))
+    append(partition, 3)
+    assert told == []
+    partition.follower_reached(2, 2)
+    assert told == [1, 2]
+    partition.follower_reached(2, 3)
+    assert told == [1, 2, 3]
+    partition.when_committed(3, lambda: told.append(99))
+    assert told[-1] == 99
+
+
+def test_a_commit_is_told_while_the_append_that_makes_it_returns(partition: Partition) -> None:
+    told: list[int] = []
+    partition.when_committed(1, lambda: told.append(partition.high_watermark))
+    assert partition.append(batch()) == 1
+    assert told == [1]
+
+
+def test_only_the_leader_appends_and_reads(partition: Partition) -> None:
+    partition.lead(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
+    for attempt in (lambda: append(partition), lambda: partition.append(batch()),
+                    lambda: partition.read(ReadRange(offset=0, max_bytes=100)),
+                    lambda: partition.delete_records(0)):
+        with pytest.raises(KafkaError) as caught:
+            attempt()
+        assert caught.value.error is Error.NOT_LEADER_OR_FOLLOWER
+
+
+def test_batches_are_read_back_one_by_one(partition: Partition) -> None:
+    for values in ((b"a", b"b"), (b"c" * 5000,), (b"d",)):
+        partition.append(batch(*values))
+    found = [read_header(each) for each in partition.read_batches()]
+    assert [(header.base_offset, header.count) for header in found] == [(0, 2), (2, 1), (3, 1)]
+
+
+def test_consumers_read_to_the_high_watermark_and_debuggers_beyond(partition: Partition) -> None:
+    partition.lead(led(1, 1, 2))
+    append(partition, 2)
+    consumer = partition.read(ReadRange(offset=0, max_bytes=1000))
+    debugger = partition.read(ReadRange(offset=0, max_bytes=1000, to_log_end=True))
+    assert consumer.records is not None and consumer.records.size_bytes == 0
+    assert debugger.records is not None and debugger.records.size_bytes == 2 * len(batch())
+
+
+def test_the_high_watermark_is_restored_within_the_log(partition: Partition) -> None:
+    append(partition, 3)
+    for told, restored in ((2, 2), (99, 3), (-1, 0)):
+        partition.restore_high_watermark(told)
+        assert partition.high_watermark == restored
