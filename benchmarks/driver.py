@@ -1,52 +1,70 @@
-"""A raw-socket driver: keeps requests in flight on a few connections, so that the broker is the
-limit, and tells what they cost the broker.
+"""Raw sockets that keep requests in flight, so that the broker is the limit, not the client.
 
-    python benchmarks/driver.py produce --port 9092 --pid $(pidof ...) --depth 10
-    python benchmarks/driver.py fetch --port 9092
-
-Requests are made once and sent over and over; responses are counted by their size prefix alone.
+Requests are encoded once and sent over and over; responses are counted by their size prefix.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import selectors
 import socket
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
+from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
+from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
-from wirekafka.codec.batch import batches
 from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.codec.message import Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 11
 CREATE_VERSION = 5
+ALL, LEADER = -1, 1
+TOPIC_ALREADY_EXISTS = 36
+_RETRIED_S = 15.0
+
+
+class RequestFailed(Exception):
+    """A broker answered with an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is produced, and how much of it is in flight."""
+
+    connections: int = 1
+    depth: int = 1
+    records: int = 1
+    """In each request, which has one batch for one partition."""
+    record_bytes: int = 200
+    acks: int = LEADER
 
 
 class Connection:
-    """One socket with requests in flight; `send` keeps the count."""
+    """One socket; sending and counting are up to the caller."""
 
     def __init__(self, host: str, port: int):
-        self.socket = socket.create_connection((host, port))
+        self.socket = socket.create_connection((host, port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._received = bytearray()
+        self.sent_at = 0.0
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
 
     def send(self, frames: bytes) -> None:
         self.socket.sendall(frames)
 
+    def close(self) -> None:
+        self.socket.close()
+
     def count(self) -> int:
         """How many responses one read has completed; they are not looked at."""
-        data = self.socket.recv(1 << 20)
+        data = self.socket.recv(1 << 18)
         if not data:
             raise ConnectionError("the broker hung up")
         received = self._received
@@ -66,6 +84,16 @@ class Connection:
         size = int.from_bytes(self._exactly(4), "big")
         return self._exactly(size)
 
+    def ask(self, request: Request, response: Any, version: int) -> Any:
+        """Send one request and decode its response."""
+        self.send(encode_request(1, "benchmark", request, version))
+        return decode_response(response, version, self.response())[1]
+
+    def api_versions(self) -> None:
+        """The first request of every client; the answer is not looked at."""
+        self.send(encode_request(1, "benchmark", ApiVersionsRequest(), 0))
+        self.response()
+
     def _exactly(self, size: int) -> bytearray:
         received = bytearray(size)
         view, at = memoryview(received), 0
@@ -77,150 +105,97 @@ class Connection:
         return received
 
 
-def main() -> None:
-    arguments = _parser().parse_args()
-    _create_topic(arguments)
-    run = {"produce": produce, "fetch": fetch}[arguments.case]
-    print(json.dumps(run(arguments)))
+class Pipeline:
+    """Sends one frame over and over on each connection, `depth` times in flight."""
 
+    def __init__(self, connections: Sequence[Connection], frame: bytes, depth: int):
+        self._frame = frame
+        self._selector = selectors.DefaultSelector()
+        for connection in connections:
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.send(frame * depth)
+        self._in_flight = depth * len(connections)
 
-def produce(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Produce one batch a request, `depth` requests in flight on each connection."""
-    frame = encode_request(1, "driver", _produce_request(arguments), PRODUCE_VERSION)
-    connections = [Connection(arguments.host, arguments.port) for _ in range(arguments.connections)]
-    for connection in connections:
-        _check_produced(connection, frame)
-    selector = selectors.DefaultSelector()
-    for connection in connections:
-        selector.register(connection.socket, selectors.EVENT_READ, connection)
-        connection.send(frame * arguments.depth)
-
-    def step() -> int:
+    def run(self, seconds: float) -> int:
+        """How many responses came in that time."""
+        deadline = time.perf_counter() + seconds
         done = 0
-        for key, _ in selector.select():
-            count = key.data.count()
-            if count:
-                key.data.send(frame * count)
-            done += count
+        while time.perf_counter() < deadline:
+            for key, _ in self._selector.select():
+                count = key.data.count()
+                if count:
+                    key.data.send(self._frame * count)
+                    done += count
         return done
 
-    result = _measure(arguments, step)
-    result["records_per_s"] = round(result["per_s"] * arguments.records)
-    return result
+    def finish(self) -> None:
+        """Read what is still in flight, and hang up."""
+        while self._in_flight > 0:
+            for key, _ in self._selector.select():
+                self._in_flight -= key.data.count()
+        for key in list(self._selector.get_map().values()):
+            key.data.close()
+        self._selector.close()
 
 
-def fetch(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Read the topic from its start to its end again and again."""
-    connection = Connection(arguments.host, arguments.port)
-    offset = total_bytes = 0
-
-    def step() -> int:
-        nonlocal offset, total_bytes
-        connection.send(encode_request(
-            1, "driver", _fetch_request(arguments, offset), FETCH_VERSION))
-        _, response = decode_response(FetchResponse, FETCH_VERSION, connection.response())
-        [topic] = response.responses
-        [partition] = topic.partitions
-        assert partition.error_code == 0, partition.error_code
-        found = list(batches(partition.records or b""))
-        total_bytes += len(partition.records or b"")
-        offset = found[-1][1].end_offset if found else 0
-        return 1
-
-    result = _measure(arguments, step)
-    result["mb_per_s"] = round(total_bytes / 1e6 / result["seconds"], 1)
-    if "cpu_us" in result:
-        result["cpu_ms_per_mb"] = round(
-            result["cpu_us"] * result["requests"] / 1e3 / (total_bytes / 1e6), 3)
-    return result
-
-
-def _measure(arguments: argparse.Namespace, step: Callable[[], int]) -> dict[str, Any]:
-    """Warm up, then count steps for the time given, and the broker's CPU if its pid is known."""
-    until = time.perf_counter() + arguments.warm_up
-    while time.perf_counter() < until:
-        step()
-    cpu = _cpu_seconds(arguments.pid)
-    start = time.perf_counter()
-    done = 0
-    while (elapsed := time.perf_counter() - start) < arguments.seconds:
-        done += step()
-    result: dict[str, Any] = {
-        "case": arguments.case, "requests": done, "seconds": round(elapsed, 3),
-        "per_s": round(done / elapsed)}
-    if arguments.pid:
-        result["cpu_us"] = round((_cpu_seconds(arguments.pid) - cpu) / done * 1e6, 2)
-    return result
-
-
-def _cpu_seconds(pid: int) -> float:
-    """User and system time of all threads of a process, to the nanosecond on Linux."""
-    if not pid:
-        return 0.0
-    total = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        total += int((task / "schedstat").read_text().split()[0])
-    return total / 1e9
-
-
-def _produce_request(arguments: argparse.Namespace) -> ProduceRequest:
+def batch_of(records: int, record_bytes: int) -> bytes:
+    """An uncompressed batch with timestamps of now."""
     now_ms = time.time_ns() // 1_000_000
-    batch = encode_batch(
-        [Record(index, now_ms, None, b"x" * arguments.record_bytes, ())
-         for index in range(arguments.records)], options=BatchOptions())
-    topic = ProduceRequest.TopicProduceData
-    return ProduceRequest(acks=arguments.acks, timeout_ms=30_000, topic_data=[
-        topic(name=arguments.topic, partition_data=[
-            topic.PartitionProduceData(index=0, records=batch)])])
+    value = b"x" * record_bytes
+    return encode_batch(
+        [Record(index, now_ms, None, value, ()) for index in range(records)],
+        options=BatchOptions())
 
 
-def _check_produced(connection: Connection, frame: bytes) -> None:
-    connection.send(frame)
-    _, response = decode_response(ProduceResponse, PRODUCE_VERSION, connection.response())
-    error = response.responses[0].partition_responses[0].error_code
-    if error:
-        sys.exit(f"produce failed with error {error}")
+def produce_frame(topic: str, batch: bytes, acks: int) -> bytes:
+    """A Produce request for partition 0, as it is sent."""
+    data = ProduceRequest.TopicProduceData
+    request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[
+        data(name=topic, partition_data=[data.PartitionProduceData(index=0, records=batch)])])
+    return encode_request(1, "benchmark", request, PRODUCE_VERSION)
 
 
-def _fetch_request(arguments: argparse.Namespace, offset: int) -> FetchRequest:
-    topic = FetchRequest.Topic
-    return FetchRequest(
+def fetch_frame(topic: str, offset: int, max_bytes: int) -> bytes:
+    """A Fetch request for partition 0, without a session, as it is sent."""
+    wanted = FetchRequest.Topic
+    request = FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, session_epoch=-1,
-        topics=[topic(topic=arguments.topic, partitions=[
-            topic.Partition(partition=0, fetch_offset=offset,
-                            partition_max_bytes=arguments.fetch_bytes)])])
+        topics=[wanted(topic=topic, partitions=[wanted.Partition(
+            partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)])])
+    return encode_request(1, "benchmark", request, FETCH_VERSION)
 
 
-def _create_topic(arguments: argparse.Namespace) -> None:
-    connection = Connection(arguments.host, arguments.port)
-    request = CreateTopicsRequest(timeout_ms=30_000, topics=[CreateTopicsRequest.CreatableTopic(
-        name=arguments.topic, num_partitions=1, replication_factor=1)])
-    connection.send(encode_request(1, "driver", request, CREATE_VERSION))
-    _, response = decode_response(CreateTopicsResponse, CREATE_VERSION, connection.response())
-    connection.socket.close()
+def fetched_records_at(topic: str) -> int:
+    """Where, in the response to `fetch_frame` (size prefix included), records begin.
+
+    size, correlation id, throttle time, error, session, topics, name, partitions, then of the
+    partition: index, error, three offsets, aborted transactions (none), replica, length.
+    """
+    return 4 + 4 + 4 + 2 + 4 + 4 + 2 + len(topic) + 4 + 4 + 2 + 3 * 8 + 4 + 4 + 4
+
+
+def check_produced(connection: Connection, frame: bytes) -> None:
+    """Send a frame until it is taken: a topic just created may not have its leader yet."""
+    deadline = time.monotonic() + _RETRIED_S
+    while True:
+        connection.send(frame)
+        _, response = decode_response(ProduceResponse, PRODUCE_VERSION, connection.response())
+        error = response.responses[0].partition_responses[0].error_code
+        if not error:
+            return
+        if time.monotonic() > deadline:
+            raise RequestFailed(f"Produce: error {error}")
+        time.sleep(0.05)
+
+
+def create_topic(host: str, port: int, name: str, partitions: int = 1) -> bool:
+    """Create a topic; False when there is one of that name."""
+    connection = Connection(host, port)
+    request = CreateTopicsRequest(timeout_ms=60_000, topics=[CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1)])
+    response = connection.ask(request, CreateTopicsResponse, CREATE_VERSION)
+    connection.close()
     error = response.topics[0].error_code
-    if error not in (0, 36):
-        sys.exit(f"the topic cannot be created: error {error}")
-    time.sleep(0 if error else 0.5)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("case", choices=("produce", "fetch"))
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=9092)
-    parser.add_argument("--pid", type=int, default=0, help="the broker's, to tell its CPU time")
-    parser.add_argument("--topic", default="driver")
-    parser.add_argument("--connections", type=int, default=1)
-    parser.add_argument("--depth", type=int, default=10, help="requests in flight per connection")
-    parser.add_argument("--records", type=int, default=1, help="records in each batch")
-    parser.add_argument("--record-bytes", type=int, default=200)
-    parser.add_argument("--acks", type=int, default=1, choices=(1, -1))
-    parser.add_argument("--fetch-bytes", type=int, default=1 << 20)
-    parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--warm-up", type=float, default=0.5)
-    return parser
-
-
-if __name__ == "__main__":
-    main()
+    if error not in (0, TOPIC_ALREADY_EXISTS):
+        raise RequestFailed(f"CreateTopics: error {error}")
+    return error == 0

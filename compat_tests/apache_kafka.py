@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -29,27 +29,26 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
-log.cleaner.dedupe.buffer.size=20971520
 """
+
+SMALL_JVM = ("-Xmx512m", "-XX:+UseSerialGC")
+SMALL_CLEANER = "log.cleaner.dedupe.buffer.size=20971520\n"
 
 
 @contextmanager
 def apache_kafka(directory: Path) -> Iterator[str]:
     """Yields HOST:PORT of an Apache Kafka broker that keeps its data in `directory`."""
-    port, controller_port = _free_ports(2)
-    settings = {"port": port, "controller_port": controller_port, "directory": directory}
-    properties = directory / "server.properties"
-    properties.write_text(PROPERTIES.format(**settings))
-    log4j = directory / "log4j2.xml"
-    log4j.write_text(LOG4J.format(**settings))
-    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
-    java = [kafka_jars.java(), "-Xmx512m", "-XX:+UseSerialGC", "-cp", classes]
-    java.append(f"-Dlog4j2.configurationFile={log4j}")
-    format_command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
-    subprocess.run([*java, *format_command], check=True, capture_output=True)
+    port, command = prepare(directory, SMALL_JVM, SMALL_CLEANER)
+    with running(command, directory, port) as bootstrap:
+        yield bootstrap
+
+
+@contextmanager
+def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]:
+    """Yields HOST:PORT of the Apache Kafka broker that a command starts; its output goes there."""
     with (directory / "out.log").open("w") as out:
         process = subprocess.Popen(
-            [*java, "kafka.Kafka", str(properties)],
+            command,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -68,7 +67,27 @@ def apache_kafka(directory: Path) -> Iterator[str]:
             process.wait()
 
 
-def _free_ports(count: int) -> list[int]:
+def prepare(directory: Path, jvm: Sequence[str], settings: str = "") -> tuple[int, list[str]]:
+    """Format `directory` for a new broker: its port, and the command that starts it."""
+    port, controller_port = free_ports(2)
+    values = {"port": port, "controller_port": controller_port, "directory": directory}
+    properties = directory / "server.properties"
+    properties.write_text(PROPERTIES.format(**values) + settings)
+    java = java_command(directory)
+    format_command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
+    subprocess.run([*java, *SMALL_JVM, *format_command], check=True, capture_output=True)
+    return port, [*java, *jvm, "kafka.Kafka", str(properties)]
+
+
+def java_command(directory: Path) -> list[str]:
+    """What starts a class of Kafka's, its log in `directory`."""
+    log4j = directory / "log4j2.xml"
+    log4j.write_text(LOG4J.format(directory=directory))
+    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
+    return [kafka_jars.java(), "-cp", classes, f"-Dlog4j2.configurationFile={log4j}"]
+
+
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     for bound in sockets:
         bound.bind(("127.0.0.1", 0))

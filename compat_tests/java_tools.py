@@ -1,6 +1,7 @@
 """Runs the main classes of Kafka's own command-line tools."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests import kafka_jars
@@ -61,11 +62,11 @@ class JavaTools:
             f"-Dlog4j.configuration=file:{scratch}/log4j.properties",
         )
 
-    def command(self, tool: str, *arguments: str) -> list[str]:
+    def command(self, tool: str, *arguments: str, jvm: Sequence[str] = QUICK) -> list[str]:
         """The argument list that starts a tool, by its script's name or its main class."""
         main = SCRIPTS.get(tool, tool)
         java = kafka_jars.java()
-        return [java, *QUICK, *self._logging, "-cp", self._class_path, main, *arguments]
+        return [java, *jvm, *self._logging, "-cp", self._class_path, main, *arguments]
 
     def run(self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
         """The standard output; raises ToolFailed when the exit status is not 0."""

@@ -1,0 +1,1 @@
+"""wirekafka and Apache Kafka in turn, on one machine, with the same clients."""

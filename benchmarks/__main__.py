@@ -1,0 +1,95 @@
+"""`python -m benchmarks`: wirekafka and Apache Kafka side by side, figures to benchmarks/results.
+
+    python -m benchmarks --quick
+    python -m benchmarks --only consume
+    python -m benchmarks --against kfake=127.0.0.1:9099
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from benchmarks import report
+from benchmarks.cases import PLANS, Plan, Suite
+from benchmarks.peers import ApacheKafka, Peer, Running, Wirekafka
+from benchmarks.run import Result, Runner
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    plan = _plan(arguments)
+    cases = plan.cases()
+    if not cases:
+        print(f"no case has {plan.only!r} in its name", file=sys.stderr)
+        return 2
+    peers = _peers(arguments)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description:60}"), BarColumn(20), MofNCompleteColumn(),
+               TimeElapsedColumn())
+    started = time.time()
+    results: list[Result] = []
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=len(cases))
+        runner = Runner(peers, plan, arguments.scratch,
+                        lambda text: progress.update(bar, description=text))
+        for case in cases:
+            result = runner.run(case)
+            results.append(result)
+            progress.advance(bar)
+            for line in report.summary(case, result):
+                console.print(line, highlight=False)
+    whole = report.Report(
+        machine=report.machine(), plan=plan, peers=[peer.name for peer in peers],
+        seconds=time.time() - started, cases=cases, results=results)
+    report.write(whole, arguments.output, arguments.name or plan.suite.name.lower())
+    return int(any(result.errors for result in results))
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    suite = Suite.QUICK if arguments.quick else Suite.FULL if arguments.full else Suite.USUAL
+    plan = replace(PLANS[suite], only=arguments.only)
+    if arguments.alternations:
+        plan = replace(plan, alternations=arguments.alternations)
+    if arguments.seconds:
+        plan = replace(plan, seconds=arguments.seconds)
+    return plan
+
+
+def _peers(arguments: argparse.Namespace) -> list[Peer]:
+    ours: Peer = Running(arguments.ours) if arguments.ours else Wirekafka()
+    if arguments.alone:
+        return [ours]
+    return [ours, Running(arguments.against) if arguments.against else ApacheKafka()]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="the main cases, in five minutes")
+    length.add_argument("--full", action="store_true", help="every case, longer and more often")
+    parser.add_argument("--only", default="", help="only cases with this in their name")
+    parser.add_argument("--alternations", type=int, help="how often each broker has its turn")
+    parser.add_argument("--seconds", type=float, help="how long each run takes")
+    parser.add_argument("--against", metavar="NAME=HOST:PORT",
+                        help="compare with this running broker instead of Apache Kafka")
+    parser.add_argument("--ours", metavar="NAME=HOST:PORT",
+                        help="compare this running broker instead of a new wirekafka")
+    parser.add_argument("--alone", action="store_true", help="measure, but compare with nothing")
+    parser.add_argument("--scratch", type=Path, help="where brokers keep their data meanwhile")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="where results go")
+    parser.add_argument("--name", help="of the results' files (default: the mode's)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""The table of cases: what is run, by which client, and what is to be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import partial
+from typing import Any
+
+from benchmarks import clients, raw
+from benchmarks.driver import ALL, Load
+from benchmarks.measure import (
+    CPU_PER_MB,
+    CPU_PER_REQUEST,
+    MB_RATE,
+    P50,
+    P99,
+    RATE,
+    RATIO,
+    RESIDENT,
+    START,
+    START_CPU,
+    WITH_IDLE,
+    Metrics,
+)
+from benchmarks.peers import Target
+
+Measure = Callable[[Target, float], Metrics]
+
+
+class Suite(IntEnum):
+    """How long one is ready to wait: a run takes the cases up to its own."""
+
+    QUICK = 0
+    USUAL = 1
+    FULL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """Bounds of one figure of ours, or of its ratio to the other broker's."""
+
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+    times_at_least: float | None = None
+    times_at_most: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One row: `measure` runs for about so many seconds against a broker that is warm."""
+
+    name: str
+    measure: Measure
+    goals: tuple[Goal, ...] = ()
+    suite: Suite = Suite.USUAL
+    is_fresh: bool = False
+    """A new broker for every run, not only for every case; then there is no warm-up."""
+    chart: str | None = None
+    """The figure that goes into the plot."""
+
+
+def started(target: Target, seconds: float) -> Metrics:
+    """What the start took, and the memory it left."""
+    return {START: target.start_s, START_CPU: target.cpu_s(), RESIDENT: target.resident_mib()}
+
+
+def _librdkafka(settings: dict[str, Any], record_bytes: int = 200, per_request: int = 0) -> Measure:
+    return partial(
+        clients.produce, settings=settings, record_bytes=record_bytes, per_request=per_request)
+
+
+def _raw(**load: int) -> Measure:
+    return partial(raw.produce, load=Load(**load))
+
+
+_UNBATCHED = {"batch.num.messages": 1}
+_BATCHED = {"linger.ms": 5}
+_CODECS = ("gzip", "snappy", "lz4", "zstd")
+
+STARTING = (
+    Case(name="start", measure=started, is_fresh=True, suite=Suite.QUICK, chart=START, goals=(
+        Goal(metric=START, at_most=0.3, times_at_most=1 / 8),
+        Goal(metric=RESIDENT, at_most=60))),
+    Case(name="memory after a mixed run", measure=clients.mixed, suite=Suite.QUICK, chart=RESIDENT,
+         goals=(Goal(metric=RESIDENT, at_most=120),)),
+)
+
+PRODUCING = (
+    Case(name="produce unbatched, librdkafka", suite=Suite.QUICK, chart=RATE,
+         measure=_librdkafka(_UNBATCHED, per_request=1), goals=(
+             Goal(metric=RATE, times_at_least=4),
+             Goal(metric=CPU_PER_REQUEST, at_most=12, times_at_most=0.25))),
+    Case(name="produce unbatched, raw 1 × 1", measure=_raw(connections=1, depth=1), chart=RATE),
+    Case(name="produce unbatched, raw 4 × 10", measure=_raw(connections=4, depth=10),
+         suite=Suite.QUICK, chart=RATE),
+    Case(name="produce unbatched, raw 50 × 1", measure=_raw(connections=50, depth=1), chart=RATE),
+    Case(name="produce batches of 50, librdkafka", suite=Suite.QUICK, chart=RATE,
+         measure=_librdkafka({"batch.num.messages": 50, "linger.ms": 5}, per_request=50), goals=(
+             Goal(metric=RATE, times_at_least=1.5),
+             Goal(metric=CPU_PER_REQUEST, times_at_most=0.3))),
+    Case(name="produce batches of 50, raw 4 × 4", chart=RATE,
+         measure=_raw(connections=4, depth=4, records=50)),
+    Case(name="produce batched 200 B, librdkafka", suite=Suite.QUICK, chart=RATE,
+         measure=_librdkafka(_BATCHED), goals=(
+             Goal(metric=RATE, times_at_least=1.0), Goal(metric=CPU_PER_MB, times_at_most=0.9))),
+    Case(name="produce idempotent, acks=all, librdkafka", suite=Suite.QUICK, chart=RATE,
+         measure=_librdkafka({"enable.idempotence": True, "acks": "all", "linger.ms": 5}), goals=(
+             Goal(metric=RATE, times_at_least=1.0), Goal(metric=CPU_PER_MB, times_at_most=0.9))),
+    Case(name="produce 10 KB, acks=all, librdkafka", suite=Suite.QUICK, chart=MB_RATE,
+         measure=_librdkafka({"acks": "all", "linger.ms": 5}, 10_000), goals=(
+             Goal(metric=MB_RATE, times_at_least=1.1), Goal(metric=CPU_PER_MB, times_at_most=0.9))),
+    Case(name="produce 1 MB, acks=all, raw 2 × 2", chart=MB_RATE,
+         measure=_raw(connections=2, depth=2, record_bytes=1_000_000, acks=ALL)),
+    *(Case(name=f"produce batched {codec}, librdkafka", chart=RATE,
+           measure=_librdkafka(_BATCHED | {"compression.type": codec})) for codec in _CODECS),
+    Case(name="produce unbatched, Java", chart=RATE, measure=partial(
+        clients.java_producer, records_per_s=12_000, settings={"batch.size": 0, "acks": 1})),
+    Case(name="produce default, Java", chart=RATE, measure=partial(
+        clients.java_producer, records_per_s=300_000, settings={})),
+    Case(name="produce acks=0, one by one, librdkafka", chart=RATE, suite=Suite.FULL,
+         measure=partial(clients.produce_unacknowledged, per_request=1)),
+    Case(name="produce acks=0, batches of 50, librdkafka", chart=RATE, suite=Suite.FULL,
+         measure=partial(clients.produce_unacknowledged, per_request=50)),
+)
+
+CONSUMING = (
+    Case(name="consume, raw, 1 consumer", suite=Suite.QUICK, chart=MB_RATE,
+         measure=partial(raw.consume, consumers=1), goals=(
+             Goal(metric=MB_RATE, times_at_least=1.5), Goal(metric=CPU_PER_MB, times_at_most=0.6))),
+    Case(name="consume, raw, 10 consumers", chart=MB_RATE,
+         measure=partial(raw.consume, consumers=10), goals=(
+             Goal(metric=MB_RATE, times_at_least=1.5), Goal(metric=CPU_PER_MB, times_at_most=0.6))),
+    Case(name="consume, raw, 100 consumers", chart=MB_RATE,
+         measure=partial(raw.consume, consumers=100)),
+    Case(name="consume cold, raw", chart=MB_RATE, measure=raw.consume_cold),
+    Case(name="consume, librdkafka", suite=Suite.QUICK, chart=RATE, measure=clients.consume),
+    Case(name="consume, Java", chart=MB_RATE, measure=clients.java_consumer),
+)
+
+WAITING = (
+    Case(name="round trip, raw, acks=all", suite=Suite.QUICK, chart=P50, measure=raw.round_trip,
+         goals=(Goal(metric=P50, at_most=0.12), Goal(metric=P99, at_most=0.25))),
+    Case(name="end to end, one at a time, librdkafka", suite=Suite.QUICK, chart=P50,
+         measure=clients.ping, goals=(Goal(metric=P50, at_most=0.35),
+                                      Goal(metric=P99, at_most=0.7))),
+    *(Case(name=f"end to end, {rate:,} msg/s, raw", chart=P99,
+           measure=partial(raw.end_to_end, per_s=rate)) for rate in (100, 1000, 10_000)),
+)
+
+COORDINATING = (
+    Case(name="join a group", measure=clients.join, chart="ms to first record"),
+    Case(name="offset commits, raw 4 × 5", measure=raw.offset_commits, chart="requests/s"),
+    Case(name="transactions every 100 ms against none", suite=Suite.QUICK, chart=RATIO,
+         measure=clients.transactions, goals=(Goal(metric=RATIO, at_least=0.97),)),
+)
+
+SCALING = (
+    Case(name="200,000 records over 100 fresh partitions", chart=RATE, measure=partial(
+        clients.partitions, count=100, records=200_000)),
+    Case(name="200,000 records over 2,000 fresh partitions", chart=RATE, is_fresh=True,
+         measure=partial(clients.partitions, count=2000, records=200_000), goals=(
+             Goal(metric=RATE, at_least=100_000), Goal(metric=RESIDENT, at_most=200))),
+    Case(name="200,000 records over 10,000 fresh partitions", chart=RATE, is_fresh=True,
+         suite=Suite.FULL, measure=partial(
+             clients.partitions, count=10_000, records=200_000)),
+    Case(name="100 active of 1,000 connections", chart=WITH_IDLE,
+         measure=partial(raw.connections, count=1000)),
+    Case(name="100 active of 5,000 connections", chart=WITH_IDLE,
+         measure=partial(raw.connections, count=5000), goals=(Goal(metric=WITH_IDLE, at_most=2),)),
+    Case(name="rate as data grows", chart=RATIO, measure=partial(raw.growing, megabytes=500)),
+)
+
+CASES = (*STARTING, *PRODUCING, *CONSUMING, *WAITING, *COORDINATING, *SCALING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How long and how often; what changes between the quick and the usual mode."""
+
+    suite: Suite
+    alternations: int
+    seconds: float
+    warm_up_s: float
+    only: str = field(default="")
+
+    def cases(self) -> list[Case]:
+        """Those of the suite whose name has `only` in it."""
+        return [case for case in CASES if case.suite <= self.suite and self.only in case.name]
+
+
+PLANS = {
+    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=3, seconds=1.0, warm_up_s=2.0),
+    Suite.USUAL: Plan(suite=Suite.USUAL, alternations=5, seconds=2.0, warm_up_s=4.0),
+    Suite.FULL: Plan(suite=Suite.FULL, alternations=7, seconds=4.0, warm_up_s=6.0),
+}

@@ -1,0 +1,307 @@
+"""Cases by librdkafka and by Kafka's own Java tools: what users' clients see."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from benchmarks import raw
+from benchmarks.driver import Load, RequestFailed, create_topic
+from benchmarks.measure import JOIN, MB_RATE, RATE, RATIO, RESIDENT, Meter, Metrics, latencies
+from benchmarks.peers import Target
+from compat_tests.java_tools import JavaTools
+from tests import kafka_jars
+
+_TOPIC = "librdkafka"
+_QUEUED = 100_000
+_COMMIT_EVERY_S = 0.1
+_DELIVERY_LIMIT_S = 60
+_VALUES = 100
+
+Settings = Mapping[str, Any]
+
+
+def produce(target: Target, seconds: float, settings: Settings, record_bytes: int,
+            per_request: int = 0) -> Metrics:
+    """As fast as it goes, for a time. `per_request` is how many records go in one, where known."""
+    producer = _producer(target, settings)
+    values = _texts(record_bytes)
+    create_topic(target.host, target.port, _TOPIC)
+    producer.produce(_TOPIC, values[0])
+    _flush(producer)
+    meter = Meter(target)
+    count = _produce_until(producer, values, time.perf_counter() + seconds)
+    _flush(producer)
+    return meter.metrics(
+        records=count, size_bytes=count * record_bytes,
+        requests=count / per_request if per_request else 0)
+
+
+def produce_unacknowledged(target: Target, seconds: float, per_request: int) -> Metrics:
+    """acks=0; done when the log's end says that all have come."""
+    settings = {"acks": 0, "batch.num.messages": per_request,
+                "linger.ms": 0 if per_request == 1 else 5}
+    with closing(_Watcher(target, _TOPIC)) as watcher:
+        create_topic(target.host, target.port, _TOPIC)
+        producer = _producer(target, settings)
+        end_offset = watcher.end_offset()
+        meter = Meter(target)
+        count = _produce_until(producer, _texts(200), time.perf_counter() + seconds)
+        _flush(producer)
+        while watcher.end_offset() < end_offset + count:
+            if meter.elapsed_s > seconds + _DELIVERY_LIMIT_S:
+                raise RequestFailed("not all unacknowledged records arrived")
+            time.sleep(0.002)
+        return meter.metrics(records=count, requests=count / per_request)
+
+
+def consume(target: Target, seconds: float) -> Metrics:
+    """One consumer reads a topic from its start; what librdkafka itself can take is the limit."""
+    raw.fill(target, 100e6)
+    consumer = _consumer(target, "reader", {"auto.offset.reset": "earliest"})
+    with closing(consumer):
+        consumer.subscribe([raw.FILLED])
+        _some(consumer)
+        meter = Meter(target)
+        count = 0
+        while meter.elapsed_s < seconds:
+            records = consumer.consume(10_000, 0.1)
+            if not records and count:
+                break  # The end of the topic.
+            count += len(records)
+        return meter.metrics(records=count, size_bytes=count * 200)
+
+
+def ping(target: Target, seconds: float) -> Metrics:
+    """From `produce` to the record's arrival at a consumer that waits, one at a time."""
+    topic = f"ping-{time.monotonic_ns()}"
+    create_topic(target.host, target.port, topic)
+    producer = _producer(target, {"linger.ms": 0, "acks": "all"})
+    consumer = _consumer(target, topic, {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 500})
+    taken = []
+    with closing(consumer):
+        consumer.subscribe([topic])
+        producer.produce(topic, bytes(200))
+        _flush(producer)
+        _some(consumer)
+        deadline = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < deadline:
+            producer.produce(topic, bytes(200))
+            producer.poll(0)
+            _some(consumer)
+            taken.append(time.perf_counter() - start)
+    _flush(producer)
+    return latencies(taken)
+
+
+def join(target: Target, seconds: float) -> Metrics:
+    """From a consumer's start in a new group to its first record."""
+    if create_topic(target.host, target.port, _TOPIC):
+        producer = _producer(target, {})
+        producer.produce(_TOPIC, b"first")
+        _flush(producer)
+    start = time.perf_counter()
+    consumer = _consumer(target, f"group-{time.monotonic_ns()}",
+                         {"auto.offset.reset": "earliest"})
+    with closing(consumer):
+        consumer.subscribe([_TOPIC])
+        _some(consumer)
+        return {JOIN: (time.perf_counter() - start) * 1e3}
+
+
+def transactions(target: Target, seconds: float) -> Metrics:
+    """1 KB records, committed every 100 ms, against the same without transactions."""
+    create_topic(target.host, target.port, _TOPIC)
+    plain = _idempotent_rate(target, seconds / 2)
+    producer = _producer(target, {"transactional.id": f"t-{target.port}", "linger.ms": 5})
+    producer.init_transactions(30)
+    values = _texts(1000)
+    meter = Meter(target)
+    count = commits = 0
+    while meter.elapsed_s < seconds / 2:
+        producer.begin_transaction()
+        count += _produce_until(producer, values, time.perf_counter() + _COMMIT_EVERY_S)
+        producer.commit_transaction(30)
+        commits += 1
+    metrics = meter.metrics(records=count, size_bytes=count * 1000)
+    return metrics | {RATIO: metrics[RATE] / plain, "commits/s": commits / meter.elapsed_s}
+
+
+def partitions(target: Target, seconds: float, count: int, records: int) -> Metrics:
+    """That many records at random over partitions just created; at most for `4 * seconds`."""
+    topic = f"wide-{count}-{time.monotonic_ns()}"
+    create_topic(target.host, target.port, topic, count)
+    delivered = 0
+
+    def on_delivery(error: KafkaError | None, _: object) -> None:
+        nonlocal delivered
+        delivered += error is None
+
+    producer = _producer(target, {
+        "linger.ms": 5, "sticky.partitioning.linger.ms": 0, "delivery.report.only.error": False,
+        "on_delivery": on_delivery, "queue.buffering.max.messages": 2 * records})
+    value = bytes(200)
+    meter = Meter(target)
+    for number in range(records):
+        producer.produce(topic, value)
+        if number % 1000 == 0:
+            producer.poll(0)
+    while delivered < records and meter.elapsed_s < 4 * seconds:
+        producer.poll(0.01)
+    metrics = meter.metrics(records=delivered, size_bytes=delivered * len(value))
+    metrics[RESIDENT] = target.resident_mib()
+    producer.purge()
+    return metrics
+
+
+def mixed(target: Target, seconds: float) -> Metrics:
+    """A bit of everything on one broker; its memory afterwards."""
+    each = seconds / 3
+    produce(target, each, {"linger.ms": 5}, 200)
+    produce(target, each, {"batch.num.messages": 1}, 200)
+    produce(target, each, {"acks": "all"}, 10_000)
+    raw.produce(target, each, Load(connections=50, depth=5))
+    raw.consume(target, each, 10)
+    raw.offset_commits(target, each)
+    raw.connections(target, each, 500)
+    transactions(target, each)
+    return {RESIDENT: target.resident_mib()}
+
+
+def java_producer(target: Target, seconds: float, records_per_s: int, settings: Settings) -> Metrics:
+    """Kafka's own kafka-producer-perf-test, 200-byte records."""
+    create_topic(target.host, target.port, _TOPIC)
+    props = {"bootstrap.servers": target.bootstrap} | dict(settings)
+    count = max(int(records_per_s * seconds), 1000)
+    meter = Meter(target)
+    output = _java_tool(
+        "kafka-producer-perf-test", "--topic", _TOPIC, "--num-records", str(count),
+        "--record-size", "200", "--throughput", "-1",
+        "--producer-props", *(f"{name}={value}" for name, value in props.items()))
+    last = output.strip().splitlines()[-1]
+    found = re.search(r"([\d.]+) records/sec \(([\d.]+) MB/sec\)", last)
+    if found is None:
+        raise RequestFailed(f"kafka-producer-perf-test said {last!r}")
+    metrics = meter.metrics(size_bytes=count * 200)
+    return metrics | {RATE: float(found[1]), MB_RATE: float(found[2]) * 1.048576}
+
+
+def java_consumer(target: Target, seconds: float) -> Metrics:
+    """Kafka's own kafka-consumer-perf-test."""
+    raw.fill(target, 100e6)
+    count = int(400e6 / 1000 * min(1.0, seconds))
+    output = _java_tool(
+        "kafka-consumer-perf-test", "--bootstrap-server", target.bootstrap,
+        "--topic", raw.FILLED, "--num-records", str(count), "--timeout", "60000")
+    heads, figures = (line.split(", ") for line in output.strip().splitlines()[-2:])
+    row = dict(zip((head.strip() for head in heads), figures, strict=True))
+    return {MB_RATE: float(row["fetch.MB.sec"]) * 1.048576, RATE: float(row["fetch.nMsg.sec"])}
+
+
+class _Watcher:
+    """Asks where a topic's partition 0 ends."""
+
+    def __init__(self, target: Target, topic: str):
+        self._consumer = _consumer(target, "watcher", {})
+        self._topic = topic
+
+    def end_offset(self) -> int:
+        wanted = TopicPartition(self._topic, 0)
+        end_offset: int = self._consumer.get_watermark_offsets(wanted, timeout=10)[1]
+        return end_offset
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _java_tool(name: str, *arguments: str) -> str:
+    with tempfile.TemporaryDirectory() as scratch:
+        tools = JavaTools(kafka_jars.kafka_jars(), Path(scratch))
+        done = subprocess.run(
+            tools.command(name, *arguments, jvm=("-Xmx512m",)), capture_output=True, text=True,
+            timeout=120, check=False)
+    if done.returncode:
+        raise RequestFailed(f"{name}: {done.stderr[-500:]}")
+    return done.stdout
+
+
+def _idempotent_rate(target: Target, seconds: float) -> float:
+    producer = _producer(target, {"enable.idempotence": True, "linger.ms": 5})
+    values = _texts(1000)
+    producer.produce(_TOPIC, values[0])
+    _flush(producer)
+    meter = Meter(target)
+    count = _produce_until(producer, values, time.perf_counter() + seconds)
+    _flush(producer)
+    return meter.metrics(records=count)[RATE]
+
+
+def _produce_until(producer: Producer, values: Sequence[bytes], deadline: float) -> int:
+    produce, count = producer.produce, 0
+    while time.perf_counter() < deadline:
+        for value in values:
+            while True:
+                try:
+                    produce(_TOPIC, value)
+                    break
+                except BufferError:
+                    producer.poll(0.005)
+        count += len(values)
+        producer.poll(0)
+    return count
+
+
+def _texts(size_bytes: int) -> list[bytes]:
+    """Records that compress as rows of a log do: to a third or so."""
+    numbers = random.Random(1)
+    texts = []
+    for _ in range(_VALUES):
+        text = b""
+        while len(text) < size_bytes:
+            text += b'{"id": %d, "delay": %d, "name": "flight"}, ' % (
+                numbers.getrandbits(48), numbers.getrandbits(10))
+        texts.append(text[:size_bytes])
+    return texts
+
+
+def _producer(target: Target, settings: Settings) -> Producer:
+    return Producer({
+        "bootstrap.servers": target.bootstrap, "acks": 1, "linger.ms": 0,
+        "queue.buffering.max.messages": _QUEUED, "queue.buffering.max.kbytes": 1 << 18,
+        "delivery.report.only.error": True, "on_delivery": _refuse_errors} | dict(settings))
+
+
+def _consumer(target: Target, group: str, settings: Settings) -> Consumer:
+    return Consumer({"bootstrap.servers": target.bootstrap, "group.id": group,
+                     "enable.auto.commit": False} | dict(settings))
+
+
+def _refuse_errors(error: KafkaError | None, _: object) -> None:
+    if error is not None:
+        raise RequestFailed(str(error))
+
+
+def _flush(producer: Producer) -> None:
+    left = producer.flush(_DELIVERY_LIMIT_S)
+    if left:
+        raise RequestFailed(f"{left} records were not delivered in {_DELIVERY_LIMIT_S} s")
+
+
+def _some(consumer: Consumer) -> list[Any]:
+    """The next records; waits for them."""
+    deadline = time.monotonic() + _DELIVERY_LIMIT_S
+    while time.monotonic() < deadline:
+        records = [record for record in consumer.consume(1, 1.0) if record.error() is None]
+        if records:
+            return records
+    raise RequestFailed("no record came")
+

@@ -1,0 +1,164 @@
+"""The brokers that are compared: how each is started, found and asked what it costs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+
+from benchmarks.driver import Connection
+from compat_tests import apache_kafka
+
+START_SCRIPT_JVM = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-XX:MaxInlineLevel=15",
+    "-Djava.awt.headless=true",
+)
+"""What kafka-server-start.sh and kafka-run-class.sh give the JVM."""
+
+_START_LIMIT_S = 60
+
+
+class NoBroker(Exception):
+    """A broker that did not come up, in one sentence."""
+
+
+@dataclass(slots=True)
+class Target:
+    """A broker that answers; `process` and `data` are None where it was not started here."""
+
+    name: str
+    host: str
+    port: int
+    process: psutil.Process | None = None
+    data: Path | None = None
+    start_s: float = 0.0
+    """From the start of its process to its first answer."""
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def cpu_s(self) -> float:
+        """User and system time so far, by the operating system's accounts; 0 where unknown."""
+        if self.process is None:
+            return 0.0
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+    def resident_mib(self) -> float:
+        """Resident memory; 0 where unknown."""
+        return 0.0 if self.process is None else self.process.memory_info().rss / (1 << 20)
+
+
+class Peer(Protocol):
+    """One side of the comparison."""
+
+    name: str
+
+    def start(self, directory: Path) -> Iterator[Target]:
+        """A context: a fresh broker with its data in an empty directory."""
+
+
+class Wirekafka:
+    """This broker, on the Python that runs the benchmark."""
+
+    name = "wirekafka"
+
+    @contextmanager
+    def start(self, directory: Path) -> Iterator[Target]:
+        data = directory / "data"
+        port = apache_kafka.free_ports(1)[0]
+        command = [sys.executable, "-m", "wirekafka", "serve", "--data", str(data)]
+        command += ["--listen", f"127.0.0.1:{port}"]
+        with _running(command, directory, Target(self.name, "127.0.0.1", port, data=data)) as up:
+            yield up
+
+
+class ApacheKafka:
+    """Apache Kafka from its jars, its JVM as Kafka's own start script sets it."""
+
+    name = "Apache Kafka"
+
+    @contextmanager
+    def start(self, directory: Path) -> Iterator[Target]:
+        port, command = apache_kafka.prepare(directory, START_SCRIPT_JVM)
+        target = Target(self.name, "127.0.0.1", port, data=directory / "data")
+        with _running(command, directory, target) as up:
+            yield up
+
+
+class Running:
+    """A broker that runs already: NAME=HOST:PORT, its process by the port where it is local."""
+
+    def __init__(self, description: str):
+        self.name, _, address = description.rpartition("=")
+        self._host, _, port = address.rpartition(":")
+        self._port = int(port)
+        self.name = self.name or address
+
+    @contextmanager
+    def start(self, directory: Path) -> Iterator[Target]:
+        _await_answer(self._host, self._port, None)
+        yield Target(self.name, self._host, self._port, process=_listening(self._port))
+
+
+@contextmanager
+def _running(command: Sequence[str], directory: Path, target: Target) -> Iterator[Target]:
+    log = directory / "out.log"
+    with log.open("w") as out:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+    try:
+        _await_answer(target.host, target.port, process)
+        target.start_s = time.perf_counter() - started
+        target.process = psutil.Process(process.pid)
+        yield target
+    finally:
+        # The data is thrown away, so there is nothing a slow, orderly stop would be good for.
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def _await_answer(host: str, port: int, process: subprocess.Popen[bytes] | None) -> None:
+    """Return once ApiVersions is answered."""
+    deadline = time.monotonic() + _START_LIMIT_S
+    while True:
+        try:
+            connection = Connection(host, port)
+        except OSError:
+            time.sleep(0.005)
+        else:
+            connection.api_versions()
+            connection.close()
+            return
+        if process is not None and process.poll() is not None:
+            raise NoBroker(f"{process.args} ended with {process.returncode} while starting")
+        if time.monotonic() > deadline:
+            raise NoBroker(f"nothing listens at {host}:{port} after {_START_LIMIT_S} s")
+
+
+def _listening(port: int) -> psutil.Process | None:
+    try:
+        for found in psutil.net_connections("tcp"):
+            if found.status == psutil.CONN_LISTEN and found.laddr.port == port and found.pid:
+                return psutil.Process(found.pid)
+    except psutil.AccessDenied:
+        pass
+    return None

@@ -1,0 +1,305 @@
+"""Cases by the raw-socket driver: what the broker itself can do."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections import deque
+from contextlib import ExitStack, closing
+
+from benchmarks.driver import (
+    ALL,
+    Connection,
+    Load,
+    Pipeline,
+    RequestFailed,
+    batch_of,
+    check_produced,
+    create_topic,
+    fetch_frame,
+    fetched_records_at,
+    produce_frame,
+)
+from benchmarks.measure import NONE_IDLE, P99, RATIO, WITH_IDLE, Meter, Metrics, latencies
+from benchmarks.peers import Target
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from wirekafka.codec.frame import encode_request
+
+_TOPIC = "raw"
+FILLED = "filled"
+_FETCH_BYTES = 1 << 20
+_STORED_BATCH = Load(records=75)
+"""What a busy librdkafka sends: some 16 KB."""
+
+
+def produce(target: Target, seconds: float, load: Load) -> Metrics:
+    """One batch a request, `depth` requests in flight on each connection."""
+    pipeline = _producing(target, load)
+    meter = Meter(target)
+    done = pipeline.run(seconds)
+    records = done * load.records
+    metrics = meter.metrics(
+        records=records, requests=done, size_bytes=records * load.record_bytes)
+    pipeline.finish()
+    return metrics
+
+
+def growing(target: Target, seconds: float, megabytes: int) -> Metrics:
+    """Batches of 10 KB records until that much is written: the last tenth against the first."""
+    load = Load(connections=2, depth=2, records=9, record_bytes=10_000)
+    pipeline = _producing(target, load)
+    tenth_mb = megabytes * min(1.0, seconds) / 10
+    rates = []
+    meter = Meter(target)
+    total_bytes = 0
+    for _ in range(10):
+        start, written_bytes = time.perf_counter(), 0
+        while written_bytes < tenth_mb * 1e6:
+            written_bytes += pipeline.run(0.02) * load.records * load.record_bytes
+        rates.append(written_bytes / (time.perf_counter() - start))
+        total_bytes += written_bytes
+    metrics = meter.metrics(size_bytes=total_bytes)
+    pipeline.finish()
+    return metrics | {RATIO: rates[-1] / rates[0]}
+
+
+def consume(target: Target, seconds: float, consumers: int) -> Metrics:
+    """Consumers, each with a Fetch of 1 MiB in flight, read a topic from memory, over and over."""
+    fill(target, 100e6)
+    with ExitStack() as stack:
+        readers = [_Reader(target, stack) for _ in range(consumers)]
+        selector = stack.enter_context(closing(selectors.DefaultSelector()))
+        for reader in readers:
+            selector.register(reader.connection.socket, selectors.EVENT_READ, reader)
+            reader.ask()
+        meter = Meter(target)
+        total_bytes = requests = 0
+        while meter.elapsed_s < seconds:
+            for key, _ in selector.select():
+                size_bytes = key.data.receive()
+                if size_bytes is not None:
+                    total_bytes += size_bytes
+                    requests += 1
+                    key.data.ask()
+        records = total_bytes / _STORED_BYTES * _STORED_BATCH.records
+        return meter.metrics(records=records, requests=requests, size_bytes=total_bytes)
+
+
+def consume_cold(target: Target, seconds: float) -> Metrics:
+    """One consumer reads a topic, once, that the page cache no longer holds."""
+    size_bytes = 100e6 * max(1.0, min(seconds, 4.0))
+    fill(target, size_bytes)
+    _drop_page_cache(target)
+    with ExitStack() as stack:
+        reader = _Reader(target, stack)
+        meter = Meter(target)
+        total_bytes = 0
+        while total_bytes < size_bytes * 0.95:
+            reader.ask()
+            received = None
+            while received is None:
+                received = reader.receive()
+            total_bytes += received
+        return meter.metrics(
+            records=total_bytes / _STORED_BYTES * _STORED_BATCH.records, size_bytes=total_bytes)
+
+
+def round_trip(target: Target, seconds: float) -> Metrics:
+    """One record, one request in flight, acks=all."""
+    create_topic(target.host, target.port, _TOPIC)
+    frame = produce_frame(_TOPIC, batch_of(1, 200), ALL)
+    taken = []
+    with closing(Connection(target.host, target.port)) as connection:
+        check_produced(connection, frame)
+        deadline = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < deadline:
+            connection.send(frame)
+            connection.response()
+            taken.append(time.perf_counter() - start)
+    return latencies(taken)
+
+
+def end_to_end(target: Target, seconds: float, per_s: int) -> Metrics:
+    """From a Produce being sent to its record arriving at a consumer that waits, at a rate."""
+    topic = f"pace-{time.monotonic_ns()}"  # Empty, so that what arrives is what was sent now.
+    create_topic(target.host, target.port, topic)
+    batch = batch_of(1, 200)
+    frame, records_at = produce_frame(topic, batch, 1), fetched_records_at(topic)
+    producer = Connection(target.host, target.port)
+    consumer = Connection(target.host, target.port)
+    check_produced(producer, frame)
+    offset, sent, taken = 1, deque[float](), list[float]()
+    consumer.send(fetch_frame(topic, offset, _FETCH_BYTES))
+    # select() waits to the microsecond; epoll would round up to whole milliseconds.
+    with selectors.SelectSelector() as selector, closing(producer), closing(consumer):
+        for connection in (producer, consumer):
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+        due = time.perf_counter()
+        deadline = due + seconds
+        while due < deadline or sent:
+            now = time.perf_counter()
+            if now >= due and due < deadline:
+                sent.append(now)
+                producer.send(frame)
+                due += 1 / per_s
+                continue
+            wait_s = due - now if due < deadline else 1.0
+            for key, _ in selector.select(wait_s):
+                if key.data is producer:
+                    producer.count()
+                    continue
+                received = (len(consumer.response()) + 4 - records_at) // len(batch)
+                arrived = time.perf_counter()
+                taken.extend(arrived - sent.popleft() for _ in range(received))
+                offset += received
+                consumer.send(fetch_frame(topic, offset, _FETCH_BYTES))
+    return latencies(taken)
+
+
+def connections(target: Target, seconds: float, count: int) -> Metrics:
+    """100 connections with one request in flight each, among `count` that are open."""
+    active = min(count, 100)
+    create_topic(target.host, target.port, _TOPIC)
+    frame = produce_frame(_TOPIC, batch_of(1, 200), 1)
+    with ExitStack() as stack:
+        busy = [_opened(target, stack) for _ in range(active)]
+        check_produced(busy[0], frame)
+        alone = _latencies_of(busy, frame, seconds / 2)
+        for _ in range(count - active):
+            _opened(target, stack)
+        meter = Meter(target)
+        among = _latencies_of(busy, frame, seconds / 2)
+        metrics = latencies(among) | meter.metrics(requests=len(among))
+        metrics[NONE_IDLE] = latencies(alone)[P99]
+        metrics[WITH_IDLE] = metrics[P99] / latencies(alone)[P99]
+        return metrics
+
+
+def offset_commits(target: Target, seconds: float) -> Metrics:
+    """Commits of one partition's offset, by consumers that assign themselves."""
+    group, version = "committers", 7
+    create_topic(target.host, target.port, _TOPIC)
+    topic = OffsetCommitRequest.Topic
+    request = OffsetCommitRequest(
+        group_id=group, generation_id_or_member_epoch=-1, topics=[topic(name=_TOPIC, partitions=[
+            topic.Partition(partition_index=0, committed_offset=5)])])
+    opened = [Connection(target.host, target.port) for _ in range(4)]
+    deadline = time.monotonic() + 30
+    while True:
+        opened[0].ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse, 2)
+        response = opened[0].ask(request, OffsetCommitResponse, version)
+        error = response.topics[0].partitions[0].error_code
+        if not error:
+            break
+        if time.monotonic() > deadline:
+            raise RequestFailed(f"OffsetCommit: error {error}")
+        time.sleep(0.1)
+    pipeline = Pipeline(opened, encode_request(1, "benchmark", request, version), depth=5)
+    meter = Meter(target)
+    metrics = meter.metrics(requests=pipeline.run(seconds))
+    pipeline.finish()
+    return metrics
+
+
+_STORED_BYTES = len(batch_of(_STORED_BATCH.records, _STORED_BATCH.record_bytes))
+
+
+class _Reader:
+    """A consumer of the filled topic."""
+
+    def __init__(self, target: Target, stack: ExitStack):
+        self.connection = Connection(target.host, target.port)
+        stack.callback(self.connection.close)
+        self._records_at = fetched_records_at(FILLED)
+        self._buffer = memoryview(bytearray(_FETCH_BYTES + 4096))
+        self._offset = 0
+        self._at = 0
+
+    def ask(self) -> None:
+        self.connection.send(fetch_frame(FILLED, self._offset, _FETCH_BYTES))
+
+    def receive(self) -> int | None:
+        """Read on; how many bytes of records came, once all are there."""
+        count = self.connection.socket.recv_into(self._buffer[self._at:])
+        if not count:
+            raise ConnectionError("the broker hung up")
+        self._at += count
+        if self._at < 4:
+            return None
+        size = 4 + int.from_bytes(self._buffer[:4], "big")
+        if self._at < size:
+            return None
+        self._at = 0
+        whole = (size - self._records_at) // _STORED_BYTES
+        # At the end of the log it starts anew.
+        self._offset = self._offset + whole * _STORED_BATCH.records if whole > 0 else 0
+        return max(whole, 0) * _STORED_BYTES
+
+
+def fill(target: Target, size_bytes: float) -> None:
+    """Write that much of uniform batches, unless it was done before."""
+    if not create_topic(target.host, target.port, FILLED):
+        return
+    frame = produce_frame(
+        FILLED, batch_of(_STORED_BATCH.records, _STORED_BATCH.record_bytes), 1)
+    with closing(Connection(target.host, target.port)) as connection:
+        check_produced(connection, frame)
+        for _ in range(int(size_bytes / _STORED_BYTES / 16) + 1):
+            connection.send(frame * 16)
+            done = 0
+            while done < 16:
+                done += connection.count()
+
+
+def _drop_page_cache(target: Target) -> None:
+    """Of the filled topic's files: needs no rights but the files' own."""
+    if target.data is None:
+        return
+    for path in target.data.rglob(f"{FILLED}-0/*.log"):
+        descriptor = os.open(path, os.O_RDWR)
+        os.fsync(descriptor)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+def _producing(target: Target, load: Load) -> Pipeline:
+    create_topic(target.host, target.port, _TOPIC)
+    frame = produce_frame(_TOPIC, batch_of(load.records, load.record_bytes), load.acks)
+    opened = [Connection(target.host, target.port) for _ in range(load.connections)]
+    check_produced(opened[0], frame)
+    return Pipeline(opened, frame, load.depth)
+
+
+def _opened(target: Target, stack: ExitStack) -> Connection:
+    connection = Connection(target.host, target.port)
+    stack.callback(connection.close)
+    connection.api_versions()
+    return connection
+
+
+def _latencies_of(busy: list[Connection], frame: bytes, seconds: float) -> list[float]:
+    taken: list[float] = []
+    with selectors.DefaultSelector() as selector:
+        for connection in busy:
+            selector.register(connection.socket, selectors.EVENT_READ, connection)
+            connection.sent_at = time.perf_counter()
+            connection.send(frame)
+        deadline = time.perf_counter() + seconds
+        in_flight = len(busy)
+        while in_flight:
+            for key, _ in selector.select():
+                connection = key.data
+                if not connection.count():
+                    continue
+                now = time.perf_counter()
+                taken.append(now - connection.sent_at)
+                if now < deadline:
+                    connection.sent_at = now
+                    connection.send(frame)
+                else:
+                    in_flight -= 1
+    return taken
+

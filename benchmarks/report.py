@@ -1,0 +1,171 @@
+"""Results as JSON, as a Markdown table and as a plot."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.cases import Case, Goal, Plan
+from benchmarks.measure import SMALLER_IS_BETTER
+from benchmarks.run import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One whole run. Ours is the first of the peers."""
+
+    machine: dict[str, str]
+    plan: Plan
+    peers: Sequence[str]
+    seconds: float
+    cases: Sequence[Case]
+    results: Sequence[Result]
+
+
+def write(report: Report, directory: Path, name: str) -> None:
+    """`name`.json, .md and .svg."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.json").write_text(json.dumps({
+        "machine": report.machine,
+        "alternations": report.plan.alternations,
+        "seconds_per_run": report.plan.seconds,
+        "seconds": round(report.seconds),
+        "peers": list(report.peers),
+        "results": [asdict(result) for result in report.results],
+    }, indent=1) + "\n")
+    (directory / f"{name}.md").write_text("\n".join(_markdown(report, name)) + "\n")
+    if len(report.peers) > 1:
+        from benchmarks import plot  # matplotlib takes its time
+
+        plot.draw(report, directory / f"{name}.svg")
+
+
+def summary(case: Case, result: Result) -> Iterator[str]:
+    """A few lines for the terminal."""
+    yield f"[bold]{case.name}"
+    ours, *others = result.runs
+    for metric in result.metrics():
+        cells = [f"{peer} {_cell(result, peer, metric)}" for peer in (ours, *others)]
+        times = _times(result, ours, others[0], metric) if others else None
+        cells.append(f"× {times:.2f}" if times else "")
+        cells.extend(_verdict(goal, result, (ours, *others)) for goal in case.goals
+                     if goal.metric == metric)
+        yield f"  {metric:26} {'   '.join(cells)}"
+    for peer, error in result.errors.items():
+        yield f"  [red]{peer}: {error}"
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    found = {
+        "processor": _processor(), "cores": str(os.cpu_count()), "system": platform.platform(),
+        "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 30} GiB",
+        "python": platform.python_version(),
+    }
+    for package in ("uvloop", "confluent-kafka"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    try:
+        java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+        found["java"] = java.stderr.splitlines()[0]
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True,
+                                text=True, check=False, cwd=Path(__file__).parent)
+        found["commit"] = commit.stdout.strip()
+    except (OSError, IndexError):
+        pass
+    found["load at the end"] = " ".join(f"{load:.1f}" for load in os.getloadavg())
+    return found
+
+
+def times(report: Report, result: Result, metric: str) -> float | None:
+    """Our median over the other's."""
+    return _times(result, report.peers[0], report.peers[1], metric)
+
+
+def _markdown(report: Report, name: str) -> Iterator[str]:
+    yield f"# {' and '.join(report.peers)}, in turn"
+    yield ""
+    yield "; ".join(f"{key} {value}" for key, value in report.machine.items()) + "."
+    yield (f"Medians of {report.plan.alternations} runs of {report.plan.seconds:g} s, and their"
+           f" range; × is the first over the second. Absolute goals are judged by the best run,"
+           f" ratios by medians. The whole took {report.seconds / 60:.0f} minutes.")
+    if len(report.peers) > 1:
+        yield ""
+        yield f"![Ratios]({name}.svg)"
+    yield ""
+    yield f"| Case | Figure | {' | '.join(report.peers)} | × | Goal |"
+    yield f"|---|---|{'---|' * len(report.peers)}---|---|"
+    for case, result in zip(report.cases, report.results, strict=True):
+        yield from _rows(case, result, report.peers)
+
+
+def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
+    label = case.name
+    for metric in result.metrics():
+        cells = [_cell(result, peer, metric) for peer in peers]
+        ratio = _times(result, *peers, metric) if len(peers) == 2 else None
+        goals = "; ".join(_verdict(goal, result, peers)
+                          for goal in case.goals if goal.metric == metric)
+        yield (f"| {label} | {metric} | {' | '.join(cells)} |"
+               f" {f'{ratio:.2f}' if ratio else ''} | {goals} |")
+        label = ""
+    for peer, error in result.errors.items():
+        yield f"| {label} | failed | {peer}: {error} | | | |"
+
+
+def _verdict(goal: Goal, result: Result, peers: Sequence[str]) -> str:
+    values = result.values(peers[0], goal.metric)
+    # Absolute bounds hold for a machine at rest, which one is nearest to in the best run.
+    most, least = max(values, default=None), min(values, default=None)
+    ratio = _times(result, peers[0], peers[1], goal.metric) if len(peers) > 1 else None
+    told = []
+    for bound, is_least, reached, sign in (
+            (goal.at_least, True, most, "≥ "), (goal.at_most, False, least, "≤ "),
+            (goal.times_at_least, True, ratio, "≥ ×"), (goal.times_at_most, False, ratio, "≤ ×")):
+        if bound is None or reached is None:
+            continue
+        is_met = reached >= bound if is_least else reached <= bound
+        told.append(f"{sign}{bound:.4g} {'reached' if is_met else '**missed**'}")
+    return ", ".join(told)
+
+
+def _times(result: Result, ours: str, theirs: str, metric: str) -> float | None:
+    mine, other = result.median(ours, metric), result.median(theirs, metric)
+    return mine / other if mine is not None and other else None
+
+
+def _cell(result: Result, peer: str, metric: str) -> str:
+    values = result.values(peer, metric)
+    middle = result.median(peer, metric)
+    if middle is None:
+        return "–"
+    return f"{_figure(middle)} ({_figure(min(values))}–{_figure(max(values))})"
+
+
+def _figure(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def is_better(metric: str, ratio: float) -> bool:
+    """Whether a ratio of ours to theirs is in our favour."""
+    return ratio <= 1 if metric in SMALLER_IS_BETTER else ratio >= 1

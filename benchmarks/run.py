@@ -1,0 +1,101 @@
+"""Runs the cases: brokers fresh for each, in turn, and every figure kept."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from benchmarks.cases import Case, Plan
+from benchmarks.measure import RESIDENT, Metrics
+from benchmarks.peers import Peer, Target
+
+Progress = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Result:
+    """Every run of one case, by peer, in order; and what went wrong."""
+
+    case: str
+    runs: dict[str, list[Metrics]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def metrics(self) -> list[str]:
+        """The names of the figures, in the order they were given."""
+        return list(dict.fromkeys(
+            name for runs in self.runs.values() for run in runs for name in run))
+
+    def median(self, peer: str, metric: str) -> float | None:
+        values = self.values(peer, metric)
+        return median(values) if values else None
+
+    def values(self, peer: str, metric: str) -> list[float]:
+        return [run[metric] for run in self.runs.get(peer, ()) if metric in run]
+
+
+class Runner:
+    """Runs one case after the other against all peers; data goes to `scratch`."""
+
+    def __init__(self, peers: Sequence[Peer], plan: Plan, scratch: Path | None, tell: Progress):
+        self._peers = peers
+        self._plan = plan
+        self._scratch = scratch
+        self._tell = tell
+
+    def run(self, case: Case) -> Result:
+        """A B A B ...; a peer that fails sits the rest of the case out."""
+        result = Result(case.name, {peer.name: [] for peer in self._peers})
+        with ExitStack() as stack:
+            targets = {} if case.is_fresh else self._warm(case, result, stack)
+            for turn in range(self._plan.alternations):
+                for peer in self._peers:
+                    if peer.name in result.errors:
+                        continue
+                    self._tell(f"{case.name}: {peer.name}, {turn + 1}")
+                    self._measure(case, peer, targets.get(peer.name), result)
+        return result
+
+    def _warm(self, case: Case, result: Result, stack: ExitStack) -> dict[str, Target]:
+        targets = {}
+        for peer in self._peers:
+            self._tell(f"{case.name}: warming up {peer.name}")
+            try:
+                target = stack.enter_context(_started(peer, self._scratch))
+                case.measure(target, self._plan.warm_up_s)
+                targets[peer.name] = target
+            except Exception as error:
+                result.errors[peer.name] = _text(error)
+        return targets
+
+    def _measure(self, case: Case, peer: Peer, target: Target | None, result: Result) -> None:
+        try:
+            if target is not None:
+                metrics = case.measure(target, self._plan.seconds)
+                memory = target.resident_mib()
+            else:
+                with _started(peer, self._scratch) as fresh:
+                    metrics = case.measure(fresh, self._plan.seconds)
+                    memory = fresh.resident_mib()
+        except Exception as error:
+            result.errors[peer.name] = _text(error)
+            return
+        result.runs[peer.name].append(metrics | ({RESIDENT: memory} if memory else {}))
+
+
+@contextmanager
+def _started(peer: Peer, scratch: Path | None) -> Iterator[Target]:
+    directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=scratch))
+    try:
+        with peer.start(directory) as target:
+            yield target
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
