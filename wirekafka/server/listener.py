@@ -156,9 +156,13 @@ class Listener:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; an empty host is every address. OSError when it cannot be had."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    if host == "" and socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG,
-                                    dualstack_ipv6=True)
-    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    """A listening socket; an empty host is every address. OSError, in words, if not to be had."""
+    try:
+        if host == "" and socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG,
+                                        dualstack_ipv6=True)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
+        raise OSError(f"cannot listen at {host}:{port}: {reason}") from error

@@ -1,0 +1,47 @@
+"""`wirekafka serve` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.raw_client import RawClient
+
+
+class Serving:
+    """A broker process; `port` is where its first listener is."""
+
+    def __init__(self, data: Path, *arguments: str, listen: str = "127.0.0.1:0",
+                 environment: dict[str, str] | None = None):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "wirekafka", "serve", "--data", str(data),
+             *(["--listen", listen] if listen else []), *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **(environment or {})})
+        assert self.process.stdout is not None
+        self.ready = self.process.stdout.readline().strip()
+        self.errors = ""
+
+    @property
+    def port(self) -> int:
+        assert self.ready.startswith("wirekafka ready: "), (self.ready, self.stop())
+        return int(self.ready.rpartition(":")[2])
+
+    def client(self) -> RawClient:
+        return RawClient(self.port)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Signal it and wait; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        _, self.errors = self.process.communicate(timeout=20)
+        return self.process.returncode
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(signal.SIGKILL)
