@@ -1,0 +1,283 @@
+"""Finds in a history what no Kafka may do, whatever fails; after Jepsen's checker for Kafka."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
+
+from tests.histories.history import (
+    Drained,
+    History,
+    OffsetCommit,
+    Operation,
+    Place,
+    Read,
+    Send,
+    Verdict,
+)
+
+
+class Kind(Enum):
+    """What can be wrong."""
+
+    DUPLICATE = "one write at two offsets"
+    INCONSISTENT_OFFSETS = "two values at one offset"
+    LOST_WRITE = "an acknowledged write is not there, though what follows it is"
+    UNSEEN = "an acknowledged write is beyond what can be read in the end"
+    ABORTED_READ = "a read_committed reader saw what was aborted (G1a)"
+    UNCOMMITTED_READ = "a read_committed reader saw a write before its commit was asked for"
+    UNWRITTEN_READ = "a value that nobody wrote there"
+    NON_MONOTONIC_READ = "a consumer went back without being told to"
+    NON_MONOTONIC_SEND = "a producer's later write is before its earlier one"
+    POLL_SKIP = "a consumer left out a record that it should have seen"
+    TORN_TRANSACTION = "some writes of a transaction are visible and others are not"
+    CYCLE = "transactions that each read from the next (G1c)"
+    LOST_OFFSETS = "a group's position is not the last one committed"
+    ABORTED_OFFSETS = "a group's position is one that was aborted"
+
+
+class Violation(NamedTuple):
+    """One thing that is wrong, in words."""
+
+    kind: Kind
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} ({self.kind.value}): {self.text}"
+
+
+def check(history: History) -> list[Violation]:
+    """All violations."""
+    index = _Index(history)
+    checks = (
+        _offsets,
+        _values_read,
+        _final_writes,
+        _monotonic_sends,
+        _reader_progress,
+        _torn,
+        _cycles,
+        _group_offsets,
+    )
+    return [violation for each in checks for violation in each(index)]
+
+
+class _Index:
+    def __init__(self, history: History):
+        self.history = history
+        self.writers: dict[tuple[Place, int], tuple[Operation, Send]] = {
+            (send.place, send.value): (operation, send) for operation, send in history.sends()
+        }
+        self.visible = {
+            place: dict(reversed(pair) for pair in drained.committed)
+            for place, drained in history.drained.items()
+        }
+
+    def records_read(self) -> Iterator[tuple[Place, int, int]]:
+        for _, read in self.history.reads():
+            yield from read.records
+        for place, drained in self.history.drained.items():
+            for offset, value in (*drained.committed, *drained.uncommitted):
+                yield place, offset, value
+
+
+def _offsets(index: _Index) -> Iterator[Violation]:
+    """Whether values and offsets belong together one to one."""
+    values: dict[tuple[Place, int], set[int]] = defaultdict(set)
+    offsets: dict[tuple[Place, int], set[int]] = defaultdict(set)
+    for place, offset, value in index.records_read():
+        values[place, offset].add(value)
+        offsets[place, value].add(offset)
+    for _, send in index.history.sends():
+        if send.offset is not None:
+            values[send.place, send.offset].add(send.value)
+            offsets[send.place, send.value].add(send.offset)
+    for (place, offset), found in values.items():
+        if len(found) > 1:
+            yield Violation(Kind.INCONSISTENT_OFFSETS, f"{sorted(found)} at {place} {offset}")
+    for (place, value), at in offsets.items():
+        if len(at) > 1:
+            yield Violation(Kind.DUPLICATE, f"{value} of {place} at {sorted(at)}")
+
+
+def _values_read(index: _Index) -> Iterator[Violation]:
+    """Whether what was read was there to be read."""
+    for operation, read in index.history.reads():
+        for record in read.records:
+            yield from _value_read(index, f"{operation.process} at {operation.began}", read, record)
+    for place, drained in index.history.drained.items():
+        for committed, pairs in ((True, drained.committed), (False, drained.uncommitted)):
+            read = Read(committed, [], ended=index.history.tick())
+            for offset, value in pairs:
+                yield from _value_read(index, "the last reader", read, (place, offset, value))
+
+
+def _value_read(
+    index: _Index, reader: str, read: Read, record: tuple[Place, int, int]
+) -> Iterator[Violation]:
+    place, offset, value = record
+    written = index.writers.get((place, value))
+    what = f"{reader} read {value} of {place} at {offset}"
+    if written is None:
+        yield Violation(Kind.UNWRITTEN_READ, what)
+        return
+    writer, _ = written
+    if not writer.is_transaction:
+        if writer.verdict is Verdict.UNDONE:
+            yield Violation(Kind.ABORTED_READ, f"{what}; it was refused")
+    elif read.committed and (writer.verdict is Verdict.UNDONE or writer.decided is None):
+        yield Violation(Kind.ABORTED_READ, f"{what}; {writer.process} never committed it")
+    elif read.committed and writer.decided is not None and read.ended < writer.decided:
+        yield Violation(
+            Kind.UNCOMMITTED_READ,
+            f"{what} at {read.ended}; its commit was asked for at {writer.decided}",
+        )
+
+
+def _final_writes(index: _Index) -> Iterator[Violation]:
+    """Whether every acknowledged write can be read in the end."""
+    for operation, send in index.history.sends():
+        if operation.verdict is not Verdict.DONE:
+            continue
+        drained = index.history.drained.get(send.place)
+        if drained is None or send.value in index.visible[send.place]:
+            continue
+        what = f"{operation.process}: {send.value} of {send.place} at {send.offset}"
+        if send.offset is not None and send.offset >= drained.end_offset:
+            yield Violation(Kind.UNSEEN, f"{what}; reading ended at {drained.end_offset}")
+        else:
+            yield Violation(Kind.LOST_WRITE, what)
+
+
+def _monotonic_sends(index: _Index) -> Iterator[Violation]:
+    """Whether a producer's writes to a partition are in the order in which it made them."""
+    last: dict[tuple[str, Place], int] = {}
+    for operation, send in index.history.sends():
+        if send.offset is None:
+            continue
+        key = operation.process, send.place
+        if send.offset < last.get(key, -1):
+            yield Violation(
+                Kind.NON_MONOTONIC_SEND,
+                f"{operation.process}: {send.value} of {send.place} at {send.offset},"
+                f" after one at {last[key]}",
+            )
+        last[key] = send.offset
+
+
+def _reader_progress(index: _Index) -> Iterator[Violation]:
+    """Whether readers go forward, and leave nothing out."""
+    known = {
+        place: (_offsets_of(drained.committed), _offsets_of(drained.uncommitted))
+        for place, drained in index.history.drained.items()
+    }
+    positions: dict[str, dict[Place, int]] = defaultdict(dict)
+    for operation, read in index.history.reads():
+        if read.is_fresh:
+            positions[operation.process].clear()
+        position = positions[operation.process]
+        for place, offset, value in read.records:
+            last = position.get(place)
+            position[place] = offset
+            if last is None:
+                continue
+            what = f"{operation.process} at {operation.began}: {value} of {place} at {offset}"
+            if offset <= last:
+                yield Violation(Kind.NON_MONOTONIC_READ, f"{what}, after {last}")
+            elif place in known:
+                there = known[place][0 if read.committed else 1]
+                missed = there[bisect_right(there, last) : bisect_left(there, offset)]
+                if missed:
+                    yield Violation(Kind.POLL_SKIP, f"{what}, after {last}, without {missed}")
+
+
+def _offsets_of(pairs: list[tuple[int, int]]) -> list[int]:
+    return sorted(offset for offset, _ in pairs)
+
+
+def _torn(index: _Index) -> Iterator[Violation]:
+    """Whether transactions are all or nothing, those too that nobody knows the end of."""
+    for operation in index.history.operations:
+        if not operation.is_transaction:
+            continue
+        # What was never acknowledged may not have reached the log, commit or not.
+        written = [
+            send
+            for send in operation.sends()
+            if send.offset is not None and send.place in index.visible
+        ]
+        seen = [send for send in written if send.value in index.visible[send.place]]
+        if seen and len(seen) < len(written):
+            missing = [send.value for send in written if send not in seen]
+            yield Violation(
+                Kind.TORN_TRANSACTION,
+                f"{operation.process} at {operation.began}: {missing} missing,"
+                f" {[send.value for send in seen]} there",
+            )
+
+
+def _cycles(index: _Index) -> Iterator[Violation]:
+    """Whether the order of transactions by what they read of each other is one."""
+    graph: dict[int, set[int]] = {}
+    for operation in index.history.operations:
+        if operation.verdict is Verdict.UNDONE:
+            continue
+        for read in operation.reads():
+            for place, _, value in read.records if read.committed else ():
+                writer = index.writers.get((place, value), (operation, None))[0]
+                if writer is not operation:
+                    graph.setdefault(operation.began, set()).add(writer.began)
+                elif (place, value) in index.writers:
+                    yield Violation(
+                        Kind.UNCOMMITTED_READ,
+                        f"{operation.process} read its own {value} of {place}",
+                    )
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield Violation(Kind.CYCLE, f"operations that began at {error.args[1]}")
+
+
+def _group_offsets(index: _Index) -> Iterator[Violation]:
+    """Whether the groups' positions are what was last committed, or may have been."""
+    commits: dict[tuple[str, Place], list[tuple[Operation, OffsetCommit]]] = defaultdict(list)
+    for operation in index.history.operations:
+        for commit in operation.offset_commits():
+            commits[commit.group, commit.place].append((operation, commit))
+    for key, made in commits.items():
+        found = index.history.group_offsets.get(key, -1)
+        done = [operation for operation, _ in made if operation.verdict is Verdict.DONE]
+        newest = max((operation.began for operation in done), default=-1)
+        possible = {
+            commit.offset
+            for operation, commit in made
+            if operation.verdict is Verdict.UNKNOWN
+            or (operation.verdict is Verdict.DONE and operation.ended > newest)
+        }
+        if not done:
+            possible.add(-1)
+        if found in possible:
+            continue
+        was_aborted = any(
+            commit.offset == found and operation.verdict is Verdict.UNDONE
+            for operation, commit in made
+        )
+        kind = Kind.ABORTED_OFFSETS if was_aborted else Kind.LOST_OFFSETS
+        yield Violation(kind, f"{key} is at {found}, not at any of {sorted(possible)}")
+
+
+def is_suffix_lost(drained: Drained, sends: list[Send]) -> list[Violation]:
+    """For a power cut in page-cache mode: all that was acknowledged is there up to some offset."""
+    there = dict(drained.uncommitted)
+    end_offset = max(there, default=-1) + 1
+    return [
+        Violation(Kind.LOST_WRITE, f"a hole at {send.offset} of {send.place}")
+        for send in sends
+        if send.offset is not None
+        and send.offset < end_offset
+        and there.get(send.offset) != send.value
+    ]

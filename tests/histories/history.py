@@ -1,0 +1,133 @@
+"""What clients asked for and were told, in the order in which it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+Place = tuple[str, int]
+"""A topic's name and the index of a partition."""
+
+
+class Verdict(Enum):
+    """What a client knows in the end about what it asked for."""
+
+    DONE = "acknowledged, committed if in a transaction"
+    UNDONE = "refused or aborted, for certain"
+    UNKNOWN = "never heard of again"
+
+
+@dataclass(slots=True)
+class Send:
+    """One record written. `value` is used once for its place in the whole history."""
+
+    place: Place
+    value: int
+    offset: int | None = None
+    """Where it went, once acknowledged."""
+
+
+@dataclass(slots=True)
+class Read:
+    """What one poll brought."""
+
+    committed: bool
+    """Whether with isolation.level read_committed."""
+    records: list[tuple[Place, int, int]]
+    """Place, offset and value, in the order of the consumer."""
+    is_fresh: bool = False
+    """Whether positions were set anew since this process's last read: seek, assignment."""
+    ended: int = 0
+
+
+@dataclass(slots=True)
+class OffsetCommit:
+    """A group's position written down."""
+
+    group: str
+    place: Place
+    offset: int
+
+
+Step = Send | Read | OffsetCommit
+
+
+@dataclass(slots=True, kw_only=True)
+class Operation:
+    """Steps that share a fate: those of a transaction, or a single one outside of any."""
+
+    process: str
+    began: int
+    is_transaction: bool = False
+    steps: list[Step] = field(default_factory=list)
+    verdict: Verdict = Verdict.UNKNOWN
+    decided: int | None = None
+    """When a commit was first asked for."""
+    ended: int = 0
+
+    def sends(self) -> Iterator[Send]:
+        return (step for step in self.steps if isinstance(step, Send))
+
+    def reads(self) -> Iterator[Read]:
+        return (step for step in self.steps if isinstance(step, Read))
+
+    def offset_commits(self) -> Iterator[OffsetCommit]:
+        return (step for step in self.steps if isinstance(step, OffsetCommit))
+
+
+@dataclass(slots=True)
+class Drained:
+    """One partition, read to its end after everything has healed."""
+
+    committed: list[tuple[int, int]]
+    """Offset and value as read_committed sees them."""
+    uncommitted: list[tuple[int, int]]
+    end_offset: int
+    """Where read_committed ended."""
+
+
+class History:
+    """Operations in the order in which they began; `tick` is what they take their times from."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.drained: dict[Place, Drained] = {}
+        self.group_offsets: dict[tuple[str, Place], int] = {}
+        """What each group is told in the end, by group and place."""
+        self._now = 0
+
+    def tick(self) -> int:
+        """The next moment."""
+        self._now += 1
+        return self._now
+
+    def begin(self, process: str, *steps: Step, is_transaction: bool = False) -> Operation:
+        """Note what a process is about to do."""
+        operation = Operation(
+            process=process, began=self.tick(), is_transaction=is_transaction, steps=list(steps)
+        )
+        self.operations.append(operation)
+        return operation
+
+    def end(self, operation: Operation, verdict: Verdict) -> None:
+        """Note how it went."""
+        operation.verdict = verdict
+        operation.ended = self.tick()
+
+    def read(self, process: str, read: Read) -> Operation:
+        """Note a poll outside of transactions."""
+        operation = self.begin(process, read)
+        self.end(operation, Verdict.DONE)
+        read.ended = operation.ended
+        return operation
+
+    def sends(self) -> Iterable[tuple[Operation, Send]]:
+        return ((operation, send) for operation in self.operations for send in operation.sends())
+
+    def reads(self) -> Iterable[tuple[Operation, Read]]:
+        return ((operation, read) for operation in self.operations for read in operation.reads())
+
+    def count(self) -> int:
+        """How many steps there are: sends, polls and commits of offsets."""
+        return sum(len(operation.steps) for operation in self.operations)

@@ -1,0 +1,222 @@
+"""The checker finds each kind of violation planted in a history, and none in a sound one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.histories.checker import Kind, Violation, check, is_suffix_lost
+from tests.histories.history import (
+    Drained,
+    History,
+    OffsetCommit,
+    Operation,
+    Read,
+    Send,
+    Verdict,
+)
+
+P = ("t", 0)
+Q = ("u", 0)
+
+
+class Story:
+    """A sound history: three plain writes, a committed and an aborted transaction, readers.
+
+    P holds 0 1 2, then 10 11 of the transaction, its marker, the aborted 20 and its marker.
+    """
+
+    def __init__(self) -> None:
+        history = self.history = History()
+        self.plain = [self._plain(value) for value in range(3)]
+        self.before = history.read("reader", Read(True, [(P, value, value) for value in range(3)]))
+        self.kept = self._transaction(
+            "t1",
+            [Send(P, 10, 3), Send(P, 11, 4), Send(Q, 12, 0), OffsetCommit("g", P, 2)],
+            Verdict.DONE,
+        )
+        self.dropped = self._transaction(
+            "t2", [Send(P, 20, 6), OffsetCommit("g", P, 3)], Verdict.UNDONE
+        )
+        self.after = history.read("reader", Read(True, [(P, 3, 10), (P, 4, 11)]))
+        self.dirty = history.read("dirty", Read(False, [(P, 4, 11), (P, 6, 20)]))
+        committed = [(0, 0), (1, 1), (2, 2), (3, 10), (4, 11)]
+        history.drained = {
+            P: Drained(committed, [*committed, (6, 20)], 8),
+            Q: Drained([(0, 12)], [(0, 12)], 2),
+        }
+        history.group_offsets = {("g", P): 2}
+
+    def _plain(self, value: int) -> Operation:
+        operation = self.history.begin("plain", Send(P, value, value))
+        self.history.end(operation, Verdict.DONE)
+        return operation
+
+    def _transaction(
+        self, process: str, steps: list[Send | OffsetCommit], verdict: Verdict
+    ) -> Operation:
+        operation = self.history.begin(process, *steps, is_transaction=True)
+        if verdict is Verdict.DONE:
+            operation.decided = self.history.tick()
+        self.history.end(operation, verdict)
+        return operation
+
+    def kinds(self) -> set[Kind]:
+        return {violation.kind for violation in check(self.history)}
+
+
+def duplicate(story: Story) -> None:
+    story.history.drained[P].uncommitted.append((7, 2))
+
+
+def inconsistent_offsets(story: Story) -> None:
+    next(story.plain[1].sends()).offset = 2
+
+
+def lost_write(story: Story) -> None:
+    story.history.drained[P].committed.remove((1, 1))
+
+
+def lost_write_of_a_transaction(story: Story) -> None:
+    story.history.drained[Q].committed.clear()
+
+
+def unseen(story: Story) -> None:
+    story.history.drained[P] = Drained([(0, 0), (1, 1)], [(0, 0), (1, 1)], 2)
+
+
+def aborted_read(story: Story) -> None:
+    next(story.after.reads()).records.append((P, 6, 20))
+
+
+def aborted_read_of_a_refused_write(story: Story) -> None:
+    story.plain[2].verdict = Verdict.UNDONE
+
+
+def uncommitted_read(story: Story) -> None:
+    next(story.before.reads()).records.append((P, 3, 10))
+
+
+def own_uncommitted_read(story: Story) -> None:
+    story.kept.steps.append(Read(True, [(P, 3, 10)], ended=story.history.tick()))
+
+
+def unwritten_read(story: Story) -> None:
+    next(story.dirty.reads()).records.append((P, 7, 99))
+
+
+def non_monotonic_read(story: Story) -> None:
+    next(story.after.reads()).records.insert(0, (P, 2, 2))
+
+
+def non_monotonic_send(story: Story) -> None:
+    first, second = next(story.plain[0].sends()), next(story.plain[1].sends())
+    first.offset, second.offset = 1, 0
+
+
+def poll_skip_inside_a_poll(story: Story) -> None:
+    next(story.before.reads()).records.remove((P, 1, 1))
+
+
+def poll_skip_between_polls(story: Story) -> None:
+    next(story.after.reads()).records.remove((P, 3, 10))
+
+
+def poll_skip_of_an_aborted_write(story: Story) -> None:
+    story.history.drained[P].uncommitted.insert(5, (5, 21))
+    story.dropped.steps.append(Send(P, 21, 5))
+
+
+def torn_transaction(story: Story) -> None:
+    story.kept.verdict = Verdict.UNKNOWN
+    story.history.drained[Q].committed.clear()
+
+
+def cycle(story: Story) -> None:
+    other = story._transaction("t3", [Send(Q, 30, 2)], Verdict.DONE)
+    other.steps.append(Read(True, [(Q, 0, 12)], ended=story.history.tick()))
+    story.kept.steps.append(Read(True, [(Q, 2, 30)], ended=story.history.tick()))
+    story.history.drained[Q] = Drained([(0, 12), (2, 30)], [(0, 12), (2, 30)], 4)
+
+
+def lost_offsets(story: Story) -> None:
+    story.history.group_offsets.clear()
+
+
+def aborted_offsets(story: Story) -> None:
+    story.history.group_offsets["g", P] = 3
+
+
+PLANTED: list[tuple[Callable[[Story], None], Kind]] = [
+    (duplicate, Kind.DUPLICATE),
+    (inconsistent_offsets, Kind.INCONSISTENT_OFFSETS),
+    (lost_write, Kind.LOST_WRITE),
+    (lost_write_of_a_transaction, Kind.LOST_WRITE),
+    (unseen, Kind.UNSEEN),
+    (aborted_read, Kind.ABORTED_READ),
+    (aborted_read_of_a_refused_write, Kind.ABORTED_READ),
+    (uncommitted_read, Kind.UNCOMMITTED_READ),
+    (own_uncommitted_read, Kind.UNCOMMITTED_READ),
+    (unwritten_read, Kind.UNWRITTEN_READ),
+    (non_monotonic_read, Kind.NON_MONOTONIC_READ),
+    (non_monotonic_send, Kind.NON_MONOTONIC_SEND),
+    (poll_skip_inside_a_poll, Kind.POLL_SKIP),
+    (poll_skip_between_polls, Kind.POLL_SKIP),
+    (poll_skip_of_an_aborted_write, Kind.POLL_SKIP),
+    (torn_transaction, Kind.TORN_TRANSACTION),
+    (cycle, Kind.CYCLE),
+    (lost_offsets, Kind.LOST_OFFSETS),
+    (aborted_offsets, Kind.ABORTED_OFFSETS),
+]
+
+
+def test_a_sound_history_has_no_violation() -> None:
+    assert check(Story().history) == []
+
+
+@pytest.mark.parametrize(("plant", "kind"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
+def test_a_planted_violation_is_found(plant: Callable[[Story], None], kind: Kind) -> None:
+    story = Story()
+    plant(story)
+    assert kind in story.kinds()
+
+
+def test_every_kind_is_planted() -> None:
+    assert {kind for _, kind in PLANTED} == set(Kind)
+
+
+def test_positions_set_anew_may_go_back_and_skip() -> None:
+    story = Story()
+    read = next(story.after.reads())
+    read.records[:] = [(P, 1, 1)]
+    read.is_fresh = True
+    assert story.kinds() == set()
+
+
+def test_what_nobody_heard_of_may_be_there_or_not() -> None:
+    story = Story()
+    story.plain[2].verdict = Verdict.UNKNOWN
+    assert story.kinds() == set()
+    for pairs in (story.history.drained[P].committed, story.history.drained[P].uncommitted):
+        pairs.remove((2, 2))
+    next(story.before.reads()).records.pop()
+    assert story.kinds() == set()
+
+
+def test_offsets_of_a_transaction_nobody_knows_the_end_of_may_stand() -> None:
+    story = Story()
+    story.dropped.verdict = Verdict.UNKNOWN
+    story.dropped.decided = story.history.tick()
+    assert story.kinds() == set()
+    story.history.group_offsets["g", P] = 3
+    assert story.kinds() == set()
+
+
+def test_a_power_cut_may_take_a_suffix_but_leave_no_hole() -> None:
+    sends = [Send(P, value, value) for value in range(4)]
+    drained = Drained([], [(0, 0), (1, 1)], 2)
+    assert is_suffix_lost(drained, sends) == []
+    drained.uncommitted.append((3, 3))
+    assert [violation.kind for violation in is_suffix_lost(drained, sends)] == [Kind.LOST_WRITE]
+    assert isinstance(is_suffix_lost(drained, sends)[0], Violation)
