@@ -120,13 +120,8 @@ class EntryFile:
         self._last = None
 
     def rebuild(self) -> None:
-        """Start over in a temporary file, until `finish` is called. Raises OSError.
-
-        A crash in between leaves no file of the index's name, which tells that one is needed.
-        """
+        """Start over in a temporary file, until `finish` is called. Raises OSError."""
         self._forget()
-        with suppress(FileNotFoundError):
-            self._disk.unlink(self.path)
         self._is_complete = False
         self._disk.write(self.path, b"")
         self.size_bytes = 0

@@ -17,7 +17,7 @@ from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction
 from wirekafka.log.recovery import Opening, Parts
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
-from wirekafka.log.segment import SNAPSHOT_SUFFIX, BatchShape, Segment, file_name
+from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
 from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
 from wirekafka.log.validate import validate
@@ -39,6 +39,7 @@ class Log:
         "_failure",
         "_generation",
         "_refusal",
+        "_snapshots",
         "_synced_names",
         "directory",
         "end_offset",
@@ -60,6 +61,7 @@ class Log:
         self._failure: str | None = None
         self._generation = 0
         self._refusal: str | None = None
+        self._snapshots = parts.snapshots
         self._synced_names = False
         self.directory = directory
         self.name = directory.rpartition("/")[2]
@@ -321,10 +323,8 @@ class Log:
             self.segments.truncate(offset, now_ms)
             self._end_at(offset)
             self.epochs.truncate_from_end(offset)
-            recovery.drop_snapshots(self._disk, self.directory, self.segments, offset)
-            self.producers = recovery.load_producers(
-                self._disk, self.directory, self.segments, offset
-            )
+            self._snapshots.keep_needed(self.segments, offset)
+            self.producers = recovery.load_producers(self.segments, self._snapshots, offset)
         except (OSError, BadBatch) as error:
             raise _storage_error(error) from error
 
@@ -336,7 +336,7 @@ class Log:
             self._end_at(offset)
             self.start_offset = offset
             self.epochs.clear()
-            recovery.drop_snapshots(self._disk, self.directory, self.segments, offset)
+            self._snapshots.keep_needed(self.segments, offset)
         except OSError as error:
             raise _storage_error(error) from error
         self.producers.clear(offset)
@@ -365,7 +365,8 @@ class Log:
             flush.add_names(self.directory)
         if is_closed:
             # The next start may trust the last segment's side files too.
-            flush.add_files([*self.segments.active.side_paths(), self._snapshot_path()])
+            flush.add_files(self.segments.active.side_paths())
+            flush.add_files([self._snapshots.path(self.end_offset)])
         self._synced_names = True
         self._closed_end = -1
         return flush
@@ -405,8 +406,7 @@ class Log:
 
         The log can be read and appended to afterwards, but has to be closed again then.
         """
-        if self.end_offset > 0 and not self._disk.exists(self._snapshot_path()):
-            self._write_snapshot()
+        if self.end_offset > 0 and self._snapshots.ensure(self.producers, self.end_offset):
             self._closed_end = self.end_offset
         self.segments.close()
 
@@ -416,7 +416,7 @@ class Log:
 
     def moved(self, directory: str) -> None:
         """Note that the log's directory has another name now."""
-        self.directory = directory
+        self.directory = self._snapshots.directory = directory
         self.segments.moved(directory)
 
     def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
@@ -439,7 +439,7 @@ class Log:
         return self.segments.active
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
-        self._write_snapshot()
+        self._snapshots.write(self.producers, self.end_offset)
         self.segments.roll(base_offset, now_ms)
         self._synced_names = False
 
@@ -452,12 +452,6 @@ class Log:
         self.recovery_point = min(self.recovery_point, offset)
         self._closed_end = -1
         self._generation += 1
-
-    def _snapshot_path(self) -> str:
-        return f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
-
-    def _write_snapshot(self) -> None:
-        self._disk.write(self._snapshot_path(), self.producers.encode_snapshot())
 
     def _checked_marker(
         self, records: Buffer, header: BatchHeader, append: Append

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NoReturn
@@ -16,12 +16,11 @@ from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import LeaderEpochs, MalformedEpochs
 from wirekafka.log.files import Disk
 from wirekafka.log.index import OffsetIndex, TimeIndex
-from wirekafka.log.producers import CompletedTransaction, CorruptSnapshot, ProducerStates
+from wirekafka.log.producers import CompletedTransaction, ProducerStates
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
-    SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     BatchShape,
@@ -29,6 +28,7 @@ from wirekafka.log.segment import (
     Sizes,
     file_name,
 )
+from wirekafka.log.snapshots import Snapshots, offsets_in
 from wirekafka.log.tidy import tidy
 
 
@@ -63,6 +63,7 @@ class Parts:
     segments: list[Segment]
     producers: ProducerStates
     epochs: LeaderEpochs
+    snapshots: Snapshots
     start_offset: int
     end_offset: int
     recovery_point: int
@@ -74,6 +75,7 @@ def create(disk: Disk, directory: str, now_ms: int) -> Parts:
         segments=[Segment.create(disk, directory, 0, now_ms)],
         producers=ProducerStates(_name(directory)),
         epochs=LeaderEpochs(disk, f"{directory}/{EPOCHS_NAME}"),
+        snapshots=Snapshots(disk, directory),
         start_offset=0,
         end_offset=0,
         recovery_point=0,
@@ -89,38 +91,17 @@ def recover(disk: Disk, directory: str, config: TopicConfig, opening: Opening) -
 
 
 def load_producers(
-    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
+    segments: Sequence[Segment], snapshots: Snapshots, end_offset: int
 ) -> ProducerStates:
     """The producers as of an offset: the newest snapshot below it and a replay of the headers.
 
     Raises BadBatch, OSError.
     """
-    producers = ProducerStates(_name(directory), segments[0].base_offset)
-    names = [entry.name for entry in disk.list_directory(directory)]
-    for offset in sorted(_offsets(names, SNAPSHOT_SUFFIX), reverse=True):
-        if segments[0].base_offset <= offset <= end_offset:
-            path = f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-            try:
-                producers.load_snapshot(disk.read(path), offset)
-                break
-            except CorruptSnapshot:
-                disk.unlink(path)
+    first_offset = segments[0].base_offset
+    producers = ProducerStates(_name(snapshots.directory), first_offset)
+    snapshots.load(producers, first_offset, end_offset)
     _replay(segments, producers, end_offset)
     return producers
-
-
-def drop_snapshots(
-    disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
-) -> None:
-    """Keep the producer snapshots that belong to segments, and the newest that is not ahead."""
-    names = [entry.name for entry in disk.list_directory(directory)]
-    offsets = sorted(_offsets(names, SNAPSHOT_SUFFIX))
-    usable = [offset for offset in offsets if segments[0].base_offset <= offset <= end_offset]
-    kept = {segment.base_offset for segment in segments if segment.base_offset <= end_offset}
-    kept.update(usable[-1:])
-    for offset in offsets:
-        if offset not in kept:
-            disk.unlink(f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
 
 
 class _Recovery:
@@ -132,6 +113,7 @@ class _Recovery:
         self._config = config
         self._opening = opening
         self._files = tidy(disk, directory)
+        self._snapshots = Snapshots(disk, directory, self._files)
         self._segments = self._found_segments()
         self._epochs = _load_epochs(disk, directory)
         self._producers = ProducerStates(_name(directory))
@@ -148,9 +130,7 @@ class _Recovery:
         else:
             self._end_offset = opening.start_offset
         if segments:
-            self._producers = load_producers(
-                self._disk, self._directory, segments, self._end_offset
-            )
+            self._producers = load_producers(segments, self._snapshots, self._end_offset)
         for number in range(trusted, len(segments)):
             if number >= len(segments):
                 break  # A torn tail took the rest with it.
@@ -177,12 +157,13 @@ class _Recovery:
             self._producers.clear(start_offset)
         self._epochs.truncate_from_end(self._end_offset)
         self._epochs.truncate_from_start(start_offset)
-        drop_snapshots(self._disk, self._directory, segments, self._end_offset)
+        self._snapshots.keep_needed(segments, self._end_offset)
         recovery_point = self._end_offset if opening.is_clean else opening.recovery_point
         return Parts(
             segments=segments,
             producers=self._producers,
             epochs=self._epochs,
+            snapshots=self._snapshots,
             start_offset=start_offset,
             end_offset=self._end_offset,
             recovery_point=min(recovery_point, self._end_offset),
@@ -194,7 +175,7 @@ class _Recovery:
             return 0 if entry is None else entry.size_bytes
 
         segments = []
-        for offset in sorted(_offsets(self._files, LOG_SUFFIX)):
+        for offset in sorted(offsets_in(self._files, LOG_SUFFIX)):
             sizes = Sizes(
                 size(offset, LOG_SUFFIX),
                 size(offset, INDEX_SUFFIX),
@@ -246,9 +227,11 @@ class _Recovery:
             self._refuse_unless_torn(number - 1, BadBatch(before.size_bytes, reason))
             self._drop_after(number - 1)
             return
-        segment.reset_indexes(self._config)
+        side_bytes = segment.index.size_bytes + segment.time_index.size_bytes
+        if segment.size_bytes + side_bytes or not self._is_indexed(segment):
+            segment.reset_indexes(self._config)
         if number:
-            self._write_snapshot(segment.base_offset)
+            self._snapshots.write(self._producers, segment.base_offset)
         self._end_offset = max(self._end_offset, segment.base_offset)
         try:
             self._note_all(segment)
@@ -311,10 +294,6 @@ class _Recovery:
             segment.delete()
         del self._segments[number + 1 :]
 
-    def _write_snapshot(self, offset: int) -> None:
-        path = f"{self._directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
-        self._disk.write(path, self._producers.encode_snapshot())
-
 
 def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
     path = f"{directory}/{EPOCHS_NAME}"
@@ -365,11 +344,6 @@ def _note_aborted(segment: Segment, completed: CompletedTransaction | None) -> N
             completed.last_offset,
             completed.last_stable_offset,
         ))
-
-
-def _offsets(names: Iterable[str], suffix: str) -> list[int]:
-    stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
-    return [int(stem) for stem in stems if len(stem) == 20 and stem.isdigit()]
 
 
 def _name(directory: str) -> str:

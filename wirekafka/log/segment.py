@@ -212,16 +212,20 @@ class Segment:
         return 0 if entry is None else entry.position
 
     def reset_indexes(self, config: TopicConfig) -> None:
-        """Drop the indexes, so that `note` can build them anew, up to `seal`. Raises OSError."""
-        self.time_index.rebuild()
-        self.index.rebuild()
-        with suppress(FileNotFoundError):
-            self._disk.unlink(self.path(TRANSACTION_INDEX_SUFFIX))
-        self.aborted = None
+        """Drop the indexes, so that `note` can build them anew, up to `seal`. Raises OSError.
+
+        A crash in between leaves no `.index`, which tells that one is needed.
+        """
         self._interval_bytes = config.index_interval_bytes
         self._index_limit_bytes = config.segment_index_bytes
         self._largest_timestamp, self._largest_offset = NO_TIMESTAMP, self.base_offset
         self._since_entry_bytes = 0
+        for path in (self.index.path, self.path(TRANSACTION_INDEX_SUFFIX)):
+            with suppress(FileNotFoundError):
+                self._disk.unlink(path)
+        self.aborted = None
+        self.time_index.rebuild()
+        self.index.rebuild()
 
     def seal(self) -> None:
         """Complete the indexes' files: at a roll, and when the log closes. Raises OSError."""
