@@ -1,10 +1,13 @@
 """DescribeConfigs key by key: what wirekafka tells of every option is what Apache Kafka tells."""
 
+import operator
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from compat_tests.eventually import eventually
 from compat_tests.wire import Wire
 from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.delete_topics import DeleteTopicsRequest
@@ -112,36 +115,30 @@ def topic(both: tuple[Configs, Configs], unique: str) -> Iterator[str]:
 def test_an_untouched_topic_is_described_alike(both, unique):
     for configs in both:
         configs.create(unique)
-    ours, reference = (configs.describe(TOPIC, unique) for configs in both)
-    assert len(ours) == 33
-    assert ours == reference
+    assert len(both[0].describe(TOPIC, unique)) == 33
+    assert_alike(both, TOPIC, unique)
     for configs in both:
         configs.delete(unique)
 
 
 def test_a_topic_with_overrides_is_described_alike(both, topic):
-    ours, reference = (configs.describe(TOPIC, topic) for configs in both)
-    assert ours == reference
+    assert_alike(both, TOPIC, topic)
 
 
 def test_a_topic_under_dynamic_broker_settings_is_described_alike(both, altered, topic):
-    ours, reference = (configs.describe(TOPIC, topic) for configs in both)
-    assert ours == reference
+    assert_alike(both, TOPIC, topic)
 
 
 def test_every_broker_option_is_described_alike(both):
-    ours, reference = comparable(*(configs.describe(BROKER, NODE) for configs in both))
-    assert ours == reference
+    assert_alike(both, BROKER, NODE)
 
 
 def test_a_broker_under_dynamic_settings_is_described_alike(both, altered):
-    ours, reference = comparable(*(configs.describe(BROKER, NODE) for configs in both))
-    assert ours == reference
+    assert_alike(both, BROKER, NODE)
 
 
 def test_the_brokers_dynamic_defaults_are_described_alike(both, altered):
-    ours, reference = (configs.describe(BROKER, "") for configs in both)
-    assert ours == reference
+    assert_alike(both, BROKER, "")
 
 
 @pytest.mark.parametrize(("kind", "values"), [
@@ -151,10 +148,21 @@ def test_the_brokers_dynamic_defaults_are_described_alike(both, altered):
 def test_groups_and_client_metrics_are_described_alike(both, unique, kind, values):
     for configs in both:
         configs.alter(kind, unique, values)
-    ours, reference = (configs.describe(kind, unique) for configs in both)
-    assert ours == reference
+    assert_alike(both, kind, unique)
     for configs in both:
         configs.alter(kind, unique, dict.fromkeys(values))
+
+
+def assert_alike(both: tuple[Configs, Configs], kind: int, name: str) -> None:
+    """Apache Kafka answers an alteration before it has taken effect, so its effect is awaited."""
+
+    def answers() -> list[dict[str, dict[str, Any]]]:
+        return comparable(*(configs.describe(kind, name) for configs in both))
+
+    with suppress(AssertionError):
+        eventually(lambda: operator.eq(*answers()), timeout_s=10)
+    ours, reference = answers()
+    assert ours == reference
 
 
 def comparable(*described: dict[str, dict[str, Any]]) -> list[dict[str, dict[str, Any]]]:

@@ -17,6 +17,8 @@ __all__ = ["BrokerConfig", "TopicConfig", "validate_topic_config"]
 # Options read by whoever owns the prefix: one listener, or a storage plugin.
 _PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
 
+_DEFAULTS = {option.attribute: option.default for option in BROKER.values()}
+
 
 class BrokerConfig(BrokerOptions):
     """Kafka's broker options by snake_case name (`config.log_segment_bytes`), parsed and checked.
@@ -25,6 +27,8 @@ class BrokerConfig(BrokerOptions):
     """
 
     def __init__(self, sources: Sources) -> None:
+        # Defaults too lie in the instance, where reading one costs as little as any attribute.
+        self.__dict__.update(_DEFAULTS)
         self.sources = sources
         overruled = _overruled(sources)
         for name in sources.names():
@@ -58,7 +62,7 @@ class BrokerConfig(BrokerOptions):
 
     def value(self, option: Option[Any]) -> Any:
         """The option's value, None where nobody set it and it has no default."""
-        if option.unset_reads_empty and option.attribute not in self.__dict__:
+        if option.unset_reads_empty and self.sources.text(option.name) is None:
             return None
         return getattr(self, option.attribute)
 
