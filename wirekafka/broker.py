@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import NamedTuple
 
 from wirekafka.clock import Clock
@@ -77,12 +78,13 @@ class Broker:
         self.image = MetadataImage()
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.waiting = Waiting(self.clock)
-        self.sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots)
-        self._new_id = foundation.new_id
+        self.new_id = foundation.new_id
+        self.sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots,
+                                      Random(self.new_id()))
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
         self.directories = _locked(self.disk, self.config)
         try:
-            self.cluster_id = _claim(self.directories, self.node_id, self._new_id)
+            self.cluster_id = _claim(self.directories, self.node_id, self.new_id)
             self._open()
         except BaseException:
             for directory in self.directories:
@@ -97,7 +99,7 @@ class Broker:
         self.quorum = QuorumLog(
             metadata_log, self.disk, self.clock, Voter(self.node_id, identity.directory_id))
         self.controller = Runtime(
-            lambda: Controller(lambda: self.config, self._new_id), self.quorum, MetadataCodec(),
+            lambda: Controller(lambda: self.config, self.new_id), self.quorum, MetadataCodec(),
             self.clock, lost=Error.NOT_CONTROLLER)
         self._publisher = Publisher(self.node_id, self.image, self)
         self.controller.on_commit = self._publisher.apply
@@ -121,7 +123,7 @@ class Broker:
         self._coordinators: dict[str, Shards] = {
             OFFSETS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
         self._membership = Membership(self.controller, self.quorum, Member(
-            node_id=self.node_id, incarnation_id=self._new_id(), rack=self.config.broker_rack,
+            node_id=self.node_id, incarnation_id=self.new_id(), rack=self.config.broker_rack,
             directory_ids=[directory.identity.directory_id for directory in self.directories
                            if directory.identity is not None],
             bootstrap=bootstrap_records(self.disk, self.directories[0].path, now_ms)))
@@ -253,7 +255,7 @@ class Broker:
         for index in found.partitions if found is not None else ():
             partition = self.partitions.get((topic, index))
             if partition is not None:
-                partition.log.config = config
+                partition.configure(config)
 
     def configure_broker(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
         """Take over dynamic configuration: the broker's own, and the topics' defaults."""

@@ -7,7 +7,7 @@ import logging
 import struct
 import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -17,22 +17,23 @@ from tests.raw_client import RawClient, frame
 from tests.server.probe_api import KEY, Gate, ProbeRequest
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.server.listener import Limits, Listener, Roll, bind
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.server.listener import Listener, Roll, bind
 
 
 class Served:
     """A listener on a loop in a thread of its own."""
 
-    def __init__(self, gate: Gate, **limits: Any):
+    def __init__(self, gate: Gate, limits: Mapping[str, str] = {}):  # noqa: B006
         self.gate = gate
         self.loop = asyncio.new_event_loop()
-        values = {"request_bytes": 1 << 20, "idle_ms": 600_000, "connections": 100,
-                  "connections_per_host": 100, "connections_of_host": {}} | limits
+        config = {"socket.request.max.bytes": str(1 << 20), **limits}
         self.roll = Roll()
-        self.listener = Listener("PLAINTEXT", bind("127.0.0.1", 0), Limits(**values), self.roll)
+        self.listener = Listener("PLAINTEXT", bind("127.0.0.1", 0), self.roll)
         self.port = self.listener.address[1]
         broker: Any = types.SimpleNamespace(
-            clock=ManualClock(), metadata_offset=5, image=types.SimpleNamespace(features={}))
+            clock=ManualClock(), metadata_offset=5, image=types.SimpleNamespace(features={}),
+            config=BrokerConfig.of(config))
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.run(self.listener.start(broker))
@@ -295,7 +296,7 @@ def test_features_with_a_range_from_zero_are_told_from_version_4_on(client: RawC
 
 
 def test_connections_above_the_limit_of_a_host_are_closed(gate: Gate) -> None:
-    served = Served(gate, connections_per_host=2)
+    served = Served(gate, {"max.connections.per.ip": "2"})
     try:
         with RawClient(served.port) as one, RawClient(served.port) as two:
             for client in (one, two):
@@ -311,7 +312,7 @@ def test_connections_above_the_limit_of_a_host_are_closed(gate: Gate) -> None:
 
 
 def test_connections_above_the_limit_of_the_broker_are_closed(gate: Gate) -> None:
-    served = Served(gate, connections=1)
+    served = Served(gate, {"max.connections": "1"})
     try:
         with RawClient(served.port) as one:
             one.call(probe(), 0)

@@ -290,7 +290,8 @@ class LogDirectory:
             log.finish_flush(flush)
 
     def _refuse(self, reason: str | None) -> None:
-        for log in self.all_logs():
+        # The metadata log goes on: a topic that is deleted makes room.
+        for log in self.logs.values():
             if log.refusal != reason:
                 log.refusal = reason
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import BatchHeader, batches
+from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Appended, Origin
 from wirekafka.log.log import Log
@@ -98,8 +99,8 @@ class _Commit:
 class Partition(Watched):
     """A replica on this broker; as leader it is also a `ReplicatedLog`."""
 
-    __slots__ = ("_client_append", "_clock", "_commits", "_epoch_start_offset", "_follower_ends",
-                 "_is_alone", "_serial", "high_watermark", "index", "is_internal", "is_leader",
+    __slots__ = ("_client_append", "_clock", "_commits", "_epoch_start_offset", "_flush_at",
+                 "_follower_ends", "_is_alone", "_serial", "high_watermark", "index", "is_internal", "is_leader",
                  "leadership", "log", "node_id", "topic", "topic_id")
 
     def __init__(self, identity: PartitionIdentity, log: Log, node_id: int, clock: Clock):
@@ -115,6 +116,7 @@ class Partition(Watched):
         # One for all appends of clients: the log does not keep it.
         self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0)
         self._is_alone = False
+        self._flush_at = log.recovery_point + log.config.flush_messages
         self._epoch_start_offset = 0
         self._follower_ends: dict[int, int] = {}
         self._commits: list[_Commit] = []
@@ -155,6 +157,11 @@ class Partition(Watched):
         if wanted == 1:
             return False
         return len(self.leadership.isr) < min(wanted, len(self.leadership.replicas))
+
+    def configure(self, config: TopicConfig) -> None:
+        """Take over the topic's configuration."""
+        self.log.config = config
+        self._flush_at = self.log.recovery_point + config.flush_messages
 
     def restore_high_watermark(self, offset: int) -> None:
         """Begin with what the last checkpoint says, as far as the log bears it out."""
@@ -344,12 +351,23 @@ class Partition(Watched):
         return None
 
     def _appended(self) -> None:
+        end_offset = self.log.end_offset
+        if end_offset >= self._flush_at:
+            self._flush()
         if self._is_alone:
-            self.high_watermark = self.log.end_offset
+            self.high_watermark = end_offset
             if self._commits:
                 self._release_commits()
         if self.watchers:
             self.wake()
+
+    def _flush(self) -> None:
+        """Sync before the append is acknowledged, as flush.messages asks for."""
+        try:
+            self.log.flush()
+        except OSError as error:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._flush_at = self.log.recovery_point + self.log.config.flush_messages
 
     def _advance(self) -> bool:
         """Recompute the high watermark: what every in-sync replica has."""

@@ -11,6 +11,7 @@ from wirekafka.apis.registry import Call
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.server import dispatch
 from wirekafka.server.dispatch import Parked, Refused, Replies
+from wirekafka.server.outbox import Outbox
 
 if TYPE_CHECKING:
     from wirekafka.server.listener import Listener
@@ -22,7 +23,6 @@ _SHARED_BYTES = 1 << 18
 _STASHED_BYTES = 1 << 16
 _KEPT_BYTES = 1 << 22
 _READ_AHEAD_BYTES = 1 << 20
-_HIGH_WATER_BYTES = 1 << 20
 
 class Inbox:
     """Where every connection of a loop that has no unserved bytes reads to.
@@ -61,7 +61,8 @@ class Connection(asyncio.BufferedProtocol):
         self._start = 0
         self._end = 0
         self._parked: Parked | None = None
-        self._writing_paused = False
+        self._outbox: Outbox | None = None
+        self._closes_when_sent = False
         self._reading_paused = False
         self._draining = False
         self.was_active = True
@@ -74,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
+        self._outbox = Outbox(self._transport)
         self._call = self._listener.accept(self, self._transport)
         if self._call is None:
             self._transport.abort()
@@ -107,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
+        self._outbox = None
         self._own = None
         if self._parked is not None:
             parked, self._parked = self._parked, None
@@ -115,11 +117,17 @@ class Connection(asyncio.BufferedProtocol):
             self._listener.forget(self)
 
     def pause_writing(self) -> None:
-        self._writing_paused = True
+        if self._outbox is not None:
+            self._outbox.is_paused = True
 
     def resume_writing(self) -> None:
-        self._writing_paused = False
-        self._continue()
+        outbox = self._outbox
+        if outbox is None:
+            return
+        outbox.is_paused = False
+        self._flush(outbox)
+        if not outbox.is_paused:
+            self._continue()
 
     # What the listener asks of it.
 
@@ -142,7 +150,8 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_stalled(self) -> bool:
         """Whether this side holds up the peer, not the peer itself."""
-        return self._parked is not None or self._writing_paused
+        outbox = self._outbox
+        return self._parked is not None or (outbox is not None and outbox.is_paused)
 
     def release_memory(self) -> None:
         """Drop the buffer of a connection that has been idle for a while."""
@@ -156,6 +165,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         if reason is not None:
             logger.warning("Closing the connection of %s: %s", self.peer, reason)
+        if self._outbox is not None and not self._outbox.is_empty:
+            self._closes_when_sent = True
+            return
         self._transport.close()
 
     def abort(self) -> None:
@@ -231,7 +243,20 @@ class Connection(asyncio.BufferedProtocol):
             return
         if replies.tail:
             replies.buffers.append(replies.tail)
-        transport.writelines(replies.buffers)
+        if self._outbox is not None:
+            self._outbox.queue(replies.buffers)
+            self._flush(self._outbox)
+
+    def _flush(self, outbox: Outbox) -> None:
+        try:
+            outbox.flush()
+        except OSError as error:
+            # A response is cut in the middle: the client can make nothing of what would follow.
+            logger.error("Closing the connection of %s: %s", self.peer, error)
+            self.abort()
+            return
+        if self._closes_when_sent and outbox.is_empty:
+            self.close()
 
     def _await(self, parked: Parked) -> None:
         waited = parked.waited

@@ -39,7 +39,8 @@ class Replies:
     __slots__ = ("buffers", "tail")
 
     def __init__(self) -> None:
-        self.buffers: list[Buffer] = []
+        self.buffers: list[Any] = []
+        """Bytes, or slices of log files."""
         self.tail = bytearray()
 
     def add(self, route: Route, correlation_id: int, response: Any) -> None:

@@ -14,9 +14,13 @@ from wirekafka.server.listener import Listener
 
 logger = logging.getLogger(__name__)
 
+FOREVER_MS = (1 << 63) - 1
 _SWEEP_MS = 5_000
 _REMOVE_MS = 10_000
-_SYNC_MS = 5_000
+_SYNC_MS = 1_000
+_SPACE_MS = 1_000
+_RESERVE_BYTES = 32 << 20
+"""What is kept free of a disk, so that metadata and checkpoints can still be written."""
 
 
 class Housekeeping:
@@ -28,6 +32,8 @@ class Housekeeping:
         self._timers: dict[str, Timer] = {}
         self._checkpointed: object = None
         self._syncing = False
+        self._unsynced_since_ms: dict[Log, int] = {}
+        self._has_space = True
         self._is_stopped = False
 
     def start(self) -> None:
@@ -38,7 +44,8 @@ class Housekeeping:
         self._every(config.log_retention_check_interval_ms, self._retain)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
-        self._every(_SYNC_MS, self._sync_sealed)
+        self._every(_SYNC_MS, self._sync_due)
+        self._every(_SPACE_MS, self._check_space)
 
     def stop(self) -> None:
         """Clear every timer."""
@@ -94,26 +101,49 @@ class Housekeeping:
         for partition in self._broker.partitions.values():
             partition.log.producers.expire(now_ms, expiration_ms)
 
-    def _sync_sealed(self) -> None:
-        """Sync logs that rolled, in a thread, so that recovery need not scan sealed segments."""
+    def _check_space(self) -> None:
+        """Refuse appends before the disk is full; tell once when that begins and ends."""
+        has_space = all([directory.check_space(_RESERVE_BYTES)
+                         for directory in self._broker.directories])
+        if has_space != self._has_space:
+            self._has_space = has_space
+            if has_space:
+                logger.info("There is room on the disk again: records are taken")
+            else:
+                logger.error("A disk is full: records are refused, reading goes on")
+
+    def _sync_due(self) -> None:
+        """Sync what rolled, so that recovery need not scan sealed segments, and what flush.ms
+        asks for; in a thread."""
         if self._syncing:
             return
-        rolled = [partition.log for partition in self._broker.partitions.values()
-                  if partition.log.recovery_point < partition.log.segments[-1].base_offset]
-        if rolled:
+        now_ms = self._broker.clock.now_ms()
+        due = [partition.log for partition in self._broker.partitions.values()
+               if self._is_sync_due(partition.log, now_ms)]
+        if due:
             self._syncing = True
-            asyncio.get_running_loop().create_task(self._sync(rolled))
+            asyncio.get_running_loop().create_task(self._sync(due))
+
+    def _is_sync_due(self, log: Log, now_ms: int) -> bool:
+        if log.recovery_point < log.segments.active.base_offset:
+            return True
+        if log.config.flush_ms == FOREVER_MS:
+            return False
+        if log.recovery_point == log.end_offset:
+            self._unsynced_since_ms.pop(log, None)
+            return False
+        return now_ms - self._unsynced_since_ms.setdefault(log, now_ms) >= log.config.flush_ms
 
     async def _sync(self, logs: Sequence[Log]) -> None:
-        try:
-            for log in logs:
-                try:
-                    flush = log.begin_flush()
-                    if flush is not None:
-                        await asyncio.to_thread(flush.run)
-                        log.finish_flush(flush)
-                except OSError as error:
-                    logger.exception("Syncing %s failed: it takes no more records", log.name)
-                    log.fail(f"{log.name} could not be synced: {error}")
-        finally:
-            self._syncing = False
+        for log in logs:
+            self._unsynced_since_ms.pop(log, None)
+            try:
+                flush = log.begin_flush()
+                if flush is not None:
+                    await asyncio.to_thread(flush.run)
+                    log.finish_flush(flush)
+            except OSError as error:
+                log.fail(f"{log.name} could not be synced: {error}")
+                logger.error("%s takes no more records: it could not be synced: %s",
+                             log.name, error)
+        self._syncing = False

@@ -14,6 +14,7 @@ from wirekafka.server.connection import Connection, Inbox
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
+    from wirekafka.config.broker_config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -26,14 +27,25 @@ _FRAME_BYTES_PER_MS = 4
 class Limits:
     """What all listeners of a broker allow together; times in milliseconds."""
 
-    request_bytes: int
     idle_ms: int
     connections: int
     connections_per_host: int
     connections_of_host: dict[str, int]
     """Hosts with a limit of their own (max.connections.per.ip.overrides)."""
 
+    @classmethod
+    def of(cls, config: BrokerConfig) -> Limits:
+        """The part of a broker's configuration that limits connections."""
+        overrides = {}
+        for pair in filter(None, config.max_connections_per_ip_overrides.split(",")):
+            host, _, most = pair.strip().rpartition(":")
+            overrides[host] = int(most)
+        return cls(
+            idle_ms=config.connections_max_idle_ms, connections=config.max_connections,
+            connections_per_host=config.max_connections_per_ip, connections_of_host=overrides)
+
     def of_host(self, host: str) -> int:
+        """How many connections one host may have."""
         return self.connections_of_host.get(host, self.connections_per_host)
 
 
@@ -50,14 +62,15 @@ class Roll:
 class Listener:
     """Accepts connections at one address under one name."""
 
-    def __init__(self, name: str, bound: socket.socket, limits: Limits, roll: Roll):
+    def __init__(self, name: str, bound: socket.socket, roll: Roll):
         self.name = name
-        self.request_limit_bytes = limits.request_bytes
         self.inbox = roll.inbox
+        self.request_limit_bytes = 0
         self._socket = bound
-        self._limits = limits
         self._roll = roll
         self._broker: Broker | None = None
+        self._config: BrokerConfig | None = None
+        self._limits: Limits
         self._server: asyncio.Server | None = None
         self._connections: dict[Connection, str] = {}
 
@@ -74,6 +87,7 @@ class Listener:
     async def start(self, broker: Broker) -> None:
         """Accept connections and serve them from `broker`."""
         self._broker = broker
+        self.request_limit_bytes = broker.config.socket_request_max_bytes
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(lambda: Connection(self), sock=self._socket,
                                                backlog=_BACKLOG)
@@ -84,14 +98,14 @@ class Listener:
         if peer is None or self._broker is None:
             return None
         host, port = peer[0].removeprefix("::ffff:"), peer[1]
-        roll = self._roll
-        if roll.total >= self._limits.connections:
+        roll, limits = self._roll, self._current_limits(self._broker)
+        if roll.total >= limits.connections:
             logger.warning("Refusing %s:%d: there are max.connections=%d already",
-                           host, port, self._limits.connections)
+                           host, port, limits.connections)
             return None
-        if roll.by_host[host] >= self._limits.of_host(host):
+        if roll.by_host[host] >= limits.of_host(host):
             logger.warning("Refusing %s:%d: it has max.connections.per.ip=%d already",
-                           host, port, self._limits.of_host(host))
+                           host, port, limits.of_host(host))
             return None
         roll.total += 1
         roll.serial += 1
@@ -114,18 +128,28 @@ class Listener:
 
     def sweep(self, now_ms: int) -> None:
         """Close connections that are idle, or that dribble a request; called now and then."""
+        if self._broker is None:
+            return
+        idle_ms = self._current_limits(self._broker).idle_ms
         for connection in tuple(self._connections):
             if connection.was_active:
                 connection.was_active = False
                 connection.idle_since_ms = now_ms
             elif connection.is_parked:
                 connection.idle_since_ms = now_ms
-            elif now_ms - connection.idle_since_ms >= self._limits.idle_ms:
+            elif now_ms - connection.idle_since_ms >= idle_ms:
                 connection.close()
                 continue
             else:
                 connection.release_memory()
             self._check_frame(connection, now_ms)
+
+    def _current_limits(self, broker: Broker) -> Limits:
+        """As configured now: they can be changed while the broker runs."""
+        if self._config is not broker.config:
+            self._config = broker.config
+            self._limits = Limits.of(broker.config)
+        return self._limits
 
     def _check_frame(self, connection: Connection, now_ms: int) -> None:
         """One request may not take forever to arrive: half a minute, and more if it is large."""

@@ -22,7 +22,7 @@ from wirekafka.log.recovery import CorruptLog
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.housekeeping import Housekeeping
-from wirekafka.server.listener import Limits, Listener, Roll, bind
+from wirekafka.server.listener import Listener, Roll, bind
 
 logger = logging.getLogger(__name__)
 
@@ -80,10 +80,10 @@ class Node:
         await self.broker.stop()
 
     def _bind(self, wanted: addresses.Listeners) -> None:
-        limits, roll = _limits(self._config), Roll()
+        roll = Roll()
         for each in wanted.bound:
             bound = bind(each.host, each.port)
-            self._listeners.append(Listener(each.name, bound, limits, roll))
+            self._listeners.append(Listener(each.name, bound, roll))
 
     def _abort(self) -> None:
         for listener in self._listeners:
@@ -150,17 +150,6 @@ def _new_id() -> bytes:
         new = uuid4().bytes
         if not uuid_text(new).startswith("-"):
             return new
-
-
-def _limits(config: BrokerConfig) -> Limits:
-    overrides = {}
-    for pair in filter(None, config.max_connections_per_ip_overrides.split(",")):
-        host, _, most = pair.strip().rpartition(":")
-        overrides[host] = int(most)
-    return Limits(
-        request_bytes=config.socket_request_max_bytes, idle_ms=config.connections_max_idle_ms,
-        connections=config.max_connections, connections_per_host=config.max_connections_per_ip,
-        connections_of_host=overrides)
 
 
 def _endpoints(wanted: addresses.Listeners, bound: list[Listener]) -> list[Endpoint]:
