@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from tests.log.batches import NOW_MS, append, batch, read_all
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
+from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import (
     Identity,
     LogDirectory,
@@ -315,3 +318,16 @@ def test_syncs_run_side_by_side() -> None:
         append(directory.logs["topic", partition], batch())
     directory.flush()
     assert {log.recovery_point for log in directory.logs.values()} == {1}
+
+
+def test_an_idle_log_takes_little_memory(tmp_path: Path) -> None:
+    directory = LogDirectory(RealDisk(open_files_limit=8), str(tmp_path / "data"))
+    directory.load(lambda _: TopicConfig(), NOW_MS)
+    create(directory, partition=1000)
+    tracemalloc.start()
+    for partition in range(200):
+        create(directory, partition=partition)
+    size_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    directory.release()
+    assert size_bytes / 200 < 3 * 1024
