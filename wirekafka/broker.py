@@ -35,6 +35,7 @@ from wirekafka.metadata.producer_ids import ProducerIds
 from wirekafka.metadata.publish import Publisher
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.servable import check_servable
+from wirekafka.metadata.snapshots import Snapshots
 from wirekafka.replication.fetch_sessions import FetchSessions
 from wirekafka.replication.partition import Leadership, Partition, PartitionIdentity
 from wirekafka.replication.quorum import QuorumLog, Voter
@@ -104,6 +105,7 @@ class Broker:
         self._publisher = Publisher(self.node_id, self.image, self)
         self.controller.on_commit = self._publisher.apply
         self.controller.load()
+        self.metadata_snapshots = Snapshots(self.quorum, self.image, now_ms)
         check_servable(self.image, self.node_id)
         self.config = self.config.with_dynamic(
             self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id)))

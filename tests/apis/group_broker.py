@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
@@ -45,6 +46,9 @@ class GroupBroker:
         for index in range(partitions):
             self.image.replay(PartitionRecord(
                 partition_id=index, topic_id=topic_id(name), replicas=[1], isr=[1], leader=1))
+
+    def new_id(self) -> bytes:
+        return uuid4().bytes
 
     async def ensure_internal_topic(self, name: str) -> None:
         if not self.can_create_topics:

@@ -4,7 +4,7 @@ v4: MEMBER_ID_REQUIRED (KIP-394), v5: static members (KIP-345), v9: SkipAssignme
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
@@ -78,7 +78,7 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
             request.rebalance_timeout_ms if version >= _REBALANCE_TIMEOUT_SINCE
             else request.session_timeout_ms),
         reason=request.reason,
-        fresh_id=str(uuid4()),
+        fresh_id=str(UUID(bytes=call.broker.new_id())),
         needs_known_member_id=version >= _MEMBER_ID_REQUIRED_SINCE and is_dynamic_newcomer,
         can_skip_assignment=version >= _SKIP_ASSIGNMENT_SINCE,
     ))
