@@ -202,10 +202,8 @@ def decode(batch):
     return [] if header.is_control else MetadataCodec().decode(batch)
 
 
-def write_snapshot(metadata, id, records):
-    metadata.mkdir(parents=True)
-    data = b"".join(snapshot.encode(records, MetadataCodec(), now_ms=5, epoch=id.epoch))
-    (metadata / id.file_name).write_bytes(data)
+def snapshot_of(records):
+    return list(snapshot.encode(records, MetadataCodec(), snapshot.Frame(now_ms=5)))
 
 
 def fold(quorum):
@@ -220,9 +218,8 @@ def test_reading_starts_from_the_highest_snapshot(path, metadata):
     node = Node(path).start()
     node.submit(CreateTopics([NewTopic(name="old")]))
     end = node.quorum.end_offset
-    data = b"".join(snapshot.encode(
-        [*bootstrap_features(), TopicRecord(name="kept", topic_id=b"k" * 16)], MetadataCodec(),
-        now_ms=5))
+    data = b"".join(snapshot_of(
+        [*bootstrap_features(), TopicRecord(name="kept", topic_id=b"k" * 16)]))
     (metadata / SnapshotId(end, 1).file_name).write_bytes(data)
     (metadata / SnapshotId(end - 1, 1).file_name).write_bytes(b"not looked at")
     step(node.controller.submit(CreateTopics([NewTopic(name="new")])))
@@ -233,7 +230,7 @@ def test_reading_starts_from_the_highest_snapshot(path, metadata):
 
 def test_a_snapshot_without_a_footer_is_refused(path, metadata):
     node = Node(path).start()
-    data = b"".join(list(snapshot.encode(bootstrap_features(), MetadataCodec(), now_ms=5))[:-1])
+    data = b"".join(snapshot_of(bootstrap_features())[:-1])
     (metadata / SnapshotId(node.quorum.end_offset, 1).file_name).write_bytes(data)
     with pytest.raises(BadSnapshot, match="no footer"):
         fold(node.quorum)
@@ -286,6 +283,53 @@ def test_bootstrap_checkpoint_is_written_once_and_then_obeyed(path):
     assert {record.name: record.feature_level for record in written} == INITIAL
     assert len((path / "bootstrap.checkpoint").read_bytes()) == EMPTY_BOOTSTRAP
     fewer = bootstrap_features()[:1]
-    (path / "bootstrap.checkpoint").write_bytes(
-        b"".join(snapshot.encode(fewer, MetadataCodec(), now_ms=5)))
+    (path / "bootstrap.checkpoint").write_bytes(b"".join(snapshot_of(fewer)))
     assert bootstrap_records(disk, str(path), 0) == fewer
+
+
+def test_a_snapshot_stands_for_all_that_was_before_it(path, metadata):
+    node = Node(path).start()
+    node.submit(CreateTopics([NewTopic(name="t", num_partitions=3)]))
+    assert node.quorum.bytes_since_snapshot > 0
+    id = node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
+    assert (id.end_offset, id.epoch) == (node.quorum.end_offset, 1)
+    assert node.quorum.bytes_since_snapshot == 0
+    before = list(node.image.snapshot())
+    node.crash()
+    start = Node(path)
+    assert list(fold(start.quorum).snapshot()) == before
+    assert start.quorum.bytes_since_snapshot == 0
+    start.crash()
+
+
+def test_two_snapshots_are_kept_and_segments_go_that_both_cover(path, metadata):
+    node = Node(path).start()
+    ids = []
+    for turn in range(4):
+        node.submit(CreateTopics([NewTopic(name=f"t{turn}")]))
+        node.log.roll(node.clock.now_ms())
+        ids.append(node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec()))
+    names = sorted(file.name for file in metadata.glob("*.checkpoint"))
+    assert names == [id.file_name for id in ids[-2:]]
+    assert node.quorum.start_offset == ids[-2].end_offset
+    assert [*fold(node.quorum).topics] == ["t0", "t1", "t2", "t3"]
+    node.stop()
+    again = Node(path).start()
+    assert [*again.image.topics] == ["t0", "t1", "t2", "t3"]
+    again.stop()
+
+
+def test_a_dynamic_quorum_is_in_its_snapshots(path, metadata):
+    node = Node(path)
+    node.quorum.epoch = 1
+    voters = VotersRecord(voters=[VotersRecord.Voter(
+        voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])])
+    node.quorum.append(snapshot.control_batch(
+        [(5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+         (6, bytes(voters.encode(0)))], node.clock.now_ms()))
+    node.start()
+    node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
+    node.stop()
+    again = Node(path).start()
+    assert again.quorum.is_dynamic
+    again.stop()

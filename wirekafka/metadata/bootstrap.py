@@ -24,7 +24,8 @@ def bootstrap_records(disk: Disk, directory: str, now_ms: int) -> Sequence[Messa
     codec = MetadataCodec()
     if not disk.exists(path):
         records = bootstrap_features()
-        disk.write_atomic(path, b"".join(snapshot.encode(records, codec, now_ms=now_ms)))
+        disk.write_atomic(path, b"".join(
+            snapshot.encode(records, codec, snapshot.Frame(now_ms=now_ms))))
         return records
     return [
         record for batch in snapshot.decode(disk.read(path)) if not read_header(batch).is_control

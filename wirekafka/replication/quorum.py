@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, with_prefix
@@ -21,10 +22,12 @@ from wirekafka.log.log import Log
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.replication import snapshot
 from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot import SnapshotId
 
 _READ_BYTES = 1 << 20
+_KEPT_SNAPSHOTS = 2
 
 
 class WrongQuorum(UnusableDirectory):
@@ -59,8 +62,11 @@ class QuorumLog:
         self._committed = log.end_offset
         self._callbacks: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
+        self._last_append_ms = 0
         self.epoch = 0
         """Of this node's leadership; 0 before `lead`."""
+        self.bytes_since_snapshot = 0
+        """How much of the log a start has to read behind the newest snapshot."""
 
     @property
     def end_offset(self) -> int:
@@ -111,6 +117,8 @@ class QuorumLog:
         placed = b"".join(with_prefix(batch, self._log.end_offset, self.epoch))
         self._log.append_as_follower(placed, self._clock.now_ms())
         self._log.flush()
+        self.bytes_since_snapshot += len(placed)
+        self._last_append_ms = self._clock.now_ms()
         self._acknowledged[self._voter.id] = self._log.end_offset
         self._advance()
         return self._log.end_offset
@@ -129,27 +137,62 @@ class QuorumLog:
         stands for it.
         """
         covered = 0
-        for name, end_offset in self._snapshots():
-            covered = end_offset
-            yield from self._noted(snapshot.decode(self._disk.read(name)))
-            break
+        self.bytes_since_snapshot = 0
+        for id in self._snapshots()[:1]:
+            covered = id.end_offset
+            yield from self._noted(snapshot.decode(self._disk.read(self._path(id))))
         if self._log.start_offset > covered:
             raise WrongQuorum(f"{self._log.directory} begins at offset {self._log.start_offset} "
                               "and has no snapshot of what was before")
         yield from self._noted(self._read_log(covered))
 
+    def write_snapshot(self, records: Iterable[Any], codec: RecordCodec) -> SnapshotId:
+        """Have these records stand for all that is committed; they are those of its fold.
+
+        What they stand for goes, as far as it is whole segments, once it is covered by an older
+        snapshot too: one file that cannot be read must not be all there is. Raises OSError.
+        """
+        now_ms = self._clock.now_ms()
+        id = SnapshotId(self._committed, self._log.epochs.epoch_at(self._committed - 1))
+        batches = snapshot.encode(records, codec, snapshot.Frame(
+            now_ms=now_ms, last_contained_ms=self._last_append_ms, epoch=id.epoch,
+            quorum=self._quorum_records()))
+        self._disk.write_atomic(self._path(id), b"".join(batches))
+        self.bytes_since_snapshot = 0
+        *_, kept = [id, *(older for older in self._snapshots() if older < id)][:_KEPT_SNAPSHOTS]
+        for older in self._snapshots():
+            if older < kept:
+                self._disk.unlink(self._path(older))
+        self._forget_below(kept.end_offset, now_ms)
+        return id
+
     def close(self) -> None:
         """Flush and close the files."""
         self._log.close()
 
-    def _snapshots(self) -> list[tuple[str, int]]:
-        """Paths and end offsets of the snapshots, newest first."""
-        found = []
-        for entry in self._disk.list_directory(self._log.directory):
-            id = SnapshotId.parse(entry.name)
-            if id is not None:
-                found.append((id, f"{self._log.directory}/{entry.name}"))
-        return [(path, id.end_offset) for id, path in sorted(found, reverse=True)]
+    def _path(self, id: SnapshotId) -> str:
+        return f"{self._log.directory}/{id.file_name}"
+
+    def _snapshots(self) -> list[SnapshotId]:
+        """Newest first."""
+        entries = self._disk.list_directory(self._log.directory)
+        found = [SnapshotId.parse(entry.name) for entry in entries]
+        return sorted((id for id in found if id is not None), reverse=True)
+
+    def _forget_below(self, offset: int, now_ms: int) -> None:
+        start = max(segment.base_offset for segment in self._log.segments
+                    if segment.base_offset <= offset)
+        self._log.advance_start(start)
+        self._log.delete_old_segments(now_ms)
+        self._log.delete_retired(now_ms)
+
+    def _quorum_records(self) -> list[tuple[int, bytes]]:
+        """What a snapshot has to say of a quorum that is kept in the log."""
+        if self._voters is None:
+            return []
+        version = KRaftVersionRecord(kraft_version=self._kraft_version)
+        return [(ControlType.KRAFT_VERSION, bytes(version.encode(0))),
+                (ControlType.KRAFT_VOTERS, bytes(self._voters.encode(0)))]
 
     def _read_log(self, offset: int) -> Iterator[Buffer]:
         while offset < self._log.end_offset:
@@ -158,6 +201,8 @@ class QuorumLog:
             before = offset
             for position, header in batches(data):
                 if header.base_offset >= offset:
+                    self.bytes_since_snapshot += header.size_bytes
+                    self._last_append_ms = header.max_timestamp
                     yield data[position:position + header.size_bytes]
                 offset = max(offset, header.end_offset)
             if offset == before:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from struct import Struct
 from typing import Any, NamedTuple
 
-from wirekafka.codec.batch import batches, is_intact
+from wirekafka.codec.batch import batches, is_intact, with_prefix
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.log.control import ControlType, SnapshotFooterRecord, SnapshotHeaderRecord
 from wirekafka.log.log_directory import UnusableDirectory
@@ -59,26 +60,43 @@ def control_type(key: bytes | None) -> int:
     return kind
 
 
-def encode(records: Iterable[Any], codec: RecordCodec, *, now_ms: int,
-           last_contained_ms: int = 0, epoch: int = 0) -> Iterator[bytes]:
-    """The batches of a snapshot file. `last_contained_ms` is the newest timestamp it covers."""
-    header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
-    footer: SnapshotFooterRecord | None = SnapshotFooterRecord()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What surrounds a snapshot's records.
+
+    `last_contained_ms` is the newest timestamp it covers, `epoch` the leader epoch its batches
+    carry; `quorum` are control records (type, value) beside the header.
+    """
+
+    now_ms: int
+    last_contained_ms: int = 0
+    epoch: int = 0
+    quorum: Sequence[tuple[int, bytes]] = ()
+
+
+def encode(records: Iterable[Any], codec: RecordCodec, frame: Frame) -> Iterator[bytes]:
+    """The batches of a snapshot file, at offsets of its own from 0."""
+    header = SnapshotHeaderRecord(last_contained_log_timestamp=frame.last_contained_ms)
+    first = [(ControlType.SNAPSHOT_HEADER, bytes(header.encode(0))), *frame.quorum]
+    last = [(ControlType.SNAPSHOT_FOOTER, bytes(SnapshotFooterRecord().encode(0)))]
     offset = 0
+    for batch in _batches(records, codec, frame, (first, last)):
+        _, shape = next(batches(batch))
+        yield b"".join(with_prefix(batch, offset, frame.epoch))
+        offset += shape.last_offset_delta + 1
+
+
+_Control = Sequence[tuple[int, bytes]]
+
+
+def _batches(records: Iterable[Any], codec: RecordCodec, frame: Frame,
+             around: tuple[_Control, _Control]) -> Iterator[bytes]:
+    first, last = around
+    yield control_batch(first, frame.now_ms)
     remaining = iter(records)
-    batch = control_batch([(ControlType.SNAPSHOT_HEADER, bytes(header.encode(0)))], now_ms)
-    while True:
-        count = next(batches(batch))[1].last_offset_delta + 1
-        yield offset.to_bytes(8, "big") + batch[8:12] + epoch.to_bytes(4, "big") + batch[16:]
-        offset += count
-        chunk = list(islice(remaining, _RECORDS_PER_BATCH))
-        if chunk:
-            batch = codec.encode(chunk, now_ms, None)
-        elif footer is not None:
-            batch = control_batch([(ControlType.SNAPSHOT_FOOTER, bytes(footer.encode(0)))], now_ms)
-            footer = None
-        else:
-            return
+    while chunk := list(islice(remaining, _RECORDS_PER_BATCH)):
+        yield codec.encode(chunk, frame.now_ms, None)
+    yield control_batch(last, frame.now_ms)
 
 
 def decode(data: Buffer) -> Iterator[Buffer]:

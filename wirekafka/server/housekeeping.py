@@ -19,6 +19,7 @@ _SWEEP_MS = 5_000
 _REMOVE_MS = 10_000
 _SYNC_MS = 1_000
 _SPACE_MS = 1_000
+_SNAPSHOT_MS = 10_000
 _RESERVE_BYTES = 32 << 20
 """What is kept free of a disk, so that metadata and checkpoints can still be written."""
 
@@ -46,6 +47,7 @@ class Housekeeping:
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
         self._every(_SYNC_MS, self._sync_due)
         self._every(_SPACE_MS, self._check_space)
+        self._every(_SNAPSHOT_MS, self._snapshot_metadata)
 
     def stop(self) -> None:
         """Clear every timer."""
@@ -73,6 +75,10 @@ class Housekeeping:
         now_ms = self._broker.clock.now_ms()
         for directory in self._broker.directories:
             directory.remove_deleted(now_ms)
+
+    def _snapshot_metadata(self) -> None:
+        broker = self._broker
+        broker.metadata_snapshots.write_if_due(broker.config, broker.clock.now_ms())
 
     def _retain(self) -> None:
         """Retire the segments that retention.ms, retention.bytes or DeleteRecords let go."""
@@ -103,14 +109,16 @@ class Housekeeping:
 
     def _check_space(self) -> None:
         """Refuse appends before the disk is full; tell once when that begins and ends."""
-        has_space = all([directory.check_space(_RESERVE_BYTES)
-                         for directory in self._broker.directories])
+        full = [directory.path for directory in self._broker.directories
+                if not directory.check_space(_RESERVE_BYTES)]
+        has_space = not full
         if has_space != self._has_space:
             self._has_space = has_space
             if has_space:
                 logger.info("There is room on the disk again: records are taken")
             else:
-                logger.error("A disk is full: records are refused, reading goes on")
+                logger.error("Nearly full: %s. Records are refused, reading goes on",
+                             ", ".join(full))
 
     def _sync_due(self) -> None:
         """Sync what rolled, so that recovery need not scan sealed segments, and what flush.ms

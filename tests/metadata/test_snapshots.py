@@ -1,0 +1,47 @@
+"""When a snapshot of the metadata is due."""
+
+import pytest
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.snapshots import Snapshots
+
+HOUR_MS = 3_600_000
+
+
+class Quorum:
+    bytes_since_snapshot = 0
+    written = 0
+
+    def write_snapshot(self, records, codec):
+        self.written += 1
+        self.bytes_since_snapshot = 0
+
+
+@pytest.fixture
+def quorum():
+    return Quorum()
+
+
+def due(quorum, grown_bytes, passed_ms, **settings):
+    settings = {name.replace("_", "."): str(value) for name, value in settings.items()}
+    quorum.bytes_since_snapshot = grown_bytes
+    return Snapshots(quorum, MetadataImage(), 0).write_if_due(
+        BrokerConfig.of(settings), passed_ms)
+
+
+def test_a_log_that_grew_is_due_at_once(quorum):
+    assert not due(quorum, 20 * 1024 * 1024 - 1, 1)
+    assert due(quorum, 20 * 1024 * 1024, 1)
+    assert due(quorum, 100, 1, metadata_log_max_record_bytes_between_snapshots=100)
+
+
+def test_a_log_that_changed_is_due_after_an_hour(quorum):
+    assert not due(quorum, 1, HOUR_MS - 1)
+    assert due(quorum, 1, HOUR_MS)
+    assert not due(quorum, 1, HOUR_MS, metadata_log_max_snapshot_interval_ms=0)
+
+
+def test_a_log_that_did_not_change_is_never_due(quorum):
+    assert not due(quorum, 0, 10 * HOUR_MS)
+    assert quorum.written == 0
