@@ -24,10 +24,10 @@ from wirekafka.server.listener import Listener, Roll, bind
 class Served:
     """A listener on a loop in a thread of its own."""
 
-    def __init__(self, gate: Gate, limits: Mapping[str, str] = {}):  # noqa: B006
+    def __init__(self, gate: Gate, limits: Mapping[str, str] | None = None):
         self.gate = gate
         self.loop = asyncio.new_event_loop()
-        config = {"socket.request.max.bytes": str(1 << 20), **limits}
+        config = {"socket.request.max.bytes": str(1 << 20), **(limits or {})}
         self.roll = Roll()
         self.listener = Listener("PLAINTEXT", bind("127.0.0.1", 0), self.roll)
         self.port = self.listener.address[1]

@@ -24,7 +24,8 @@ class Call:
     """
 
     __slots__ = ("broker", "client_host", "client_id", "client_software", "connection_id",
-                 "listener", "needs_buffer", "principal", "version", "wants_close")
+                 "correlation_id", "listener", "needs_buffer", "principal", "version",
+                 "wants_close")
 
     def __init__(self, broker: Broker, *, client_host: str = "/127.0.0.1",
                  connection_id: str = "", listener: str = "PLAINTEXT"):
@@ -36,6 +37,7 @@ class Call:
         self.listener = listener
         self.principal = "User:ANONYMOUS"
         self.version = 0
+        self.correlation_id = 0
         self.wants_close = False
         self.needs_buffer = False
         """Set by a handler that looks at `Records` of its request after it has awaited: they are

@@ -100,8 +100,8 @@ class Partition(Watched):
     """A replica on this broker; as leader it is also a `ReplicatedLog`."""
 
     __slots__ = ("_client_append", "_clock", "_commits", "_epoch_start_offset", "_flush_at",
-                 "_follower_ends", "_is_alone", "_serial", "high_watermark", "index", "is_internal", "is_leader",
-                 "leadership", "log", "node_id", "topic", "topic_id")
+                 "_follower_ends", "_is_alone", "_serial", "high_watermark", "index",
+                 "is_internal", "is_leader", "leadership", "log", "node_id", "topic", "topic_id")
 
     def __init__(self, identity: PartitionIdentity, log: Log, node_id: int, clock: Clock):
         super().__init__()

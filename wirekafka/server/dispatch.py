@@ -67,13 +67,12 @@ class Replies:
 class Parked:
     """A request whose handler waits; `resume` goes on with it."""
 
-    __slots__ = ("_coroutine", "_correlation_id", "_request", "_route", "waited")
+    __slots__ = ("_coroutine", "_request", "_route", "waited")
 
-    def __init__(self, route: Route, request: Any, correlation_id: int,
-                 coroutine: Coroutine[Any, Any, Any], waited: Any):
+    def __init__(self, route: Route, request: Any, coroutine: Coroutine[Any, Any, Any],
+                 waited: Any):
         self._route = route
         self._request = request
-        self._correlation_id = correlation_id
         self._coroutine = coroutine
         self.waited = waited
 
@@ -83,9 +82,9 @@ class Parked:
             self.waited = self._coroutine.send(None)
         except StopIteration as done:
             if done.value is not None:
-                replies.add(self._route, self._correlation_id, done.value)
+                replies.add(self._route, call.correlation_id, done.value)
         except Exception as error:
-            _fail(self._route, self._request, self._correlation_id, error, call, replies)
+            _fail(self._route, self._request, error, call, replies)
         else:
             return False
         return True
@@ -125,6 +124,7 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
         raise MalformedMessage(f"a client id of {client_id_bytes} bytes")
     if route.header_is_flexible:
         at = at + 1 if at < end and not data[at] else _skip_header_tags(data, at, end)
+    call.correlation_id = correlation_id
     call.version = route.version
     request, _ = route.decode(data, at, end)
     try:
@@ -135,19 +135,18 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
             except StopIteration as done:
                 response = done.value
             else:
-                return Parked(route, request, correlation_id, response, waited)
+                return Parked(route, request, response, waited)
         if response is not None:
             replies.add(route, correlation_id, response)
     except Exception as error:
-        _fail(route, request, correlation_id, error, call, replies)
+        _fail(route, request, error, call, replies)
     return None
 
 
 _routes = registry.routes.get
 
 
-def _fail(route: Route, request: Any, correlation_id: int, error: Exception, call: Call,
-          replies: Replies) -> None:
+def _fail(route: Route, request: Any, error: Exception, call: Call, replies: Replies) -> None:
     if not isinstance(error, KafkaError):
         logger.error("%s version %d from %s failed", route.api.name, route.version,
                      call.connection_id, exc_info=error)
@@ -156,7 +155,7 @@ def _fail(route: Route, request: Any, correlation_id: int, error: Exception, cal
         response = route.api.failure(request, error, call)
     except KafkaError as untold:
         raise Refused(f"{route.api.name} cannot tell {untold}") from untold
-    replies.add(route, correlation_id, response)
+    replies.add(route, call.correlation_id, response)
 
 
 def _refuse_api_versions(correlation_id: int, call: Call, replies: Replies) -> None:
