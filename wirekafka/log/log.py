@@ -41,6 +41,7 @@ class Log:
         "_refusal",
         "_snapshots",
         "_synced_names",
+        "_trusted_end",
         "directory",
         "end_offset",
         "epochs",
@@ -58,6 +59,7 @@ class Log:
         self._config = config
         self._closed_end = -1
         """The end at the last `close`, while what that wrote has not been synced."""
+        self._trusted_end = parts.trusted_end
         self._failure: str | None = None
         self._generation = 0
         self._refusal: str | None = None
@@ -367,6 +369,7 @@ class Log:
             # The next start may trust the last segment's side files too.
             flush.add_files(self.segments.active.side_paths())
             flush.add_files([self._snapshots.path(self.end_offset)])
+            self._trusted_end = self.end_offset
         self._synced_names = True
         self._closed_end = -1
         return flush
@@ -406,9 +409,10 @@ class Log:
 
         The log can be read and appended to afterwards, but has to be closed again then.
         """
-        if self.end_offset > 0 and self._snapshots.ensure(self.producers, self.end_offset):
-            self._closed_end = self.end_offset
+        if self.end_offset > 0:
+            self._snapshots.ensure(self.producers, self.end_offset)
         self.segments.close()
+        self._closed_end = -1 if self.end_offset == self._trusted_end else self.end_offset
 
     def release(self) -> None:
         """Close descriptors and nothing else; a later use opens the files again."""
@@ -450,7 +454,7 @@ class Log:
     def _end_at(self, offset: int) -> None:
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
-        self._closed_end = -1
+        self._trusted_end = self._closed_end = -1
         self._generation += 1
 
     def _checked_marker(

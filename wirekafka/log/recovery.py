@@ -67,6 +67,8 @@ class Parts:
     start_offset: int
     end_offset: int
     recovery_point: int
+    trusted_end: int
+    """The end offset, if every file beside the segments is on the medium for it; else -1."""
 
 
 def create(disk: Disk, directory: str, now_ms: int) -> Parts:
@@ -79,6 +81,7 @@ def create(disk: Disk, directory: str, now_ms: int) -> Parts:
         start_offset=0,
         end_offset=0,
         recovery_point=0,
+        trusted_end=-1,
     )
 
 
@@ -118,11 +121,13 @@ class _Recovery:
         self._epochs = _load_epochs(disk, directory)
         self._producers = ProducerStates(_name(directory))
         self._end_offset = 0
+        self._is_trusted = False
 
     def run(self) -> Parts:
         opening, segments = self._opening, self._segments
         suspects = self._suspects()
         trusted = min(suspects, default=len(segments))
+        self._is_trusted = opening.is_clean and not suspects and bool(segments)
         if trusted < len(segments):
             self._end_offset = segments[trusted].base_offset
         elif segments:
@@ -167,6 +172,7 @@ class _Recovery:
             start_offset=start_offset,
             end_offset=self._end_offset,
             recovery_point=min(recovery_point, self._end_offset),
+            trusted_end=self._end_offset if self._is_trusted else -1,
         )
 
     def _found_segments(self) -> list[Segment]:
