@@ -138,6 +138,14 @@ def test_a_wrong_setting_is_told_in_one_line(data: Path) -> None:
         assert "num.partitions" in line and "many" in line
 
 
+@pytest.mark.parametrize("setting", ["process.roles=broker", "listeners=SSL://127.0.0.1:0"])
+def test_what_cannot_be_served_is_told_in_one_line(data: Path, setting: str) -> None:
+    with Serving(data, "--set", setting, listen="") as serving:
+        assert serving.stop() == 1
+        [line] = serving.errors.strip().splitlines()
+        assert setting.partition("=")[0] in line
+
+
 def test_an_unknown_setting_is_warned_of(data: Path) -> None:
     with Serving(data, "--set", "no.such.option=1") as serving:
         assert serving.port

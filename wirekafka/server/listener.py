@@ -137,7 +137,7 @@ class Listener:
                 connection.idle_since_ms = now_ms
             elif connection.is_parked:
                 connection.idle_since_ms = now_ms
-            elif now_ms - connection.idle_since_ms >= idle_ms:
+            elif 0 <= idle_ms <= now_ms - connection.idle_since_ms:
                 connection.close()
                 continue
             else:

@@ -15,6 +15,8 @@ from wirekafka.apis import registry
 from wirekafka.broker import Broker, Foundation
 from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import UnusableDirectory
@@ -45,12 +47,12 @@ class Node:
 
     async def start(self) -> None:
         """Come up to where clients are served. Raises UnusableDirectory, CorruptLog, OSError."""
+        wanted = _servable(self._config)
         registry.load()
         clock = LoopClock(asyncio.get_running_loop())
         self.broker = Broker(Foundation(
             config=self._config, clock=clock, disk=RealDisk(), new_id=_new_id))
         try:
-            wanted = addresses.listeners(self._config)
             self._bind(wanted)
             await self.broker.join([], _endpoints(wanted, self._listeners))
             for listener in self._listeners:
@@ -117,9 +119,27 @@ async def _serve(config: BrokerConfig) -> int:
     print(f"wirekafka ready: {host}:{port}", flush=True)
     await told_to_stop.wait()
     logger.info("Stopping")
-    await node.stop()
+    try:
+        await node.stop()
+    except (OSError, KafkaError) as error:
+        logger.error("Not stopped cleanly, the next start will recover: %s", error)
+        return 1
     logger.info("Stopped")
     return 0
+
+
+def _servable(config: BrokerConfig) -> addresses.Listeners:
+    """The listeners; raises ConfigError for what cannot be served."""
+    roles = set(config.process_roles)
+    if roles != {"broker", "controller"}:
+        raise ConfigError("process.roles", ",".join(config.process_roles),
+                          "a node is broker and controller in one: broker,controller")
+    wanted = addresses.listeners(config)
+    for each in wanted.bound:
+        if each.protocol != "PLAINTEXT":
+            raise ConfigError("listeners", str(each),
+                              f"{each.protocol} is not served yet, only PLAINTEXT")
+    return wanted
 
 
 def _settle_memory() -> None:
