@@ -122,7 +122,8 @@ def transactions(target: Target, seconds: float) -> Metrics:
     """1 KB records, committed every 100 ms, against the same without transactions."""
     create_topic(target.host, target.port, _TOPIC)
     plain = _idempotent_rate(target, seconds / 2)
-    producer = _producer(target, {"transactional.id": f"t-{target.port}", "linger.ms": 5})
+    producer = _producer(
+        target, {"transactional.id": f"t-{target.port}", "acks": "all", "linger.ms": 5})
     producer.init_transactions(30)
     values = _texts(1000)
     meter = Meter(target)
@@ -235,7 +236,7 @@ def _java_tool(name: str, *arguments: str) -> str:
 
 
 def _idempotent_rate(target: Target, seconds: float) -> float:
-    producer = _producer(target, {"enable.idempotence": True, "linger.ms": 5})
+    producer = _producer(target, {"enable.idempotence": True, "acks": "all", "linger.ms": 5})
     values = _texts(1000)
     producer.produce(_TOPIC, values[0])
     _flush(producer)

@@ -117,6 +117,8 @@ class FetchResponse(Response, answers=FetchRequest):
 _TopicResponse = FetchResponse.FetchableTopicResponse
 _PartitionData = _TopicResponse.PartitionData
 
+_SENT_FROM_FILE_BYTES = 1 << 15
+"""Larger slices stay in their file until the connection sends them, those below are read."""
 _CONSUMER = -1
 _READ_COMMITTED = 1
 
@@ -326,8 +328,9 @@ class _Fetching:
             log_start_offset=result.start_offset)
         if found.partition is not None:
             data.aborted_transactions = self._aborted(found, found.partition)
-        if result.records is not None and result.records.size_bytes:
-            data.records = result.records
+        records = result.records
+        if records is not None and records.size_bytes:
+            data.records = (records,) if records.size_bytes >= _SENT_FROM_FILE_BYTES else records
         if result.diverging is not None:
             epoch, end_offset = result.diverging
             data.diverging_epoch = _PartitionData.EpochEndOffset(

@@ -30,6 +30,9 @@ class LogSlice:
         self._position = position
         self.size_bytes = size_bytes
 
+    def __len__(self) -> int:
+        return self.size_bytes
+
     def buffers(self) -> list[Buffer]:
         """The bytes. Raises OSError."""
         if self._file is None:
