@@ -19,6 +19,7 @@ from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.files import RealDisk
+from wirekafka.log.slice import LogSlice
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.topics import CreateTopics, NewTopic
 from wirekafka.replication.partition import Partition
@@ -90,7 +91,9 @@ class Exchange:
     @property
     def response(self) -> Any:
         """The response; None when none is sent."""
-        data = b"".join([*self._replies.buffers, self._replies.tail])
+        data = b"".join(
+            part for buffer in [*self._replies.buffers, self._replies.tail]
+            for part in (buffer.buffers() if isinstance(buffer, LogSlice) else (buffer,)))
         if not data:
             return None
         size, correlation_id = struct.unpack_from(">ii", data)
