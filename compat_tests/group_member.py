@@ -36,11 +36,17 @@ def tell(records: Iterable[tuple[int, int, bytes]]) -> None:
 def confluent(bootstrap: str, topic: str, group: str) -> None:
     from confluent_kafka import Consumer, KafkaException
 
-    consumer = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
-        "enable.auto.commit": False, "session.timeout.ms": SESSION_MS,
-        "heartbeat.interval.ms": HEARTBEAT_MS, "partition.assignment.strategy": "range",
-    })
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "partition.assignment.strategy": "range",
+        }
+    )
     consumer.subscribe([topic])
     while not _leaving:
         messages = [each for each in consumer.consume(BATCH, 0.1) if each.error() is None]
@@ -60,10 +66,16 @@ def kafka_python(bootstrap: str, topic: str, group: str) -> None:
     from kafka.errors import KafkaError
 
     consumer = KafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
-        enable_auto_commit=False, session_timeout_ms=SESSION_MS,
-        heartbeat_interval_ms=HEARTBEAT_MS, max_poll_records=BATCH,
-        partition_assignment_strategy=[RangePartitionAssignor])
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        max_poll_records=BATCH,
+        partition_assignment_strategy=[RangePartitionAssignor],
+    )
     while not _leaving:
         polled: dict[Any, list[Any]] = consumer.poll(timeout_ms=100)
         records = [each for batch in polled.values() for each in batch]
@@ -86,10 +98,15 @@ async def _aiokafka(bootstrap: str, topic: str, group: str) -> None:
     from aiokafka.errors import KafkaError
 
     consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
-        enable_auto_commit=False, session_timeout_ms=SESSION_MS,
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
-        partition_assignment_strategy=(RangePartitionAssignor,))
+        partition_assignment_strategy=(RangePartitionAssignor,),
+    )
     await consumer.start()
     while not _leaving:
         polled = await consumer.getmany(timeout_ms=100, max_records=BATCH)

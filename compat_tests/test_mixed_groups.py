@@ -87,15 +87,36 @@ class Crowd:
     def join(self, library: str) -> Member:
         if library == JAVA:
             process = self.java_tools.start(
-                "kafka-verifiable-consumer", "--bootstrap-server", self.bootstrap,
-                "--topic", self.topic, "--group-id", self.group, "--verbose",
-                "--session-timeout", str(SESSION_MS), "--reset-policy", "earliest",
-                "--assignment-strategy", "org.apache.kafka.clients.consumer.RangeAssignor")
+                "kafka-verifiable-consumer",
+                "--bootstrap-server",
+                self.bootstrap,
+                "--topic",
+                self.topic,
+                "--group-id",
+                self.group,
+                "--verbose",
+                "--session-timeout",
+                str(SESSION_MS),
+                "--reset-policy",
+                "earliest",
+                "--assignment-strategy",
+                "org.apache.kafka.clients.consumer.RangeAssignor",
+            )
         else:
             process = subprocess.Popen(
-                [sys.executable, "-m", "compat_tests.group_member", library,
-                 self.bootstrap, self.topic, self.group],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                [
+                    sys.executable,
+                    "-m",
+                    "compat_tests.group_member",
+                    library,
+                    self.bootstrap,
+                    self.topic,
+                    self.group,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         member = Member(process, library, self.seen)
         self.members.append(member)
         return member
@@ -116,8 +137,9 @@ class Flow:
         self.written: dict[Place, str] = {}
         self.failures: list[object] = []
         self._topic = topic
-        self._producer = Producer({
-            "bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True}
+        )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -134,8 +156,11 @@ class Flow:
         while not self._stopped.wait(0.05):
             for _ in range(RECORDS_PER_SECOND // 20):
                 self._producer.produce(
-                    self._topic, value=str(number), partition=number % PARTITIONS,
-                    on_delivery=self._delivered)
+                    self._topic,
+                    value=str(number),
+                    partition=number % PARTITIONS,
+                    on_delivery=self._delivered,
+                )
                 number += 1
             self._producer.poll(0)
 
@@ -178,9 +203,7 @@ class Watch:
 
 
 @contextmanager
-def crowd_of(
-    bootstrap: str, topic: str, group: str, java_tools: JavaTools
-) -> Iterator[Crowd]:
+def crowd_of(bootstrap: str, topic: str, group: str, java_tools: JavaTools) -> Iterator[Crowd]:
     crowd = Crowd(bootstrap, topic, group, java_tools)
     try:
         yield crowd
@@ -189,7 +212,10 @@ def crowd_of(
 
 
 def test_eight_consumers_of_four_libraries_see_every_record_and_never_step_back(
-    bootstrap: str, admin: AdminClient, new_topic: NewTopicName, unique: str,
+    bootstrap: str,
+    admin: AdminClient,
+    new_topic: NewTopicName,
+    unique: str,
     java_tools: JavaTools,
 ) -> None:
     topic = new_topic(PARTITIONS)
