@@ -11,6 +11,7 @@ from typing import Any
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.codec.record import decode_records
+from wirekafka.errors import Error, KafkaError
 from wirekafka.log.control import (
     ControlType,
     KRaftVersionRecord,
@@ -112,11 +113,17 @@ class QuorumLog:
             self._append_control([(ControlType.KRAFT_VOTERS, bytes(self._voters.encode(0)))])
 
     def append(self, batch: bytes) -> int:
-        """Append one batch at the end, in this epoch, and see it to the medium."""
+        """Append one batch at the end, in this epoch, and see it to the medium.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR); the log takes no more once a sync has failed.
+        """
         assert self.epoch, "only a leader appends"
         placed = b"".join(with_prefix(batch, self._log.end_offset, self.epoch))
         self._log.append_as_follower(placed, self._clock.now_ms())
-        self._log.flush()
+        try:
+            self._log.flush()
+        except OSError as error:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
         self.bytes_since_snapshot += len(placed)
         self._last_append_ms = self._clock.now_ms()
         self._acknowledged[self._voter.id] = self._log.end_offset
