@@ -51,6 +51,8 @@ class Gate:
                 self.waiting.append(future)
                 await future
                 return ProbeResponse(text=bytes(request.data or b"").decode())
+            case "amplify":
+                return ProbeResponse(text="y" * 30_000)
             case "refuse":
                 raise KafkaError(Error.POLICY_VIOLATION)
             case "break":

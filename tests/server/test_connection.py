@@ -194,6 +194,21 @@ def test_a_client_that_does_not_read_is_not_served_on(served: Served) -> None:
             assert client.receive(ProbeRequest, 0).text == text
 
 
+def test_small_requests_with_large_responses_do_not_fill_the_memory(served: Served) -> None:
+    with RawClient(served.port) as client:
+        payload = frame(probe("amplify"), 0)
+        requests = (struct.pack(">i", len(payload)) + payload) * 5000
+        sender = threading.Thread(target=client.socket.sendall, args=(requests,))
+        sender.start()
+        served.until(lambda: served.listener.connections)
+        [connection] = served.listener._connections
+        served.until(lambda: connection.is_stalled)
+        assert served.call(connection._transport.get_write_buffer_size) < 4 << 20
+        for _ in range(5000):
+            assert len(client.receive(ProbeRequest, 0).text) == 30_000
+        sender.join()
+
+
 def test_an_error_is_told_in_the_response(client: RawClient) -> None:
     assert client.call(probe("refuse"), 0).error_code == 44
 

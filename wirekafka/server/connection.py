@@ -23,6 +23,8 @@ _SHARED_BYTES = 1 << 18
 _STASHED_BYTES = 1 << 16
 _KEPT_BYTES = 1 << 22
 _READ_AHEAD_BYTES = 1 << 20
+_REPLY_BYTES = 1 << 16
+
 
 class Inbox:
     """Where every connection of a loop that has no unserved bytes reads to.
@@ -222,6 +224,12 @@ class Connection(asyncio.BufferedProtocol):
                     self._send(replies)
                     self.close()
                     return end
+                if replies.buffers or len(replies.tail) > _REPLY_BYTES:
+                    # Small requests can have large responses: send, and see whether it takes more.
+                    self._send(replies)
+                    replies = Replies()
+                    if self.is_stalled or self._transport is None:
+                        break
         except (Refused, MalformedMessage, UnicodeDecodeError) as error:
             self._send(replies)
             self.close(str(error))
