@@ -4,6 +4,8 @@ v4: opt out of auto-creation, v7: leader epochs (KIP-320), v12: by topic id (KIP
 
 from __future__ import annotations
 
+import logging
+
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
     Bool,
@@ -70,20 +72,23 @@ class MetadataResponse(Response, answers=MetadataRequest):
 _Topic = MetadataResponse.Topic
 _Partition = _Topic.Partition
 _NO_ID = bytes(16)
+_METADATA_TOPIC = "__cluster_metadata"
+
+logger = logging.getLogger(__name__)
 
 
 @api(MetadataRequest, MetadataResponse)
 async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
     """Tell who serves what, creating topics that are asked for and may come into being."""
     broker = call.broker
+    teller = _Teller(request, call)
     asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
     if asks_for_all:
-        image = broker.image
-        answers = [_known(topic, request, call) for topic in image.topics.values()]
+        answers = [teller.known(topic) for topic in broker.image.topics.values()]
     elif any(topic.topic_id != _NO_ID or topic.name is None for topic in request.topics or ()):
-        answers = _by_id(request, call)
+        answers = _by_id(request, call, teller)
     else:
-        answers = await _by_name(request, call)
+        answers = await _by_name(request, call, teller)
     reachable = [node for node in nodes(broker.image, call.listener) if not node.broker.fenced]
     return MetadataResponse(
         brokers=[
@@ -101,7 +106,50 @@ async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
     )
 
 
-def _by_id(request: MetadataRequest, call: Call) -> list[_Topic]:
+class _Teller:
+    """Puts topics into the words of one request."""
+
+    def __init__(self, request: MetadataRequest, call: Call):
+        self._view = View(call.broker.image, call.listener)
+        # Before v6 a client knows of one kind of missing leader.
+        self._tells_listeners = call.version >= 6
+        self._operations = (operations.ON_TOPIC if request.include_topic_authorized_operations
+                            else operations.NOT_ASKED)
+
+    def known(self, topic: TopicImage) -> _Topic:
+        return _Topic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=is_internal(topic.name),
+            partitions=[self._partition(topic.partitions[index])
+                        for index in sorted(topic.partitions)],
+            topic_authorized_operations=self._operations,
+        )
+
+    def unknown(self, name: str, error: Error) -> _Topic:
+        return _Topic(
+            error_code=error,
+            name=name,
+            is_internal=is_internal(name),
+            topic_authorized_operations=self._operations,
+        )
+
+    def _partition(self, partition: PartitionImage) -> _Partition:
+        error, leader_id, offline = self._view.partition(partition)
+        if error is Error.LISTENER_NOT_FOUND and not self._tells_listeners:
+            error = Error.LEADER_NOT_AVAILABLE
+        return _Partition(
+            error_code=error,
+            partition_index=partition.index,
+            leader_id=leader_id,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.isr,
+            offline_replicas=offline,
+        )
+
+
+def _by_id(request: MetadataRequest, call: Call, teller: _Teller) -> list[_Topic]:
     """Names beside ids are not looked at, as Kafka does it."""
     if call.version < 12:
         raise KafkaError(Error.INVALID_REQUEST)
@@ -112,80 +160,41 @@ def _by_id(request: MetadataRequest, call: Call) -> list[_Topic]:
     for topic_id in wanted:
         topic = call.broker.image.topics_by_id.get(topic_id)
         if topic is not None:
-            answers.append(_known(topic, request, call))
+            answers.append(teller.known(topic))
         else:
             answers.append(_Topic(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
     return answers
 
 
-async def _by_name(request: MetadataRequest, call: Call) -> list[_Topic]:
+async def _by_name(request: MetadataRequest, call: Call, teller: _Teller) -> list[_Topic]:
     names = dict.fromkeys(topic.name or "" for topic in request.topics or ())
     topics = call.broker.image.topics
-    missing = [name for name in names if name not in topics]
-    answers = [_known(topics[name], request, call) for name in names if name in topics]
-    unnameable = {name for name in missing if not _is_legal(name)}
-    may_create = (request.allow_auto_topic_creation
-                  and call.broker.config.auto_create_topics_enable)
-    creatable = [name for name in missing if name not in unnameable and name != _METADATA_TOPIC]
-    if may_create and creatable:
+    answers = [teller.known(topics[name]) for name in names if name in topics]
+    missing = {name: _why_missing(name) for name in names if name not in topics}
+    if request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
         # What was missing is told to be missing even so: a client asks again, and a look at
         # whether a topic is there must not find what the look itself brought about.
-        await call.broker.auto_creation.create(creatable)
-    return answers + [
-        _Topic(
-            error_code=(Error.INVALID_TOPIC_EXCEPTION if name in unnameable
-                        else Error.UNKNOWN_TOPIC_OR_PARTITION),
-            name=name,
-            is_internal=is_internal(name),
-            topic_authorized_operations=_operations(request),
-        )
-        for name in missing
-    ]
+        await _create([name for name, error in missing.items()
+                       if error is Error.UNKNOWN_TOPIC_OR_PARTITION], call)
+    return answers + [teller.unknown(name, error) for name, error in missing.items()]
 
 
-_METADATA_TOPIC = "__cluster_metadata"
+async def _create(names: list[str], call: Call) -> None:
+    wanted = [name for name in names if name != _METADATA_TOPIC]
+    if not wanted:
+        return
+    try:
+        await call.broker.auto_creation.create(wanted)
+    except KafkaError as error:
+        logger.warning("Topics %s could not be created: %s", wanted[:10], error)
 
 
-def _is_legal(name: str) -> bool:
+def _why_missing(name: str) -> Error:
     try:
         check_name(name)
-    except KafkaError:
-        return False
-    return True
-
-
-def _operations(request: MetadataRequest) -> int:
-    if request.include_topic_authorized_operations:
-        return operations.ON_TOPIC
-    return operations.NOT_ASKED
-
-
-def _known(topic: TopicImage, request: MetadataRequest, call: Call) -> _Topic:
-    view = View(call.broker.image, call.listener)
-    return _Topic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=is_internal(topic.name),
-        partitions=[_partition(topic.partitions[index], view, call)
-                    for index in sorted(topic.partitions)],
-        topic_authorized_operations=_operations(request),
-    )
-
-
-def _partition(partition: PartitionImage, view: View, call: Call) -> _Partition:
-    seen = view.partition(partition)
-    error = seen.error
-    if error is Error.LISTENER_NOT_FOUND and call.version < 6:
-        error = Error.LEADER_NOT_AVAILABLE
-    return _Partition(
-        error_code=error,
-        partition_index=partition.index,
-        leader_id=seen.leader_id,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
-        offline_replicas=seen.offline,
-    )
+    except KafkaError as error:
+        return error.error
+    return Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def metadata_failure(request: MetadataRequest, error: KafkaError, call: Call) -> MetadataResponse:
