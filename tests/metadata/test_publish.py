@@ -3,6 +3,7 @@
 import pytest
 
 from tests.metadata.cluster import Cluster, RecordingHost
+from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.configs import AlterConfigs, Change, Kind, ResourceChanges
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.publish import Publisher
@@ -81,3 +82,26 @@ def test_a_start_looks_at_each_partition_once_however_long_its_history():
     assert host.done == [
         ("configure broker", {"min.insync.replicas": "1"}, {}),
         ("place", "t", 0, 5), ("place", "t", 1, 5)]
+
+
+def test_one_partition_that_cannot_be_placed_does_not_hold_up_the_others(cluster):
+    place = cluster.host.place_partition
+
+    def fail_once(topic, partition):
+        if partition.index == 0:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, "disk full")
+        place(topic, partition)
+
+    cluster.host.place_partition = fail_once
+    cluster.create("t", assignments=[(0, [1]), (1, [1])])
+    assert cluster.host.done == [("place", "t", 1, 0)]
+    assert "t" in cluster.image.topics
+
+
+def test_what_is_committed_is_answered_even_if_its_observer_fails(cluster):
+    def fail(records):
+        raise RuntimeError("a bug")
+
+    cluster.controller.on_commit = fail
+    assert cluster.create("t").num_partitions == 1
+    assert "t" in cluster.controller.machine.image.topics

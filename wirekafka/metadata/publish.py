@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from wirekafka.errors import KafkaError
 from wirekafka.metadata import records as r
 from wirekafka.metadata.image import BROKER, TOPIC, MetadataImage, PartitionImage, TopicImage
+
+logger = logging.getLogger(__name__)
 
 
 class Host(Protocol):
@@ -26,6 +30,9 @@ class Host(Protocol):
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:
         """These topics are gone; whoever keeps anything about them may forget it."""
+
+
+_Change = Callable[[TopicImage, PartitionImage], None]
 
 
 class Publisher:
@@ -72,7 +79,7 @@ class Publisher:
                     resources[record.resource_type, record.resource_name] = None
         for topic in gone:
             for partition in topic.partitions.values():
-                self._host.drop_partition(topic, partition)
+                self._try(self._host.drop_partition, topic, partition)
         if gone:
             self._host.topics_deleted(gone)
         for topic_id, index in partitions:
@@ -83,10 +90,17 @@ class Publisher:
             self._configure(resource_type, name)
 
     def _place(self, topic: TopicImage, partition: PartitionImage) -> None:
-        if self._node_id in partition.replicas:
-            self._host.place_partition(topic, partition)
-        else:
-            self._host.drop_partition(topic, partition)
+        is_here = self._node_id in partition.replicas
+        self._try(self._host.place_partition if is_here else self._host.drop_partition,
+                  topic, partition)
+
+    def _try(self, change: _Change, topic: TopicImage, partition: PartitionImage) -> None:
+        """One partition's broken disk must not keep the others from following."""
+        try:
+            change(topic, partition)
+        except (KafkaError, OSError) as error:
+            logger.error("%s-%d does not follow its metadata until a restart: %s",
+                         topic.name, partition.index, error)
 
     def _configure(self, resource_type: int, name: str) -> None:
         if resource_type == TOPIC:

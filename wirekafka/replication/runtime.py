@@ -161,7 +161,15 @@ class Runtime:
 
     def _tell(self, records: Sequence[Any], end_offset: int) -> None:
         if self.on_commit is not None:
-            self._log.when_committed(end_offset, partial(self.on_commit, records))
+            self._log.when_committed(end_offset, partial(self._observe, records))
+
+    def _observe(self, records: Sequence[Any]) -> None:
+        # What is committed stays so, whatever its observer makes of it.
+        assert self.on_commit is not None
+        try:
+            self.on_commit(records)
+        except Exception:
+            logger.exception("Committed records were not taken over")
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
         """A marker was appended to this log by a transaction coordinator: fold it in."""
