@@ -132,8 +132,10 @@ def load() -> dict[int, Api]:
 
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
-    for key in sorted(_apis):
-        _apis[key] = _apis.pop(key)
+    # Another broker of this process may be serving: it must not find one missing meanwhile.
+    if list(_apis) != sorted(_apis):
+        for key in sorted(_apis):
+            _apis[key] = _apis.pop(key)
     return _apis
 
 

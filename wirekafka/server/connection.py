@@ -53,6 +53,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, listener: Listener):
         self._listener = listener
         self._inbox = listener.inbox
+        self._serve_request = listener.serve
         self._limit = listener.request_limit_bytes
         self._transport: asyncio.Transport | None = None
         self._call: Call | None = None
@@ -212,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
                 if stop > end:
                     break
                 self.frames += 1
-                self._parked = dispatch.serve(data, at + 4, stop, call, replies)
+                self._parked = self._serve_request(data, at + 4, stop, call, replies)
                 at = stop
                 if self._parked is not None:
                     self._await(self._parked)

@@ -6,10 +6,12 @@ import asyncio
 import logging
 import socket
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from wirekafka.apis.registry import Call
+from wirekafka.server import dispatch
 from wirekafka.server.connection import Connection, Inbox
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
 
 logger = logging.getLogger(__name__)
+
+Serve: TypeAlias = Callable[
+    [dispatch.Buffer, int, int, Call, dispatch.Replies], "dispatch.Parked | None"]
+"""Serves one request, as `dispatch.serve` does."""
 
 _BACKLOG = 1024
 _FRAME_GRACE_MS = 30_000
@@ -52,8 +58,9 @@ class Limits:
 class Roll:
     """Every connection of a broker, counted by host, and what they share."""
 
-    def __init__(self) -> None:
+    def __init__(self, serve: Serve = dispatch.serve) -> None:
         self.inbox = Inbox()
+        self.serve = serve
         self.by_host: Counter[str] = Counter()
         self.total = 0
         self.serial = 0
@@ -64,7 +71,10 @@ class Listener:
 
     def __init__(self, name: str, bound: socket.socket, roll: Roll):
         self.name = name
+        self.address: tuple[str, int] = bound.getsockname()[:2]
+        """The host and port the socket is bound to."""
         self.inbox = roll.inbox
+        self.serve = roll.serve
         self.request_limit_bytes = 0
         self._socket = bound
         self._roll = roll
@@ -73,12 +83,6 @@ class Listener:
         self._limits: Limits
         self._server: asyncio.Server | None = None
         self._connections: dict[Connection, str] = {}
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and port the socket is bound to."""
-        host, port = self._socket.getsockname()[:2]
-        return host, port
 
     @property
     def connections(self) -> int:
@@ -167,6 +171,12 @@ class Listener:
             self._server.close()
         else:
             self._socket.close()
+
+    async def reopen(self, broker: Broker) -> None:
+        """Accept connections again at the same address. Raises OSError."""
+        host, port = self.address
+        self._socket = bind(host, port)
+        await self.start(broker)
 
     def drain(self) -> None:
         """Let every connection answer what it has under way, and close."""

@@ -8,23 +8,26 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from uuid import uuid4
 
 from wirekafka.apis import registry
 from wirekafka.broker import Broker, Foundation
+from wirekafka.clock import Clock
 from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.log.files import RealDisk
+from wirekafka.log.files import Disk, RealDisk
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
+from wirekafka.server import dispatch
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.housekeeping import Housekeeping
-from wirekafka.server.listener import Listener, Roll, bind
+from wirekafka.server.listener import Listener, Roll, Serve, bind
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +35,21 @@ _DRAIN_S = 3.0
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a node stands in; tests put their own in its place."""
+
+    clock: Callable[[asyncio.AbstractEventLoop], Clock] = LoopClock
+    disk: Callable[[], Disk] = RealDisk
+    serve: Serve = dispatch.serve
+
+
 class Node:
     """A broker and its listeners."""
 
-    def __init__(self, config: BrokerConfig):
+    def __init__(self, config: BrokerConfig, surroundings: Surroundings | None = None):
         self._config = config
+        self._surroundings = surroundings or Surroundings()
         self._listeners: list[Listener] = []
         self._housekeeping: Housekeeping | None = None
 
@@ -45,20 +58,25 @@ class Node:
         """Host and port of the first listener."""
         return self._listeners[0].address
 
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """In the order they are configured."""
+        return self._listeners
+
     async def start(self) -> None:
         """Come up to where clients are served. Raises UnusableDirectory, CorruptLog, OSError."""
         wanted = _servable(self._config)
         registry.load()
-        clock = LoopClock(asyncio.get_running_loop())
+        clock = self._surroundings.clock(asyncio.get_running_loop())
         self.broker = Broker(Foundation(
-            config=self._config, clock=clock, disk=RealDisk(), new_id=_new_id))
+            config=self._config, clock=clock, disk=self._surroundings.disk(), new_id=_new_id))
         try:
             self._bind(wanted)
             await self.broker.join([], _endpoints(wanted, self._listeners))
             for listener in self._listeners:
                 await listener.start(self.broker)
         except BaseException:
-            self._abort()
+            self.abort()
             raise
         self._housekeeping = Housekeeping(self.broker, self._listeners)
         self._housekeeping.start()
@@ -81,17 +99,21 @@ class Node:
             listener.abort()
         await self.broker.stop()
 
+    def abort(self) -> None:
+        """Stop at once and leave the directories as a killed process does."""
+        if self._housekeeping is not None:
+            self._housekeeping.stop()
+        for listener in self._listeners:
+            listener.stop_accepting()
+            listener.abort()
+        for directory in self.broker.directories:
+            directory.release()
+
     def _bind(self, wanted: addresses.Listeners) -> None:
-        roll = Roll()
+        roll = Roll(self._surroundings.serve)
         for each in wanted.bound:
             bound = bind(each.host, each.port)
             self._listeners.append(Listener(each.name, bound, roll))
-
-    def _abort(self) -> None:
-        for listener in self._listeners:
-            listener.stop_accepting()
-        for directory in self.broker.directories:
-            directory.release()
 
 
 def run(config: BrokerConfig, loop: str = "auto") -> int:
