@@ -11,6 +11,8 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from wirekafka.codec.batch import read_header
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.append import Append, Origin
+from wirekafka.log.control import Marker, encode_marker
 from wirekafka.replication.partition import Leadership, Partition, ReadRange
 
 
@@ -124,3 +126,18 @@ def test_the_high_watermark_is_restored_within_the_log(partition: Partition) -> 
     for told, restored in ((2, 2), (99, 3), (-1, 0)):
         partition.restore_high_watermark(told)
         assert partition.high_watermark == restored
+
+
+def test_transactions_decided_before_a_crash_are_stable_after_it(partition: Partition) -> None:
+    for sequence in range(2):
+        partition.log.append_as_leader(
+            batch(producer_id=7, producer_epoch=0, base_sequence=sequence, is_transactional=True),
+            Append(leader_epoch=0, now_ms=1_700_000_000_000, origin=Origin.COORDINATOR))
+        partition.log.append_as_leader(
+            encode_marker(7, 0, Marker(True, 0, 1_700_000_000_000)),
+            Append(leader_epoch=0, now_ms=1_700_000_000_000, origin=Origin.COORDINATOR))
+    assert partition.log.first_unstable_offset == 0, "as a scan of the log leaves it"
+    partition.restore_high_watermark(3)
+    assert partition.last_stable_offset == 2
+    partition.restore_high_watermark(4)
+    assert partition.last_stable_offset == 4

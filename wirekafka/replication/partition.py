@@ -166,6 +166,8 @@ class Partition(Watched):
     def restore_high_watermark(self, offset: int) -> None:
         """Begin with what the last checkpoint says, as far as the log bears it out."""
         self.high_watermark = min(max(offset, self.log.start_offset), self.log.end_offset)
+        # What was recovered takes transactions for replicated no further than it is told.
+        self.log.producers.advance_high_watermark(self.high_watermark)
 
     def lead(self, leadership: Leadership) -> None:
         """Take over what the controller decided; leading in a new epoch starts it in the log."""
