@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from typing import Any
 
 import pytest
 
-from tests.in_process import InProcessBroker, batch
+from tests.in_process import Exchange, InProcessBroker, batch, now
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import CRC_AT, batches, checksum
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import decode_records
+from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition import Leadership
 
 Topic = ProduceRequest.TopicProduceData
@@ -64,9 +66,10 @@ def test_version_13_speaks_topic_ids(kafka: InProcessBroker) -> None:
 
 def test_a_recreated_topic_has_a_new_id(kafka: InProcessBroker) -> None:
     old_id = kafka.create("t")
-    kafka.broker.drop_partition(kafka.broker.image.topics["t"],
-                                kafka.broker.image.topics["t"].partitions[0])
-    assert produce(kafka, batch(), version=13, topic_id=old_id).error_code == 3
+    now(kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
+    new_id = kafka.create("t")
+    assert produce(kafka, batch(), version=13, topic_id=old_id).error_code == 100
+    assert produce(kafka, batch(), version=13, topic_id=new_id).error_code == 0
 
 
 def test_several_topics_and_partitions_are_answered_each_for_itself(
@@ -240,3 +243,79 @@ def test_a_transactional_batch_without_transactional_id_is_refused_53(
     records = batch(producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
     assert produce(kafka, records).error_code == 53
     assert stored(kafka) == []
+
+
+# Replication: a second broker is played by calls to `follower_reached`.
+
+def led(epoch: int, *isr: int) -> Leadership:
+    return Leadership(leader_id=1, leader_epoch=epoch, isr=isr, replicas=(1, 2, 3))
+
+
+async def begun(kafka: InProcessBroker, **options: Any) -> Exchange:
+    exchange = kafka.begin(produce_request(batch(b"a"), acks=-1, **options), 9)
+    return await exchange.settled()
+
+
+def answered(exchange: Exchange) -> tuple[int, int]:
+    [answer] = exchange.response.responses[0].partition_responses
+    return answer.error_code, answer.base_offset
+
+
+def test_acks_all_waits_for_the_in_sync_replicas(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    kafka.partition("t").lead(led(1, 1, 2, 3))
+
+    async def scenario() -> None:
+        exchange = await begun(kafka)
+        assert not exchange.is_done
+        kafka.partition("t").follower_reached(2, 1)
+        assert not (await exchange.settled()).is_done
+        kafka.partition("t").follower_reached(3, 1)
+        assert answered(await exchange.settled()) == (0, 0)
+    asyncio.run(scenario())
+
+
+def test_acks_1_does_not_wait(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    kafka.partition("t").lead(led(1, 1, 2))
+    assert produce(kafka, batch(), acks=1).error_code == 0
+
+
+def test_too_few_in_sync_is_20_after_the_append(kafka: InProcessBroker) -> None:
+    kafka.create("t", min_insync_replicas="2")
+    kafka.partition("t").lead(led(1, 1, 2))
+
+    async def scenario() -> None:
+        exchange = await begun(kafka)
+        kafka.partition("t").lead(led(1, 1))
+        assert answered(await exchange.settled()) == (20, -1)
+    asyncio.run(scenario())
+
+
+def test_replicas_that_are_too_slow_are_request_timed_out_7(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    kafka.partition("t").lead(led(1, 1, 2))
+
+    async def scenario() -> None:
+        exchange = await begun(kafka)
+        kafka.clock.advance(1000)
+        assert answered(await exchange.settled()) == (7, -1)
+    asyncio.run(scenario())
+
+
+def test_leadership_lost_while_waiting_is_not_leader_6(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    kafka.partition("t").lead(led(1, 1, 2))
+
+    async def scenario() -> None:
+        exchange = await begun(kafka)
+        kafka.partition("t").lead(Leadership(leader_id=2, leader_epoch=2, replicas=(1, 2)))
+        assert answered(await exchange.settled()) == (6, -1)
+    asyncio.run(scenario())
+
+
+def test_a_topic_id_that_its_partition_does_not_have_is_inconsistent_103(
+        kafka: InProcessBroker) -> None:
+    topic_id = kafka.create("t")
+    kafka.partition("t").topic_id = b"another topic id"
+    assert produce(kafka, batch(), version=13, topic_id=topic_id).error_code == 103
