@@ -106,6 +106,7 @@ class Broker:
         self.controller.on_commit = self._publisher.apply
         self.controller.load()
         self.metadata_snapshots = Snapshots(self.quorum, self.image, now_ms)
+        self.quorum.check_alone()
         check_servable(self.image, self.node_id)
         self.config = self.config.with_dynamic(
             self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id)))

@@ -125,11 +125,14 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
     assert set(again.topic_ids.values()) == {TOPIC_ID}
 
 
-def test_the_marker_is_gone_before_anything_else_happens() -> None:
+def test_the_marker_stays_until_the_metadata_was_read_and_is_gone_before_the_logs_are() -> None:
     disk = SimulatedDisk()
     opened(disk).close_cleanly({}, 5)
+    directory = LogDirectory(disk, PATH, threads=1)
+    directory.open_metadata_log(TopicConfig(), NOW_MS)
+    assert ".kafka_cleanshutdown" in names(disk)
     before = disk.operations
-    LogDirectory(disk, PATH, threads=1).open_metadata_log(TopicConfig(), NOW_MS)
+    directory.load(lambda topic: TopicConfig(), NOW_MS)
     assert disk.log[before : before + 2] == [
         f"unlink {PATH}/.kafka_cleanshutdown", f"fsync_directory {PATH}",
     ]

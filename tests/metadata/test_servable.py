@@ -2,9 +2,12 @@
 
 import pytest
 
+from tests.in_process import InProcessBroker, now
+from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.metadata import records as r
+from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.servable import check_servable
 
 
@@ -43,3 +46,43 @@ def test_a_newer_feature_is_named(name, level):
     cluster.image.replay(r.FeatureLevelRecord(name=name, feature_level=level))
     with pytest.raises(UnusableDirectory, match=f"{name} {level}"):
         check_servable(cluster.image, 1)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A directory that was stopped in good order."""
+    broker = InProcessBroker(tmp_path / "data", ManualClock())
+    broker.create("t")
+    now(broker.broker.stop())
+    return tmp_path / "data"
+
+
+def files(data):
+    """All but the log's own leavings, which opening it tidies up."""
+    return {str(file.relative_to(data)): file.read_bytes()
+            for file in data.rglob("*") if file.is_file() and file.suffix != ".snapshot"}
+
+
+@pytest.mark.parametrize(("record", "named"), [
+    (r.FeatureLevelRecord(name="metadata.version", feature_level=31), "metadata.version 31"),
+    (r.ConfigRecord(resource_type=2, resource_name="t", name="remote.storage.enable",
+                    value="true"), "topic t is tiered"),
+])
+def test_a_refused_directory_is_left_as_it_was(data, record, named):
+    broker = InProcessBroker(data, ManualClock())
+    broker.broker.quorum.append(MetadataCodec().encode([record], 0, None))
+    now(broker.broker.stop())
+    before = files(data)
+    with pytest.raises(UnusableDirectory, match=named):
+        InProcessBroker(data, ManualClock())
+    assert files(data) == before
+
+
+def test_a_directory_of_several_controllers_is_left_as_it_was(data):
+    state = data / "__cluster_metadata-0" / "quorum-state"
+    state.write_text(state.read_text().replace(
+        '[{"voterId":1}]', '[{"voterId":1},{"voterId":2},{"voterId":3}]'))
+    before = files(data)
+    with pytest.raises(UnusableDirectory, match=r"controllers \[1, 2, 3\]"):
+        InProcessBroker(data, ManualClock())
+    assert files(data) == before

@@ -127,7 +127,7 @@ class LogDirectory:
                 f"{path}/{PARTITION_METADATA}",
                 checkpoints.partition_metadata_text(METADATA_TOPIC_ID),
             )
-        self._forget_clean_stop()
+        # The marker of a clean stop stays until `load`: what this log says may rule service out.
         opening = Opening(is_clean=self.is_clean, now_ms=now_ms)
         self.metadata_log = Log.open(self._disk, path, config, opening)
         return self.metadata_log

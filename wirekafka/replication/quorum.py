@@ -94,13 +94,24 @@ class QuorumLog:
         """Whether the voters are kept in the log rather than in the configuration (KIP-853)."""
         return self._kraft_version > 0
 
-    def lead(self) -> None:
-        """Take up leadership in a new epoch. To be called once all was read.
+    def check_alone(self) -> None:
+        """Raises `WrongQuorum` when others have a vote, `BadQuorumState` for a broken file.
 
-        Raises `WrongQuorum` when others have a vote, `BadQuorumState` for a broken file.
+        To be called once all was read; nothing is written.
         """
         state = QuorumState.read(self._disk, self._log.directory)
-        self._check_alone(state)
+        if self._voters is not None:
+            ids = [voter.voter_id for voter in self._voters.voters]
+        else:
+            ids = list(state.voters or ()) if state else []
+        if ids and ids != [self._voter.id]:
+            raise WrongQuorum(f"{self._log.directory} belongs to a quorum of controllers {ids}; "
+                              f"node {self._voter.id} cannot lead it alone")
+
+    def lead(self) -> None:
+        """Take up leadership in a new epoch. Raises as `check_alone`."""
+        self.check_alone()
+        state = QuorumState.read(self._disk, self._log.directory)
         seen = max(self._log.epochs.latest, state.leader_epoch if state else 0, 0)
         self.epoch = seen + 1
         voters = None if self._kraft_version else (self._voter.id,)
@@ -229,15 +240,6 @@ class QuorumLog:
             self._kraft_version = KRaftVersionRecord.decode(value, 0).kraft_version
         elif kind == ControlType.KRAFT_VOTERS:
             self._voters = VotersRecord.decode(value, 0)
-
-    def _check_alone(self, state: QuorumState | None) -> None:
-        if self._voters is not None:
-            ids = [voter.voter_id for voter in self._voters.voters]
-        else:
-            ids = list(state.voters or ()) if state else []
-        if ids and ids != [self._voter.id]:
-            raise WrongQuorum(f"{self._log.directory} belongs to a quorum of controllers {ids}; "
-                              f"node {self._voter.id} cannot lead it alone")
 
     def _leader_change(self) -> bytes:
         # Version 0 in every quorum: Kafka 4.3 writes no other and cannot read one.
