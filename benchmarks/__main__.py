@@ -47,10 +47,11 @@ def main() -> int:
             progress.advance(bar)
             for line in report.summary(case, result):
                 console.print(line, highlight=False)
-    whole = report.Report(
-        machine=report.machine(), plan=plan, peers=[peer.name for peer in peers],
-        seconds=time.time() - started, cases=cases, results=results)
-    report.write(whole, arguments.output, arguments.name or plan.suite.name.lower())
+            # After every case, so that a run that is broken off has not been for nothing.
+            whole = report.Report(
+                machine=report.machine(), plan=plan, peers=[peer.name for peer in peers],
+                seconds=time.time() - started, cases=cases[:len(results)], results=results)
+            report.write(whole, arguments.output, arguments.name or plan.suite.name.lower())
     return int(any(result.errors for result in results))
 
 

@@ -25,6 +25,7 @@ _TOPIC = "librdkafka"
 _QUEUED = 100_000
 _COMMIT_EVERY_S = 0.1
 _DELIVERY_LIMIT_S = 60
+_PARTITIONS_LIMIT_S = 10
 _VALUES = 100
 
 Settings = Mapping[str, Any]
@@ -138,7 +139,7 @@ def transactions(target: Target, seconds: float) -> Metrics:
 
 
 def partitions(target: Target, seconds: float, count: int, records: int) -> Metrics:
-    """That many records at random over partitions just created; at most for `4 * seconds`."""
+    """That many records at random over partitions just created, or what of them 10 s allow."""
     topic = f"wide-{count}-{time.monotonic_ns()}"
     create_topic(target.host, target.port, topic, count)
     delivered = 0
@@ -156,7 +157,7 @@ def partitions(target: Target, seconds: float, count: int, records: int) -> Metr
         producer.produce(topic, value)
         if number % 1000 == 0:
             producer.poll(0)
-    while delivered < records and meter.elapsed_s < 4 * seconds:
+    while delivered < records and meter.elapsed_s < _PARTITIONS_LIMIT_S:
         producer.poll(0.01)
     metrics = meter.metrics(records=delivered, size_bytes=delivered * len(value))
     metrics[RESIDENT] = target.resident_mib()

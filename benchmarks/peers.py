@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -85,7 +86,11 @@ class Wirekafka:
         port = apache_kafka.free_ports(1)[0]
         command = [sys.executable, "-m", "wirekafka", "serve", "--data", str(data)]
         command += ["--listen", f"127.0.0.1:{port}"]
-        with _running(command, directory, Target(self.name, "127.0.0.1", port, data=data)) as up:
+        target = Target(self.name, "127.0.0.1", port, data=data)
+        # An installed package has its bytecode; a checkout that may not write it has not.
+        environment = {name: value for name, value in os.environ.items()
+                       if name != "PYTHONDONTWRITEBYTECODE"}
+        with _running(command, directory, target, environment) as up:
             yield up
 
 
@@ -98,7 +103,7 @@ class ApacheKafka:
     def start(self, directory: Path) -> Iterator[Target]:
         port, command = apache_kafka.prepare(directory, START_SCRIPT_JVM)
         target = Target(self.name, "127.0.0.1", port, data=directory / "data")
-        with _running(command, directory, target) as up:
+        with _running(command, directory, target, dict(os.environ)) as up:
             yield up
 
 
@@ -118,13 +123,14 @@ class Running:
 
 
 @contextmanager
-def _running(command: Sequence[str], directory: Path, target: Target) -> Iterator[Target]:
+def _running(command: Sequence[str], directory: Path, target: Target,
+             environment: dict[str, str]) -> Iterator[Target]:
     log = directory / "out.log"
     with log.open("w") as out:
         started = time.perf_counter()
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            env=environment)
     try:
         _await_answer(target.host, target.port, process)
         target.start_s = time.perf_counter() - started

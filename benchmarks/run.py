@@ -51,7 +51,8 @@ class Runner:
         """A B A B ...; a peer that fails sits the rest of the case out."""
         result = Result(case.name, {peer.name: [] for peer in self._peers})
         with ExitStack() as stack:
-            targets = {} if case.is_fresh else self._warm(case, result, stack)
+            targets = self._begin(case, result) if case.is_fresh else self._warm(
+                case, result, stack)
             for turn in range(self._plan.alternations):
                 for peer in self._peers:
                     if peer.name in result.errors:
@@ -59,6 +60,17 @@ class Runner:
                     self._tell(f"{case.name}: {peer.name}, {turn + 1}")
                     self._measure(case, peer, targets.get(peer.name), result)
         return result
+
+    def _begin(self, case: Case, result: Result) -> dict[str, Target]:
+        """Start each once, so that code and jars are compiled, cached and in memory."""
+        for peer in self._peers:
+            self._tell(f"{case.name}: starting {peer.name} once")
+            try:
+                with _started(peer, self._scratch):
+                    pass
+            except Exception as error:
+                result.errors[peer.name] = _text(error)
+        return {}
 
     def _warm(self, case: Case, result: Result, stack: ExitStack) -> dict[str, Target]:
         targets = {}
