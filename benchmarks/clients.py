@@ -24,6 +24,9 @@ from tests import kafka_jars
 _TOPIC = "librdkafka"
 _QUEUED = 100_000
 _COMMIT_EVERY_S = 0.1
+# Little is queued when it is time to commit, or a commit would wait for seconds.
+_TRANSACTED = {"enable.idempotence": True, "acks": "all", "linger.ms": 5,
+               "queue.buffering.max.kbytes": 8192}
 _DELIVERY_LIMIT_S = 60
 _PARTITIONS_LIMIT_S = 10
 _VALUES = 100
@@ -124,7 +127,7 @@ def transactions(target: Target, seconds: float) -> Metrics:
     create_topic(target.host, target.port, _TOPIC)
     plain = _idempotent_rate(target, seconds / 2)
     producer = _producer(
-        target, {"transactional.id": f"t-{target.port}", "acks": "all", "linger.ms": 5})
+        target, _TRANSACTED | {"transactional.id": f"t-{target.port}"})
     producer.init_transactions(30)
     values = _texts(1000)
     meter = Meter(target)
@@ -237,7 +240,7 @@ def _java_tool(name: str, *arguments: str) -> str:
 
 
 def _idempotent_rate(target: Target, seconds: float) -> float:
-    producer = _producer(target, {"enable.idempotence": True, "acks": "all", "linger.ms": 5})
+    producer = _producer(target, _TRANSACTED)
     values = _texts(1000)
     producer.produce(_TOPIC, values[0])
     _flush(producer)

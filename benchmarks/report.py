@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 
 from benchmarks.cases import Case, Goal, Plan
-from benchmarks.measure import SMALLER_IS_BETTER
+from benchmarks.measure import RATIO, SMALLER_IS_BETTER, WITH_IDLE
 from benchmarks.run import Result
 
 
@@ -124,6 +125,8 @@ def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
 
 def _verdict(goal: Goal, result: Result, peers: Sequence[str]) -> str:
     values = result.values(peers[0], goal.metric)
+    if values and goal.metric in (RATIO, WITH_IDLE):
+        values = [median(values)]
     # Absolute bounds hold for a machine at rest, which one is nearest to in the best run.
     most, least = max(values, default=None), min(values, default=None)
     ratio = _times(result, peers[0], peers[1], goal.metric) if len(peers) > 1 else None
