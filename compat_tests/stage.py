@@ -7,6 +7,9 @@ from compat_tests.eventually import eventually
 from compat_tests.wire import CLOSED, Wire, comparable
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest
+from wirekafka.apis.describe_groups import DescribeGroupsRequest
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.apis.init_producer_id import InitProducerIdRequest
 from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.produce import ProduceRequest
@@ -108,6 +111,18 @@ class Stage:
         answer = self.wire.ask(request, 6)
         return bool(answer.topics[0].partitions[0].error_code == 0)
 
+    def has_coordinators(self) -> bool:
+        """Every partition of the offsets topic, which is created when first asked for, is led."""
+        groups = [f"{self.suffix}-{number}" for number in range(400)]
+        found = self.wire.ask(FindCoordinatorRequest(coordinator_keys=groups), 4)
+        if any(each.error_code for each in found.coordinators):
+            return False
+        described = self.wire.ask(DescribeGroupsRequest(groups=groups), 5)
+        if any(group.error_code for group in described.groups):
+            return False
+        producer = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        return bool(self.wire.ask(producer, 4).error_code == 0)
+
     def produce(self, name: str, records: bytes, *, version: int = 9, **options: Any) -> Any:
         return self.wire.ask(produce_request(self, name, records, **options), version)
 
@@ -128,6 +143,7 @@ def staged(address: tuple[str, int], suffix: str) -> Stage:
     answer = stage.wire.ask(request, 4)
     assert answer != CLOSED
     stage.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+    eventually(stage.has_coordinators, timeout_s=60)
     stage.create(stage.topic, 2)
     stage.create(stage.compacted, 1, cleanup_policy="compact")
     answer = stage.produce(stage.topic, batch())

@@ -178,6 +178,15 @@ def test_zstd_below_version_7_is_unsupported_compression_type_76(kafka: InProces
     assert produce(kafka, records, version=7).error_code == 0
 
 
+def test_an_unknown_codec_is_met_before_the_log_by_old_versions(kafka: InProcessBroker) -> None:
+    kafka.create("t")
+    records = bytearray(batch())
+    struct.pack_into(">h", records, 21, 7)
+    struct.pack_into(">I", records, CRC_AT, checksum(records))
+    told = [produce(kafka, bytes(records), version=version) for version in (6, 7)]
+    assert [(each.error_code, each.log_start_offset) for each in told] == [(-1, -1), (-1, 0)]
+
+
 def test_too_few_in_sync_is_not_enough_replicas_19_before_the_append(
         kafka: InProcessBroker) -> None:
     kafka.create("t", min_insync_replicas="2")

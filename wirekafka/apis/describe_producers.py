@@ -44,6 +44,9 @@ class DescribeProducersResponse(Response, answers=DescribeProducersRequest):
 _Partition = DescribeProducersResponse.TopicResponse.PartitionResponse
 
 
+_NOT_HOSTED = "This server does not host this topic-partition."
+
+
 @api(DescribeProducersRequest, DescribeProducersResponse)
 def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
     """What each partition's leader knows of the producers that write to it."""
@@ -56,9 +59,11 @@ def describe_producers(request: DescribeProducersRequest, call: Call) -> Describ
 def _describe(topic: str, index: int, call: Call) -> _Partition:
     partition = call.broker.partitions.get((topic, index))
     if partition is None:
+        # Kafka explains a missing topic, and leaves a missing partition unexplained.
+        is_missing = topic not in call.broker.image.topics
         return _Partition(
             partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
-            error_message="This server does not host this topic-partition.")
+            error_message=_NOT_HOSTED if is_missing else None)
     if not partition.is_leader:
         return _Partition(partition_index=index, error_code=Error.NOT_LEADER_OR_FOLLOWER)
     return _Partition(partition_index=index, active_producers=[

@@ -108,8 +108,7 @@ _ADMIN_CLIENT_ID = "__admin_client"
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _UNPLACED = frozenset({
     Error.UNKNOWN_TOPIC_OR_PARTITION, Error.NOT_LEADER_OR_FOLLOWER, Error.MESSAGE_TOO_LARGE,
-    Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR, Error.UNKNOWN_TOPIC_ID,
-    Error.UNKNOWN_SERVER_ERROR})
+    Error.CORRUPT_MESSAGE, Error.KAFKA_STORAGE_ERROR, Error.UNKNOWN_TOPIC_ID})
 """Errors told without the log's start offset, as in Kafka."""
 
 
@@ -268,9 +267,12 @@ class _Writing:
         if records is None or len(records) < HEADER_BYTES:
             raise KafkaError(Error.INVALID_RECORD)
         attributes = records[_ATTRIBUTES_LOW_BYTE_AT]
-        if (self.call.version < _SPEAKS_ZSTD_SINCE
-                and attributes & COMPRESSION_MASK == Codec.ZSTD):
-            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
+        if self.call.version < _SPEAKS_ZSTD_SINCE:
+            compression = attributes & COMPRESSION_MASK
+            if compression == Codec.ZSTD:
+                raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
+            if compression > Codec.ZSTD:
+                raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
         if attributes & TRANSACTIONAL_BIT:
             if not self._has_transactional_id:
                 raise KafkaError(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
