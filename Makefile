@@ -1,5 +1,5 @@
-# Two commands, each on a fresh clone: `make demo` and `make test`.
-.PHONY: demo test lint clean
+# Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: five minutes).
+.PHONY: demo test bench lint clean
 
 demo:
 	@.ci/set-up
@@ -8,6 +8,10 @@ demo:
 test:
 	@.ci/set-up
 	@.venv/bin/python -m pytest -q $(TEST)
+
+bench:
+	@.ci/set-up
+	@.venv/bin/python -m benchmarks $(BENCH)
 
 lint:
 	@.ci/set-up --without-java

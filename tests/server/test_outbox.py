@@ -1,0 +1,149 @@
+"""Large fetches: from file to socket, to slow readers too, and what happens when a file fails."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+import uvloop
+
+from wirekafka.log.files import RealDisk
+from wirekafka.log.slice import LogSlice
+from wirekafka.server.outbox import Outbox
+
+_DATA = os.urandom(5 << 20)
+Reader = Callable[[socket.socket], bytes]
+
+
+class Sender(asyncio.Protocol):
+    """Sends some chunks as soon as it is connected, as a connection does."""
+
+    def __init__(self, chunks: list[bytes | LogSlice]):
+        self._chunks = chunks
+        self.error: OSError | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.outbox = Outbox(self._transport)
+        self.outbox.queue(self._chunks)
+        self._flush()
+
+    def pause_writing(self) -> None:
+        self.outbox.is_paused = True
+
+    def resume_writing(self) -> None:
+        self.outbox.is_paused = False
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self.outbox.flush()
+        except OSError as error:
+            self.error = error
+            self._transport.abort()
+            return
+        if self.outbox.is_empty:
+            self._transport.close()
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
+    made = uvloop.new_event_loop() if request.param == "uvloop" else asyncio.new_event_loop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> LogSlice:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(_DATA)
+    return LogSlice(RealDisk().open(str(path), len(_DATA)), 0, len(_DATA))
+
+
+def read_all(connected: socket.socket) -> bytes:
+    parts = []
+    while part := connected.recv(1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def read_by_drops(connected: socket.socket) -> bytes:
+    """A reader that is slower than the sender, and takes little at a time."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+    parts = []
+    while part := connected.recv(7001):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def exchange(loop: asyncio.AbstractEventLoop, sender: Sender, read: Reader) -> bytes:
+    """What a reader in another thread gets until the sender hangs up."""
+    received: list[bytes] = []
+
+    async def run() -> None:
+        server = await loop.create_server(lambda: sender, "127.0.0.1", 0)
+        address = server.sockets[0].getsockname()
+
+        def work() -> None:
+            with socket.create_connection(address, timeout=20) as connected:
+                try:
+                    received.append(read(connected))
+                except ConnectionError:
+                    received.append(b"reset")
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        while thread.is_alive():
+            await asyncio.sleep(0.005)
+        server.close()
+        await server.wait_closed()
+
+    loop.run_until_complete(run())
+    return received[0]
+
+
+@pytest.mark.parametrize("read", [read_all, read_by_drops])
+def test_bytes_and_files_arrive_whole_and_in_order(
+        loop: asyncio.AbstractEventLoop, records: LogSlice, read: Reader) -> None:
+    [(file, _, _)] = records.regions()
+    part = LogSlice(file, 1000, 300_000)
+    sender = Sender([b"first", records, b"between", part, part, b"last"])
+    cut = _DATA[1000:301_000]
+    assert exchange(loop, sender, read) == b"first" + _DATA + b"between" + cut + cut + b"last"
+
+
+def test_what_a_slow_reader_has_not_taken_stays_in_the_file(
+        loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+    most = 0
+
+    class Watching(Sender):
+        def pause_writing(self) -> None:
+            nonlocal most
+            super().pause_writing()
+            most = max(most, self._transport.get_write_buffer_size())
+
+    sender = Watching([b"head", *[records] * 4, b"tail"])
+    assert exchange(loop, sender, read_by_drops) == b"head" + _DATA * 4 + b"tail"
+    assert 0 < most < 1 << 20
+
+
+def test_a_file_that_ends_early_is_told(
+        loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+    [(file, _, _)] = records.regions()
+    os.truncate(file.path, 1 << 20)
+    sender = Sender([b"head", records, b"tail"])
+    assert len(exchange(loop, sender, read_all)) < len(_DATA)
+    assert "ends before" in str(sender.error)
+
+
+def test_a_peer_that_goes_away_ends_the_sending(
+        loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+    sender = Sender([records] * 20)
+    assert exchange(loop, sender, lambda connected: connected.recv(10)) == _DATA[:10]
+    assert sender.error is None
