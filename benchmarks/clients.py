@@ -182,7 +182,8 @@ def mixed(target: Target, seconds: float) -> Metrics:
     return {RESIDENT: target.resident_mib()}
 
 
-def java_producer(target: Target, seconds: float, records_per_s: int, settings: Settings) -> Metrics:
+def java_producer(target: Target, seconds: float, records_per_s: int,
+                  settings: Settings) -> Metrics:
     """Kafka's own kafka-producer-perf-test, 200-byte records."""
     create_topic(target.host, target.port, _TOPIC)
     props = {"bootstrap.servers": target.bootstrap} | dict(settings)

@@ -8,12 +8,12 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
-from benchmarks.cases import Case, Goal, Plan
+from benchmarks.cases import CASES, Case, Goal, Plan
 from benchmarks.measure import RATIO, SMALLER_IS_BETTER, WITH_IDLE
 from benchmarks.run import Result
 
@@ -28,6 +28,21 @@ class Report:
     seconds: float
     cases: Sequence[Case]
     results: Sequence[Result]
+
+
+def combined(report: Report, path: Path) -> Report:
+    """The report, with what `path` (.json) has of other cases between the same peers."""
+    earlier = json.loads(path.read_text()) if path.exists() else {"peers": []}
+    if earlier["peers"] != list(report.peers):
+        return report
+    found = {result["case"]: Result(**result) for result in earlier["results"]}
+    found.update({result.case: result for result in report.results})
+    cases = [case for case in CASES if case.name in found]
+    return replace(
+        report, cases=cases, results=[found[case.name] for case in cases],
+        plan=replace(report.plan, alternations=earlier["alternations"],
+                     seconds=earlier["seconds_per_run"]),
+        seconds=earlier["seconds"], machine=earlier["machine"] | report.machine)
 
 
 def write(report: Report, directory: Path, name: str) -> None:
@@ -103,10 +118,23 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
         yield ""
         yield f"![Ratios]({name}.svg)"
     yield ""
+    yield "| Goal of | Figure | | |"
+    yield "|---|---|---|---|"
+    for case, result in zip(report.cases, report.results, strict=True):
+        yield from _goals(case, result, report.peers)
+    yield ""
     yield f"| Case | Figure | {' | '.join(report.peers)} | × | Goal |"
     yield f"|---|---|{'---|' * len(report.peers)}---|---|"
     for case, result in zip(report.cases, report.results, strict=True):
         yield from _rows(case, result, report.peers)
+
+
+def _goals(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
+    for goal in case.goals:
+        cell = _cell(result, peers[0], goal.metric)
+        ratio = _times(result, *peers, goal.metric) if len(peers) == 2 else None
+        yield (f"| {case.name} | {goal.metric} | {cell}{f', × {ratio:.2f}' if ratio else ''} |"
+               f" {_verdict(goal, result, peers)} |")
 
 
 def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
