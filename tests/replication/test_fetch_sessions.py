@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from wirekafka.errors import Error, KafkaError
@@ -10,11 +12,21 @@ from wirekafka.replication.fetch_sessions import (
     FetchSessions,
     FetchTarget,
     Key,
-    Told,
     Wanted,
 )
 
 NOW = 1_000_000
+
+
+@dataclass
+class Told:
+    """What a response says about a partition."""
+
+    high_watermark: int
+    start_offset: int
+    has_records: bool = False
+    has_error: bool = False
+    is_notable: bool = False
 
 
 def wanted(*indexes: int, topic: str | bytes = "t", offset: int = 0) -> list[Wanted]:

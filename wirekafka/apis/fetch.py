@@ -168,7 +168,7 @@ def _replica_id(request: FetchRequest) -> int:
 
 
 class _Found:
-    """One partition of a fetch: what is wanted, and what a read of it gave."""
+    """One partition of a fetch: what is wanted, and what a read of it gave (a session's `Told`)."""
 
     __slots__ = ("error", "partition", "result", "wanted")
 
@@ -183,10 +183,25 @@ class _Found:
         records = self.result.records
         return records.size_bytes if records is not None else 0
 
-    def told(self) -> Told:
-        return Told(self.result.high_watermark, self.result.start_offset,
-                    has_records=self.size_bytes > 0, has_error=self.error is not Error.NONE,
-                    is_notable=self.result.diverging is not None)
+    @property
+    def high_watermark(self) -> int:
+        return self.result.high_watermark
+
+    @property
+    def start_offset(self) -> int:
+        return self.result.start_offset
+
+    @property
+    def has_records(self) -> bool:
+        return self.size_bytes > 0
+
+    @property
+    def has_error(self) -> bool:
+        return self.error is not Error.NONE
+
+    @property
+    def is_notable(self) -> bool:
+        return self.result.diverging is not None
 
 
 _NOTHING = ReadResult()
@@ -195,17 +210,18 @@ _NOTHING = ReadResult()
 class _Fetching:
     """The reads of one request, which can be done over when there is more."""
 
-    __slots__ = ("_broker", "_by_partition", "_call", "_committed", "_found", "_is_final",
-                 "_max_bytes", "_min_bytes", "_refuses_zstd", "_replica_id", "_size_bytes",
-                 "_to_log_end")
+    __slots__ = ("_broker", "_by_partition", "_call", "_found", "_is_final", "_max_bytes",
+                 "_min_bytes", "_reading", "_refuses_zstd", "_replica_id", "_size_bytes")
 
     def __init__(self, request: FetchRequest, call: Call, wanted: list[Wanted]):
         self._broker = call.broker
         self._call = call
         self._found = [_Found(each) for each in wanted]
-        self._committed = request.isolation_level == _READ_COMMITTED
         self._replica_id = _replica_id(request)
-        self._to_log_end = self._replica_id != _CONSUMER
+        # One for all partitions: what is wanted of each is written over it in turn.
+        self._reading = ReadRange(
+            offset=0, max_bytes=0, committed=request.isolation_level == _READ_COMMITTED,
+            to_log_end=self._replica_id != _CONSUMER)
         self._refuses_zstd = call.version < 10
         self._max_bytes = min(request.max_bytes, call.broker.config.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
@@ -237,7 +253,7 @@ class _Fetching:
             try:
                 if self._replica_id >= 0:
                     partition.check_follower(self._replica_id)
-                found.result = partition.read(self._range(found.wanted, left_bytes))
+                found.result = self._read_one(partition, found.wanted, left_bytes)
             except KafkaError as error:
                 found.error = error.error
                 self._is_final = True
@@ -269,7 +285,7 @@ class _Fetching:
 
     def told(self) -> Iterator[tuple[Wanted, Told]]:
         """What the response says, for the session to remember."""
-        return ((found.wanted, found.told()) for found in self._found)
+        return ((found.wanted, found) for found in self._found)
 
     def response(self, session_id: int, unchanged: set[Key]) -> FetchResponse:
         """The response, without the partitions that are `unchanged`."""
@@ -300,12 +316,15 @@ class _Fetching:
             raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
         return partition
 
-    def _range(self, wanted: Wanted, left_bytes: int) -> ReadRange:
-        return ReadRange(
-            offset=wanted.fetch_offset, max_bytes=min(wanted.max_bytes, left_bytes),
-            at_least_one=self._size_bytes == 0, committed=self._committed,
-            to_log_end=self._to_log_end, current_leader_epoch=wanted.current_leader_epoch,
-            last_fetched_epoch=wanted.last_fetched_epoch)
+    def _read_one(self, partition: replicas.Partition, wanted: Wanted,
+                  left_bytes: int) -> ReadResult:
+        reading = self._reading
+        reading.offset = wanted.fetch_offset
+        reading.max_bytes = min(wanted.max_bytes, left_bytes)
+        reading.at_least_one = self._size_bytes == 0
+        reading.current_leader_epoch = wanted.current_leader_epoch
+        reading.last_fetched_epoch = wanted.last_fetched_epoch
+        return partition.read(reading)
 
     def _has_news(self, found: _Found) -> bool:
         partition = found.partition
@@ -313,10 +332,10 @@ class _Fetching:
         if not partition.is_leader or self._broker.partitions.get(
                 (partition.topic, partition.index)) is not partition:
             return True
-        if self._to_log_end:
+        if self._reading.to_log_end:
             end_offset = partition.log.end_offset
         else:
-            end_offset = (partition.last_stable_offset if self._committed
+            end_offset = (partition.last_stable_offset if self._reading.committed
                           else partition.high_watermark)
         return found.wanted.fetch_offset != end_offset
 
@@ -343,7 +362,7 @@ class _Fetching:
     def _aborted(self, found: _Found,
                  partition: replicas.Partition) -> list[_PartitionData.AbortedTransaction] | None:
         """Null unless read_committed, as in Kafka."""
-        if not self._committed or found.error is not Error.NONE:
+        if not self._reading.committed or found.error is not Error.NONE:
             return None
         if not found.size_bytes:
             return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from wirekafka.errors import Error, KafkaError
 
@@ -47,16 +48,24 @@ class Wanted:
         self.last_fetched_epoch = other.last_fetched_epoch
 
 
-@dataclass(slots=True)
-class Told:
+class Told(Protocol):
     """What a response says about one partition, as far as a session cares."""
 
-    high_watermark: int
-    start_offset: int
-    has_records: bool = False
-    has_error: bool = False
-    is_notable: bool = False
-    """A diverging epoch or a preferred replica: said whenever it is so."""
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def has_records(self) -> bool: ...
+
+    @property
+    def has_error(self) -> bool: ...
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether it is said whenever it is so: a diverging epoch, or a preferred replica."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -61,7 +61,7 @@ class ReadResult:
     """(epoch, end offset) where the fetcher's log parts from this one; then no records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ReadRange:
     """What to read: from where, up to which of the ends, and at most how much."""
 
