@@ -277,11 +277,19 @@ class _Fetching:
 
     def has_become_ready(self, changed: Watched) -> bool:
         """Whether, after a change, there is enough to answer."""
-        if self._min_bytes > 1:
-            self.read()
-            return self.is_ready
         found = self._by_partition.get(changed)
-        return found is None or self._has_news(found)
+        if found is None or found.partition is None or self._has_ended(found.partition):
+            return True
+        if self._min_bytes <= 1:
+            return found.wanted.fetch_offset != self._end_offset(found.partition)
+        # Only what changed is looked at: with many partitions, every append would cost them all.
+        before_bytes = found.size_bytes
+        try:
+            found.result = self._read_one(found.partition, found.wanted, self._max_bytes)
+        except KafkaError:
+            return True
+        self._size_bytes += found.size_bytes - before_bytes
+        return self._size_bytes >= self._min_bytes
 
     def told(self) -> Iterator[tuple[Wanted, Told]]:
         """What the response says, for the session to remember."""
@@ -326,18 +334,17 @@ class _Fetching:
         reading.last_fetched_epoch = wanted.last_fetched_epoch
         return partition.read(reading)
 
-    def _has_news(self, found: _Found) -> bool:
-        partition = found.partition
-        assert partition is not None
-        if not partition.is_leader or self._broker.partitions.get(
-                (partition.topic, partition.index)) is not partition:
-            return True
+    def _has_ended(self, partition: replicas.Partition) -> bool:
+        """Whether it is led elsewhere by now, or gone."""
+        key = partition.topic, partition.index
+        return not partition.is_leader or self._broker.partitions.get(key) is not partition
+
+    def _end_offset(self, partition: replicas.Partition) -> int:
         if self._reading.to_log_end:
-            end_offset = partition.log.end_offset
-        else:
-            end_offset = (partition.last_stable_offset if self._reading.committed
-                          else partition.high_watermark)
-        return found.wanted.fetch_offset != end_offset
+            return partition.log.end_offset
+        if self._reading.committed:
+            return partition.last_stable_offset
+        return partition.high_watermark
 
     def _partition_data(self, found: _Found) -> _PartitionData:
         result = found.result
