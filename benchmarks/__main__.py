@@ -81,7 +81,8 @@ def _parser() -> argparse.ArgumentParser:
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="the main cases, in five minutes")
     length.add_argument("--full", action="store_true", help="every case, longer and more often")
-    parser.add_argument("--only", default="", help="only cases with this in their name; results of others are kept")
+    parser.add_argument("--only", default="",
+                        help="only cases with this in their name; results of others are kept")
     parser.add_argument("--alternations", type=int, help="how often each broker has its turn")
     parser.add_argument("--seconds", type=float, help="how long each run takes")
     parser.add_argument("--against", metavar="NAME=HOST:PORT",

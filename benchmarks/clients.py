@@ -282,7 +282,7 @@ def _texts(size_bytes: int) -> list[bytes]:
 def _producer(target: Target, settings: Settings) -> Producer:
     return Producer({
         "bootstrap.servers": target.bootstrap, "acks": 1, "linger.ms": 0,
-        "queue.buffering.max.messages": _QUEUED, "queue.buffering.max.kbytes": 1 << 18,
+        "queue.buffering.max.messages": _QUEUED, "queue.buffering.max.kbytes": 1 << 15,
         "delivery.report.only.error": True, "on_delivery": _refuse_errors} | dict(settings))
 
 
