@@ -1,3 +1,18 @@
 """A Kafka broker in Python, wire for wire and file for file."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wirekafka.testing.broker import Broker
+
+__all__ = ["Broker", "__version__"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when it is asked for: commands that need no broker should not wait for one.
+    if name == "Broker":
+        from wirekafka.testing.broker import Broker
+
+        return Broker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

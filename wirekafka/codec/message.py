@@ -170,6 +170,7 @@ class _Schema(type):
         if cls._default is None:
             frozen = type(cls)(cls.__name__, (cls,), {
                 "__slots__": (), "fields": cls.fields, "__setattr__": _refuse,
+                "__reduce__": lambda _: (cls._shared_default, ()),
                 "__qualname__": cls.__qualname__, "__module__": cls.__module__})
             default = cast(Any, object).__new__(frozen)
             for f in cls.fields:

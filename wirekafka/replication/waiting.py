@@ -46,7 +46,7 @@ class Waiting:
     """All parked requests of a broker (Kafka's purgatory)."""
 
     def __init__(self, clock: Clock):
-        self._clock = clock
+        self.clock = clock
         self._parked: dict[Waiter, None] = {}
         self._closed = False
 
@@ -63,8 +63,8 @@ class Waiting:
         if self._closed:
             return False
         waiter = Waiter(ready)
-        delay_ms = max(deadline_ms - self._clock.now_ms(), 0)
-        timer = self._clock.call_later(delay_ms, waiter.release)
+        delay_ms = max(deadline_ms - self.clock.now_ms(), 0)
+        timer = self.clock.call_later(delay_ms, waiter.release)
         watched = tuple(watched)
         for each in watched:
             each.watchers[waiter] = None
@@ -80,5 +80,9 @@ class Waiting:
     def close(self) -> None:
         """Release everyone, and let nobody wait any more."""
         self._closed = True
+        self.release_all()
+
+    def release_all(self) -> None:
+        """Let everyone go on with what there is."""
         for waiter in tuple(self._parked):
             waiter.release()

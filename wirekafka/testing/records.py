@@ -1,0 +1,144 @@
+"""Records as a test writes and reads them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from wirekafka.apis.produce import ProduceRequest
+from wirekafka.codec.batch import BatchHeader, batches
+from wirekafka.codec.record import BatchOptions, decode_records, encode_batch
+from wirekafka.codec.record import Record as WireRecord
+from wirekafka.errors import Error, KafkaError
+from wirekafka.testing.engine import Engine
+
+Data: TypeAlias = bytes | str | None
+"""Text is written in UTF-8."""
+
+_PRODUCE_VERSION = 12
+_TIMEOUT_MS = 30_000
+_BATCH_RECORDS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record to produce. Without a partition it goes where its key's CRC-32 says, and without
+    a key too, to each in turn. `timestamp_ms` since the epoch; None is the broker's now."""
+
+    value: Data
+    key: Data = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp_ms: int | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """One record of a topic. `transaction` is "open", "committed", "aborted", or None outside of
+    one; a producer id of -1 is none. `timestamp_ms` since the epoch, -1 for none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    transaction: str | None
+
+
+Recordlike: TypeAlias = Record | bytes | str | tuple[Data, Data]
+"""A record, its value alone, or key and value."""
+
+
+def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[int]:
+    """Append records as a producer with acks=all would; their offsets. Raises KafkaError."""
+    count = engine.topics()[topic]
+    offsets: list[int] = []
+    now_ms = engine.now_ms()
+    pending: dict[int, list[tuple[int, WireRecord]]] = {}
+    for number, given in enumerate(records):
+        record = _record(given)
+        partition = _partition(record, number, count)
+        timestamp = now_ms if record.timestamp_ms is None else record.timestamp_ms
+        offsets.append(-1)
+        placed = pending.setdefault(partition, [])
+        placed.append((number, WireRecord(
+            len(placed), timestamp, _data(record.key), _data(record.value),
+            tuple(record.headers))))
+        if len(placed) >= _BATCH_RECORDS:
+            _append(engine, topic, partition, placed, offsets)
+            del pending[partition]
+    for partition, placed in pending.items():
+        _append(engine, topic, partition, placed, offsets)
+    return offsets
+
+
+def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]:
+    """What a partition holds, oldest first, up to the high watermark."""
+    data, stable_offset = engine.batches(topic, partition)
+    aborted = engine.aborted(topic, partition)
+    view = memoryview(data)
+    for position, header in batches(view):
+        if header.is_control:
+            continue
+        state = _transaction(header, stable_offset, aborted)
+        for record in decode_records(view[position:position + header.size_bytes]):
+            at = record.offset - header.base_offset
+            yield StoredRecord(
+                topic, partition, record.offset, record.timestamp, record.key, record.value,
+                record.headers, header.producer_id, header.producer_epoch,
+                header.base_sequence + at if header.base_sequence >= 0 else -1, state)
+
+
+def _record(given: Any) -> Record:
+    if isinstance(given, Record):
+        return given
+    if isinstance(given, bytes | str):
+        return Record(given)
+    if isinstance(given, tuple) and len(given) == 2:
+        return Record(key=given[0], value=given[1])
+    raise TypeError(f"{given!r} is no record: give a Record, its value as bytes or str, or a"
+                    " (key, value) pair")
+
+
+def _data(given: Data) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given
+
+
+def _partition(record: Record, number: int, count: int) -> int:
+    if record.partition is not None:
+        return record.partition
+    key = _data(record.key)
+    return number % count if key is None else zlib.crc32(key) % count
+
+
+def _append(engine: Engine, topic: str, partition: int,
+            placed: list[tuple[int, WireRecord]], offsets: list[int]) -> None:
+    kind = ProduceRequest.TopicProduceData
+    batch = encode_batch([record for _, record in placed], options=BatchOptions())
+    request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=[kind(
+        name=topic, partition_data=[kind.PartitionProduceData(index=partition, records=batch)])])
+    response: Any = engine.ask(request, _PRODUCE_VERSION)
+    answer = response.responses[0].partition_responses[0]
+    if answer.error_code:
+        raise KafkaError(Error(answer.error_code), f"{topic}-{partition}: {answer.error_message}"
+                         if answer.error_message else f"{topic}-{partition}")
+    for at, (number, _) in enumerate(placed):
+        offsets[number] = answer.base_offset + at
+
+
+def _transaction(header: BatchHeader, stable_offset: int,
+                 aborted: list[tuple[int, int, int]]) -> str | None:
+    if not header.is_transactional:
+        return None
+    if any(producer == header.producer_id and first <= header.base_offset <= last
+           for producer, first, last in aborted):
+        return "aborted"
+    # Behind the first open transaction every other is told open too, as it is to readers.
+    return "open" if header.base_offset >= stable_offset else "committed"

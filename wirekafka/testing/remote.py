@@ -1,0 +1,144 @@
+"""The same broker in a process of its own, whose engine is asked through a pipe."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from multiprocessing.connection import Client, Connection, Listener
+from typing import Any
+
+from wirekafka.testing.engine import Engine, EngineGone, Setup
+
+_UP_TIMEOUT_S = 60.0
+_DOWN_TIMEOUT_S = 10.0
+_OWN = frozenset({"start", "stop", "close", "crash", "restart"})
+
+
+class RemoteEngine(Engine):
+    """An `Engine` whose methods run in a child process; `crash` kills that process.
+
+    Rules and recordings die with it.
+    """
+
+    def __init__(self, setup: Setup):
+        self._setup = setup
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pipe: Connection | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_") or name in _OWN or not hasattr(Engine, name):
+            return super().__getattribute__(name)
+        return lambda *arguments: self._call(name, *arguments)
+
+    def start(self) -> tuple[str, int]:
+        """Start the process; the address. Raises OSError, ValueError."""
+        return self._spawn()
+
+    def restart(self) -> tuple[str, int]:
+        """Start on the same directory, at the same port."""
+        if self._child is not None:
+            address: tuple[str, int] = self._call("restart")
+            return address
+        return self._spawn()
+
+    def crash(self) -> None:
+        """`kill -9`."""
+        child, pipe, self._child, self._pipe = self._child, self._pipe, None, None
+        if child is not None and pipe is not None:
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            pipe.close()
+
+    def stop(self) -> None:
+        """Stop cleanly; the process stays, for `restart`."""
+        if self._child is not None:
+            self._call("stop")
+
+    def close(self) -> None:
+        """Stop cleanly, and end the process."""
+        child, pipe, self._child, self._pipe = self._child, self._pipe, None, None
+        if child is None or pipe is None:
+            return
+        pipe.close()  # Upon which it stops.
+        try:
+            child.wait(_DOWN_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+    def _spawn(self) -> tuple[str, int]:
+        key = os.urandom(32)
+        with Listener(("127.0.0.1", 0), authkey=key) as listener:
+            _, port = listener.address
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "wirekafka.testing.remote", str(port)],
+                stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+            assert self._child.stdin is not None
+            self._child.stdin.write(key)
+            self._child.stdin.close()
+            try:
+                self._pipe = listener.accept()
+                self._pipe.send(self._setup)
+                host, bound = self._answer()
+            except BaseException:
+                self.close()
+                raise
+        self._setup = replace(self._setup, port=bound)
+        return host, bound
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        with self._one_at_a_time:
+            if self._pipe is None:
+                raise EngineGone("the broker is down: start it again with broker.restart()")
+            try:
+                message = pickle.dumps((name, arguments))
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                raise ValueError(f"a broker in a process of its own cannot be given this: {error};"
+                                 " leave out when=, or process=True") from None
+            self._pipe.send_bytes(message)
+            return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._pipe is not None
+        try:
+            is_good, value = self._pipe.recv()
+        except (EOFError, OSError):
+            raise EngineGone("the broker's process has ended") from None
+        if not is_good:
+            raise value
+        return value
+
+
+def _serve(port: int, key: bytes) -> None:
+    """Be the child: do what is asked until the parent is gone."""
+    pipe = Client(("127.0.0.1", port), authkey=key)
+    setup: Setup = pipe.recv()
+    engine = None
+    try:
+        engine = Engine(setup)
+        pipe.send((True, engine.start()))
+        while True:
+            name, arguments = pickle.loads(pipe.recv_bytes())
+            try:
+                answer = True, getattr(engine, name)(*arguments)
+            except Exception as error:
+                answer = False, error
+            pipe.send(answer)
+    except EOFError:
+        pass
+    except Exception as error:
+        pipe.send((False, error))
+    finally:
+        if engine is not None:
+            engine.close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which then stop us.
+    _serve(int(sys.argv[1]), sys.stdin.buffer.read())

@@ -1,0 +1,224 @@
+"""Fault rules: which requests one is for, what it does to them, and how often it did."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import Any
+
+from wirekafka.apis import registry
+from wirekafka.codec.message import Request
+from wirekafka.errors import Error
+from wirekafka.testing import subjects
+from wirekafka.testing.settings import unknown
+from wirekafka.testing.subjects import NameOf, Subjects
+
+
+class Kind(Enum):
+    """What a rule does."""
+
+    FAIL = "fail"
+    DELAY = "delay"
+    DROP = "drop"
+    HOLD = "hold"
+    THROTTLE = "throttle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSpec:
+    """One rule, as a test wrote it. Where something is None, anything matches.
+
+    `applied`: the request takes effect before the fault; otherwise it never reaches the broker.
+    """
+
+    kind: Kind
+    apis: tuple[str, ...]
+    error: Error = Error.NONE
+    seconds: float = 0.0
+    applied: bool = False
+    topic: str | None = None
+    partition: int | None = None
+    client_id: str | None = None
+    group: str | None = None
+    transactional_id: str | None = None
+    nth: int | None = None
+    times: int | None = None
+    probability: float = 1.0
+    seed: int = 0
+    when: Callable[[Any], bool] | None = None
+
+    @property
+    def names_partitions(self) -> bool:
+        """Whether it is for some topics or partitions only."""
+        return self.topic is not None or self.partition is not None
+
+    def chooses(self, topic: str, partition: int | None) -> bool:
+        """Whether it is for that partition (None: a topic as a whole)."""
+        if self.topic not in (None, topic):
+            return False
+        return self.partition is None or partition is None or partition == self.partition
+
+    def __str__(self) -> str:
+        said = [", ".join(self.apis)]
+        if self.kind is Kind.FAIL:
+            said.append(self.error.name)
+        for name in ("topic", "partition", "client_id", "group", "transactional_id", "nth",
+                     "times"):
+            if getattr(self, name) is not None:
+                said.append(f"{name}={getattr(self, name)!r}")
+        return f"{self.kind.value}({', '.join(said)})"
+
+
+class LiveRule:
+    """A rule in force, in the broker's loop."""
+
+    def __init__(self, spec: RuleSpec):
+        self.spec = spec
+        self.hits = 0
+        self.seen = 0
+        self.waiting = 0
+        self._random = Random(spec.seed)
+        self._released = asyncio.Event()
+
+    def takes(self, asked: Subjects, request: Request, client_id: str | None) -> bool:
+        """Whether this request is one to act on; counts it."""
+        spec = self.spec
+        if not (spec.client_id in (None, client_id)
+                and (spec.group is None or spec.group in asked.groups)
+                and (spec.transactional_id is None
+                     or spec.transactional_id in asked.transactional_ids)
+                and self._is_about(asked, request)
+                and (spec.when is None or spec.when(request))):
+            return False
+        self.seen += 1
+        if spec.nth is not None and self.seen != spec.nth:
+            return False
+        if spec.times is not None and self.hits >= spec.times:
+            return False
+        if spec.probability < 1.0 and self._random.random() >= spec.probability:
+            return False
+        self.hits += 1
+        return True
+
+    async def released(self) -> None:
+        """Wait until `release`."""
+        self.waiting += 1
+        try:
+            await self._released.wait()
+        finally:
+            self.waiting -= 1
+
+    def release(self) -> None:
+        """Let all go that wait, and those to come."""
+        self._released.set()
+
+    def _is_about(self, asked: Subjects, request: Request) -> bool:
+        spec = self.spec
+        if not spec.names_partitions or asked.has_topic(spec.topic, spec.partition):
+            return True
+        # No topics named means all of them.
+        return type(request).key == 3 and not asked.partitions
+
+
+class RuleBook:
+    """The rules in force, by API; empty most of the time."""
+
+    def __init__(self) -> None:
+        self.by_api: dict[str, list[LiveRule]] = {}
+        self._rules: dict[int, LiveRule] = {}
+        self._serial = 0
+
+    def add(self, spec: RuleSpec) -> int:
+        """Put a rule in force; its number."""
+        self._serial += 1
+        rule = self._rules[self._serial] = LiveRule(spec)
+        for api in spec.apis:
+            # Copied, so that a request under way goes on with those it found.
+            self.by_api[api] = [*self.by_api.get(api, ()), rule]
+        return self._serial
+
+    def remove(self, number: int) -> None:
+        """Take a rule out of force, and release what it holds."""
+        rule = self._rules[number]
+        for api in rule.spec.apis:
+            left = [each for each in self.by_api.get(api, ()) if each is not rule]
+            if left:
+                self.by_api[api] = left
+            else:
+                self.by_api.pop(api, None)
+        rule.release()
+
+    @property
+    def is_about_fetched_partitions(self) -> bool:
+        """Whether a rule is for fetches of some partitions only."""
+        return any(rule.spec.names_partitions for rule in self.by_api.get("Fetch", ()))
+
+    def rule(self, number: int) -> LiveRule:
+        """A rule of the book, in force or not."""
+        return self._rules[number]
+
+    def clear(self) -> None:
+        """Take all rules out of force."""
+        for number in list(self._rules):
+            self.remove(number)
+
+    def matching(self, request: Request, name: str, client_id: str | None,
+                 name_of: NameOf) -> list[LiveRule]:
+        """The rules that act on a request, oldest first."""
+        rules = self.by_api.get(name)
+        if not rules:
+            return []
+        asked = subjects.subjects_of(request, name_of)
+        return [rule for rule in rules if rule.takes(asked, request, client_id)]
+
+
+def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Kafka's names of APIs, "*" being all. Raises ValueError for one that is not served."""
+    known = [each.name for each in registry.served()]
+    names = []
+    for name in [given] if isinstance(given, str) else given:
+        if name == "*":
+            return tuple(known)
+        found = {each.lower(): each for each in known}.get(name.replace("_", "").lower())
+        if found is None:
+            raise ValueError(unknown("API", name, known))
+        names.append(found)
+    if not names:
+        raise ValueError("a rule needs an API, such as 'Produce', or '*' for all")
+    return tuple(names)
+
+
+def check(spec: RuleSpec) -> None:
+    """Raise ValueError, saying what to write instead, for a rule that can never match."""
+    if spec.nth is not None and spec.nth < 1:
+        raise ValueError(f"nth={spec.nth} never comes: the first request is nth=1")
+    if spec.times is not None and spec.times < 1:
+        raise ValueError(f"times={spec.times} means never: leave it out for always")
+    if not 0.0 < spec.probability <= 1.0:
+        raise ValueError(f"probability={spec.probability} must be above 0, and at most 1")
+    if spec.seconds < 0:
+        raise ValueError(f"seconds={spec.seconds} must not be negative")
+    if spec.partition is not None and spec.partition < 0:
+        raise ValueError(f"partition={spec.partition}: partitions are numbered from 0")
+    if spec.kind is Kind.THROTTLE:
+        _check_any(spec, lambda kind, response: "throttle_time_ms" in subjects.fields_of(response),
+                   "its answer has no throttle time")
+    needs = (
+        ("topic", spec.topic, subjects.names_topics),
+        ("partition", spec.partition, subjects.names_partitions),
+        ("group", spec.group, subjects.names_groups),
+        ("transactional_id", spec.transactional_id, subjects.names_transactions),
+    )
+    for name, value, can in needs:
+        if value is not None:
+            _check_any(spec, lambda request, _, can=can: can(request),
+                       f"it names no {name}; leave out {name}={value!r}")
+
+
+def _check_any(spec: RuleSpec, can: Callable[..., bool], reason: str) -> None:
+    served = {each.name: each for each in registry.served()}
+    if not any(can(served[api].request, served[api].response) for api in spec.apis):
+        raise ValueError(f"a rule for {', '.join(spec.apis[:3])} can never match: {reason}")

@@ -1,0 +1,91 @@
+"""A broker's settings from a test's keywords, with a word of help for what is misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.config.options import BROKER, TOPIC
+from wirekafka.config.servable import require_servable
+from wirekafka.errors import Error
+
+_PREFIXES = ("listener.name.",)
+
+_FOR_TESTS = {
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "log.flush.offset.checkpoint.interval.ms": "60000",
+}
+"""Kafka makes 50 partitions of each of its own topics; a test has few groups, and little time."""
+
+
+def broker_settings(
+    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+) -> dict[str, str]:
+    """Kafka's names and texts. Raises ValueError for a name that Kafka does not have."""
+    settings = dict(_FOR_TESTS)
+    for name, value in {**(config or {}), **keywords}.items():
+        settings[_known(name, BROKER, "broker config")] = setting_text(value)
+    return settings
+
+
+def topic_settings(config: Mapping[str, object] | None) -> dict[str, str]:
+    """A topic's overrides. Raises ValueError for a name that Kafka does not have."""
+    return {_known(name, TOPIC, "topic config"): setting_text(value)
+            for name, value in (config or {}).items()}
+
+
+def checked(settings: Mapping[str, str]) -> BrokerConfig:
+    """The configuration. Raises ValueError, in words, for a value that cannot be."""
+    try:
+        config = BrokerConfig.of(settings)
+        require_servable(config)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return config
+
+
+def setting_text(value: object) -> str:
+    """A value as Kafka writes it: `true`, `8`, `a,b`."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Iterable):
+        return ",".join(map(setting_text, value))
+    return str(value)
+
+
+def named_error(error: Error | str | int) -> Error:
+    """The error of that name or number. Raises ValueError, telling what it may have meant."""
+    if isinstance(error, Error):
+        found = error
+    elif isinstance(error, int):
+        found = Error(error)
+    else:
+        word = error.upper().replace("-", "_").replace(" ", "_")
+        if word not in Error.__members__:
+            raise ValueError(unknown("error", error, Error.__members__))
+        found = Error[word]
+    if found is Error.NONE:
+        raise ValueError("NONE is no error: nothing would fail. Name one, such as "
+                         "'NOT_LEADER_OR_FOLLOWER'")
+    return found
+
+
+def unknown(kind: str, given: str, known: Iterable[str]) -> str:
+    """The message that a name is not known, with the nearest that are."""
+    names = {name.lower(): name for name in known}
+    near = get_close_matches(given.lower(), names, n=3, cutoff=0.5)
+    if not near:
+        return f"unknown {kind} {given!r}"
+    return f"unknown {kind} {given!r}; did you mean {' or '.join(repr(names[n]) for n in near)}?"
+
+
+def _known(name: str, table: Mapping[str, object], kind: str) -> str:
+    dotted = name if "." in name else name.replace("_", ".")
+    if dotted in table or dotted.startswith(_PREFIXES):
+        return dotted
+    raise ValueError(unknown(kind, dotted, table))
