@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.eventually import eventually
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from compat_tests.reading import read_to_end
 
 SOURCE = Path(__file__).with_name("java") / "WordCount.java"
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
@@ -37,13 +38,17 @@ class WordCount:
     def __init__(self, java_tools: JavaTools, mortal: MortalBroker, state: Path):
         # One source file needs no build: java compiles it as it starts.
         self._command = java_tools.command(
-            str(SOURCE), mortal.bootstrap, "word-count", "lines", "counts", str(state))
+            str(SOURCE), mortal.bootstrap, "word-count", "lines", "counts", str(state)
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL)
+            self._command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def kill(self) -> None:
         assert self._process is not None
@@ -98,20 +103,8 @@ def _total(bootstrap: str) -> int:
 
 
 def _counts(bootstrap: str) -> dict[str, list[int]]:
-    consumer = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "checker", "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-    })
-    consumer.assign([TopicPartition("counts", index, 0) for index in range(PARTITIONS)])
     counts: dict[str, list[int]] = defaultdict(list)
-    ended = 0
-    try:
-        while ended < PARTITIONS:
-            for message in consumer.consume(10_000, 10):
-                if message.error():
-                    ended += 1
-                else:
-                    counts[message.key().decode()].append(int(message.value()))
-    finally:
-        consumer.close()
+    places = [TopicPartition("counts", index, 0) for index in range(PARTITIONS)]
+    for message in read_to_end(bootstrap, places):
+        counts[message.key().decode()].append(int(message.value()))
     return dict(counts)

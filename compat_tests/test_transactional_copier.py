@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from compat_tests.reading import read_to_end
 
 MESSAGES = int(os.environ.get("WIREKAFKA_COPIED_MESSAGES", "100000"))
 KILLS = int(os.environ.get("WIREKAFKA_COPIER_KILLS", "20"))
@@ -52,7 +53,8 @@ def test_copier_loses_and_doubles_nothing_while_the_broker_is_killed(
             kills += 1
     assert copier.wait(60) == 0
     assert (last["stage"], last["remaining"], kills) == ("ShutdownComplete", 0, KILLS)
-    copied = _read_committed(mortal.bootstrap)
+    copied = [message.value() for message in read_to_end(
+        mortal.bootstrap, [TopicPartition("copy", 0, 0)])]
     assert len(copied) == MESSAGES
     assert sorted(map(int, copied)) == list(range(MESSAGES))
 
@@ -67,23 +69,3 @@ def _fill(bootstrap: str) -> None:
         if number % 10_000 == 0:
             producer.flush()
     assert producer.flush(60) == 0
-
-
-def _read_committed(bootstrap: str) -> list[bytes]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "checker",
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.assign([TopicPartition("copy", 0, 0)])
-    values = []
-    while True:
-        for message in consumer.consume(10_000, 30):
-            if message.error():
-                consumer.close()
-                return values
-            values.append(message.value())

@@ -21,6 +21,7 @@ COMMANDS = {
     "consume": ("wirekafka.cli.consume", "Print the records of a topic."),
     "groups": ("wirekafka.cli.groups", "List, describe, reset and delete consumer groups."),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
+    "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
 }
 

@@ -1,0 +1,171 @@
+"""wirekafka and Apache Kafka take turns on one log directory, and clients see no difference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, java_command, running
+from compat_tests.worldview import START_MS, view
+from spark_examples.live_broker import live_broker
+
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+ROUNDS = 3
+
+
+@pytest.mark.timeout(400)
+def test_engines_alternate_on_one_directory(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with live_broker(data) as bootstrap:
+        _create(bootstrap)
+        _work(bootstrap, "first")
+        before, last = view(bootstrap), "first"
+    for number in range(ROUNDS):
+        for name, engine in ((f"kafka-{number}", _apache_kafka_on(data, tmp_path)),
+                             (f"ours-{number}", live_broker(data))):
+            with engine as bootstrap:
+                assert view(bootstrap) == before
+                _abandon(bootstrap, last)
+                _work(bootstrap, name)
+                before, last = view(bootstrap), name
+
+
+def test_handover_refuses_a_directory_that_kafka_would_not_start_on(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert "no meta.properties" in _handover(data, 19092).stderr
+    with live_broker(data) as bootstrap:
+        _create(bootstrap)
+        assert "is in use" in _handover(data, 19092).stderr
+    assert _handover(data, 19092).returncode == 0
+    (data / "notes").mkdir()
+    refused = _handover(data, 19092)
+    assert refused.returncode == 1
+    assert "notes" in refused.stderr
+
+
+@contextmanager
+def _apache_kafka_on(data: Path, scratch: Path) -> Iterator[str]:
+    """Apache Kafka, started with what `wirekafka handover` prints."""
+    port = _two_ports()
+    printed = _handover(data, port)
+    assert printed.returncode == 0, printed.stderr
+    properties = scratch / "server.properties"
+    properties.write_text(printed.stdout + SMALL_CLEANER)
+    command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
+    with running(command, scratch, port) as bootstrap:
+        yield bootstrap
+
+
+def _handover(data: Path, port: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "wirekafka", "handover", str(data), "--port", str(port)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def _two_ports() -> int:
+    """A free port, with a free one behind it."""
+    while True:
+        (port,) = free_ports(1)
+        if port + 1 not in free_ports(1) and port < 65_000:
+            return port
+
+
+def _create(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01",
+                 "segment.bytes": "1048576"}
+    topics = [NewTopic(f"codec-{codec}", 2) for codec in CODECS]
+    topics += [NewTopic("compacted", 1, config=compacted), NewTopic("transactions", 2),
+               NewTopic("doomed", 1), NewTopic("configured", 3, config={"retention.ms": "-1"})]
+    for made in admin.create_topics(topics).values():
+        made.result(30)
+
+
+def _work(bootstrap: str, name: str) -> None:
+    """All that a directory should carry over; every round adds to it."""
+    _produce(bootstrap, name)
+    _transact(bootstrap, name)
+    _commit(bootstrap, name)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    resource = ConfigResource(ResourceType.TOPIC, "configured", incremental_configs=[
+        ConfigEntry("segment.ms", str(3_600_000 + len(name)),
+                    incremental_operation=AlterConfigOpType.SET)])
+    for altered in admin.incremental_alter_configs([resource]).values():
+        altered.result(30)
+    if name == "first":
+        for deleted in admin.delete_topics(["doomed"]).values():
+            deleted.result(30)
+    for made in admin.create_topics([NewTopic(f"made-by-{name}", 1)]).values():
+        made.result(30)
+
+
+def _produce(bootstrap: str, name: str) -> None:
+    for codec in CODECS:
+        producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec,
+                             "enable.idempotence": True, "linger.ms": 20})
+        for number in range(200):
+            producer.produce(
+                f"codec-{codec}", key=f"{name}-{number % 7}", value=f"{name} {number}" * 5,
+                timestamp=START_MS + number, partition=number % 2,
+                headers=[("round", name.encode()), ("empty", None)])
+            producer.produce("compacted", key=str(number % 10), value=f"{name} {codec} {number}")
+        assert producer.flush(30) == 0
+
+
+def _transact(bootstrap: str, name: str) -> None:
+    """A committed, an aborted and an open transaction; the open one outlives this engine."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "mover"})
+    producer.init_transactions(30)
+    for commits in (True, False):
+        producer.begin_transaction()
+        for number in range(50):
+            producer.produce("transactions", key=name, value=f"{commits} {number}",
+                             partition=number % 2)
+        producer.flush(30)
+        if commits:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+    left_open = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"open-{name}",
+                          "transaction.timeout.ms": 900_000})
+    left_open.init_transactions(30)
+    left_open.begin_transaction()
+    left_open.produce("transactions", key=name, value="undecided", partition=0)
+    assert left_open.flush(30) == 0
+    del left_open  # Without a word, as a client that crashes.
+
+
+def _abandon(bootstrap: str, name: str) -> None:
+    """Have the transaction that the other engine left open aborted, as its producer's return does."""
+    Producer({"bootstrap.servers": bootstrap,
+              "transactional.id": f"open-{name}"}).init_transactions(60)
+
+
+def _commit(bootstrap: str, name: str) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "workers",
+                         "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe(["codec-none", "codec-gzip"])
+    seen = 0
+    while seen < 300:
+        message = consumer.poll(30)
+        assert message is not None, "the group gets its records"
+        seen += message.error() is None
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    other = Consumer({"bootstrap.servers": bootstrap, "group.id": f"group-{name}"})
+    other.commit(offsets=[TopicPartition("compacted", 0, len(name), metadata=f"by {name}")],
+                 asynchronous=False)
+    other.close()

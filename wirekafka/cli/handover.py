@@ -1,0 +1,30 @@
+"""handover: prints the server.properties that Apache Kafka starts with on a log directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wirekafka.cli.client import CliError
+from wirekafka.log.files import RealDisk
+from wirekafka.log.handover import examine, server_properties
+from wirekafka.log.log_directory import UnusableDirectory
+
+
+def command(
+    directories: Annotated[list[Path], typer.Argument(
+        metavar="DIR...", help="Every log directory of one broker that has been stopped.")],
+    *,
+    host: Annotated[str, typer.Option(help="Where Kafka is to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(
+        help="Its port; its controller takes the next one.", min=1, max=65534)] = 9092,
+) -> None:
+    """Check that Apache Kafka can take over, and print the server.properties it needs."""
+    paths = [str(path.resolve()) for path in directories]
+    try:
+        found = examine(RealDisk(), paths)
+    except UnusableDirectory as error:
+        raise CliError(str(error)) from None
+    print(server_properties(found, host, port), end="")
