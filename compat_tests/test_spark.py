@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -286,9 +286,43 @@ def test_a_group_id_and_a_prefix_are_accepted(
     assert values_of(batch(subscribe=topic, groupIdPrefix=f"{unique}-prefix")) == ["x"]
 
 
-def test_read_committed_reads_plain_records(batch: Reader, topic: str, bootstrap: str) -> None:
-    produce(bootstrap, topic, numbers(0, 10))
-    assert len(values_of(batch(subscribe=topic, kafka__isolation__level="read_committed"))) == 10
+@pytest.mark.usefixtures("either_offset_reader")
+def test_read_committed_leaves_out_aborted_and_open_transactions(
+    batch: Reader, topic: str, bootstrap: str, unique: str
+) -> None:
+    produce(bootstrap, topic, numbers(0, 5))
+    ends = {"commits": Producer.commit_transaction, "aborts": Producer.abort_transaction}
+    transactional = {"bootstrap.servers": bootstrap}
+    for start, what in ((5, "aborts"), (10, "commits"), (15, "opens")):
+        producer = Producer({**transactional, "transactional.id": f"{unique}-{what}"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for value in numbers(start, start + 5):
+            producer.produce(topic, value)
+        producer.flush(30)
+        if what in ends:
+            ends[what](producer, 30)
+    try:
+        committed = batch(subscribe=topic, kafka__isolation__level="read_committed")
+        assert values_of(committed) == [*numbers(0, 5), *numbers(10, 15)]
+        assert values_of(batch(subscribe=topic)) == numbers(0, 20)
+    finally:
+        producer.abort_transaction(30)
+
+
+def test_a_topic_deleted_and_made_again_is_lost_data(
+    stream: Stream, admin: AdminClient, bootstrap: str, unique: str
+) -> None:
+    for values in (numbers(0, 20), numbers(100, 105)):
+        admin.create_topics([NewTopic(unique, 1)])[unique].result(30)
+        produce(bootstrap, unique, values)
+        if values[0] == "0":
+            assert len(stream(subscribe=unique)[1]) == 20
+            admin.delete_topics([unique])[unique].result(30)
+            eventually(lambda: unique not in admin.list_topics(timeout=10).topics)
+    with pytest.raises(StreamingQueryException):
+        stream(subscribe=unique)
+    admin.delete_topics([unique])[unique].result(30)
 
 
 def test_the_sink_writes_keys_values_headers_and_partitions(
