@@ -1,5 +1,5 @@
 # Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: five minutes).
-.PHONY: demo test bench lint clean
+.PHONY: demo test simulate bench lint clean
 
 demo:
 	@.ci/set-up
@@ -12,6 +12,10 @@ test:
 bench:
 	@.ci/set-up
 	@.venv/bin/python -m benchmarks $(BENCH)
+
+simulate:
+	@.ci/set-up --without-java
+	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000)
 
 lint:
 	@.ci/set-up --without-java

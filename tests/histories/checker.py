@@ -13,6 +13,7 @@ from tests.histories.history import (
     Drained,
     History,
     OffsetCommit,
+    OffsetFetch,
     Operation,
     Place,
     Read,
@@ -242,32 +243,65 @@ def _cycles(index: _Index) -> Iterator[Violation]:
         yield Violation(Kind.CYCLE, f"operations that began at {error.args[1]}")
 
 
+class _Moment(NamedTuple):
+    """When a group was told a position, and which."""
+
+    began: int
+    ended: int
+    offset: int
+    who: str
+
+
+_Commits = list[tuple[Operation, OffsetCommit]]
+
+
 def _group_offsets(index: _Index) -> Iterator[Violation]:
-    """Whether the groups' positions are what was last committed, or may have been."""
-    commits: dict[tuple[str, Place], list[tuple[Operation, OffsetCommit]]] = defaultdict(list)
-    for operation in index.history.operations:
-        for commit in operation.offset_commits():
-            commits[commit.group, commit.place].append((operation, commit))
-    for key, made in commits.items():
-        found = index.history.group_offsets.get(key, -1)
-        done = [operation for operation, _ in made if operation.verdict is Verdict.DONE]
-        newest = max((operation.began for operation in done), default=-1)
-        possible = {
-            commit.offset
-            for operation, commit in made
-            if operation.verdict is Verdict.UNKNOWN
-            or (operation.verdict is Verdict.DONE and operation.ended > newest)
-        }
-        if not done:
-            possible.add(-1)
-        if found in possible:
-            continue
-        was_aborted = any(
-            commit.offset == found and operation.verdict is Verdict.UNDONE
-            for operation, commit in made
-        )
-        kind = Kind.ABORTED_OFFSETS if was_aborted else Kind.LOST_OFFSETS
-        yield Violation(kind, f"{key} is at {found}, not at any of {sorted(possible)}")
+    """Whether the groups' positions are always what was last committed, or may have been."""
+    history = index.history
+    commits: dict[tuple[str, Place], _Commits] = defaultdict(list)
+    told: dict[tuple[str, Place], list[_Moment]] = defaultdict(list)
+    for operation in history.operations:
+        for step in operation.steps:
+            if isinstance(step, OffsetCommit):
+                commits[step.group, step.place].append((operation, step))
+            elif isinstance(step, OffsetFetch) and operation.verdict is Verdict.DONE:
+                told[step.group, step.place].append(
+                    _Moment(operation.began, operation.ended, step.offset, operation.process)
+                )
+    end = history.tick()
+    for key in commits:
+        if history.group_offsets:
+            told[key].append(_Moment(end, end, history.group_offsets.get(key, -1), "in the end"))
+        for moment in told[key]:
+            yield from _position_told(key, commits[key], moment)
+
+
+def _position_told(key: tuple[str, Place], made: _Commits, moment: _Moment) -> Iterator[Violation]:
+    made = [(operation, commit) for operation, commit in made if operation.began < moment.ended]
+    before = [
+        operation
+        for operation, _ in made
+        if operation.verdict is Verdict.DONE and operation.ended < moment.began
+    ]
+    newest = max((operation.began for operation in before), default=-1)
+    possible = {
+        commit.offset
+        for operation, commit in made
+        if operation.verdict is Verdict.UNKNOWN
+        or (operation.verdict is Verdict.DONE and operation.ended > newest)
+    }
+    if not before:
+        possible.add(-1)
+    if moment.offset in possible:
+        return
+    was_aborted = any(
+        commit.offset == moment.offset and operation.verdict is Verdict.UNDONE
+        for operation, commit in made
+    )
+    yield Violation(
+        Kind.ABORTED_OFFSETS if was_aborted else Kind.LOST_OFFSETS,
+        f"{moment.who} at {moment.began}: {key} is {moment.offset}, not any of {sorted(possible)}",
+    )
 
 
 def is_suffix_lost(drained: Drained, sends: list[Send]) -> list[Violation]:

@@ -50,7 +50,16 @@ class OffsetCommit:
     offset: int
 
 
-Step = Send | Read | OffsetCommit
+@dataclass(slots=True)
+class OffsetFetch:
+    """What a group was told that its position is; -1: none."""
+
+    group: str
+    place: Place
+    offset: int
+
+
+Step = Send | Read | OffsetCommit | OffsetFetch
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from tests.histories.history import (
     Drained,
     History,
     OffsetCommit,
+    OffsetFetch,
     Operation,
     Read,
     Send,
@@ -141,7 +142,12 @@ def cycle(story: Story) -> None:
 
 
 def lost_offsets(story: Story) -> None:
-    story.history.group_offsets.clear()
+    story.history.group_offsets["g", P] = -1
+
+
+def lost_offsets_on_the_way(story: Story) -> None:
+    fetch = story.history.begin("member", OffsetFetch("g", P, -1))
+    story.history.end(fetch, Verdict.DONE)
 
 
 def aborted_offsets(story: Story) -> None:
@@ -167,6 +173,7 @@ PLANTED: list[tuple[Callable[[Story], None], Kind]] = [
     (torn_transaction, Kind.TORN_TRANSACTION),
     (cycle, Kind.CYCLE),
     (lost_offsets, Kind.LOST_OFFSETS),
+    (lost_offsets_on_the_way, Kind.LOST_OFFSETS),
     (aborted_offsets, Kind.ABORTED_OFFSETS),
 ]
 

@@ -1,0 +1,71 @@
+"""Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from tests.simulation.campaign import Campaign
+from tests.simulation.simulation import Result, simulate
+
+
+def main() -> int:
+    """0 when every seed held."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many to run")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--failures", type=int, default=5, help="stop after so many failing seeds")
+    parser.add_argument("--show", type=int, metavar="SEED", help="run one seed and tell it all")
+    options = parser.parse_args()
+    if options.show is not None:
+        return _show(simulate(options.show, keeps_trace=True))
+    return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    console = Console()
+    campaign = Campaign(range(options.first, options.first + options.seeds), options.processes)
+    began = time.monotonic()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("seeds", total=options.seeds)
+        for result in campaign.results():
+            progress.advance(task)
+            if result.violations:
+                console.print(
+                    f"[red]seed {result.seed}[/red]: {result.violations[0]}", highlight=False
+                )
+            if len(campaign.failed) >= options.failures:
+                break
+    console.print(f"{campaign.summary()} in {time.monotonic() - began:.0f} s", highlight=False)
+    if campaign.failed:
+        console.print(
+            f"failing seeds: {sorted(campaign.failed)}; look at one with"
+            f" python -m tests.simulation --show SEED",
+            highlight=False,
+        )
+    return 1 if campaign.failed else 0
+
+
+def _show(result: Result) -> int:
+    for line in result.trace or ():
+        print(line)
+    for violation in result.violations:
+        print(violation)
+    print(f"seed {result.seed}: {len(result.violations)} violations, digest {result.digest}")
+    return 1 if result.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

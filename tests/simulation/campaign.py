@@ -1,0 +1,54 @@
+"""Many seeds on several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+
+from tests.simulation.simulation import Result, simulate
+
+
+class Campaign:
+    """Runs seeds as fast as the machine can; `results` come in any order."""
+
+    def __init__(self, seeds: range, processes: int):
+        self._seeds = seeds
+        self._processes = processes
+        self.failed: dict[int, list[str]] = {}
+        """The violations of each failing seed."""
+        self._done = 0
+        self._steps = 0
+        self._crashes = 0
+
+    def results(self) -> Iterator[Result]:
+        """One result per seed; leaving off early ends the processes."""
+        context = multiprocessing.get_context("forkserver")
+        with context.Pool(self._processes, maxtasksperchild=500) as pool:
+            for result in pool.imap_unordered(_run, self._seeds, chunksize=5):
+                self._done += 1
+                self._steps += result.steps
+                self._crashes += result.crashes
+                if result.violations:
+                    self.failed[result.seed] = result.violations
+                yield result
+
+    def summary(self) -> str:
+        """What was run."""
+        return (
+            f"{self._done:,} seeds, {self._steps:,} operations, {self._crashes:,} crashes,"
+            f" {len(self.failed)} failing seeds"
+        )
+
+
+def _run(seed: int) -> Result:
+    try:
+        return simulate(seed)
+    except Exception as error:
+        return Result(
+            seed=seed,
+            violations=[f"the simulation broke: {error!r}"],
+            digest="",
+            steps=0,
+            crashes=0,
+            virtual_s=0,
+        )

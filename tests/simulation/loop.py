@@ -1,0 +1,73 @@
+"""An asyncio loop whose time stands still while anything runs, and jumps to the next timer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from wirekafka.clock import Timer
+
+START_MS = 1_700_000_000_000
+
+
+class Stuck(Exception):
+    """Nothing is left to happen, and someone still waits."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """No sockets, no threads, no waiting: a timer is due as soon as nothing else is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._virtual_s = 0.0
+        self._selector = self
+        self._clock_resolution = 1e-9
+
+    def time(self) -> float:
+        return self._virtual_s
+
+    def select(self, timeout_s: float | None) -> list[Any]:
+        """What the base class calls when nothing is ready: let time pass."""
+        if timeout_s is None:
+            raise Stuck("everyone waits for someone else")
+        if timeout_s > 0:
+            self._virtual_s += timeout_s
+        return []
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Executor | None, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """At once, so that threads add no chance of their own."""
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        assert not event_list
+
+    def _write_to_self(self) -> None:
+        pass
+
+
+class NodeClock:
+    """A `Clock` of one run of a node: once it is dead, none of its timers fires."""
+
+    def __init__(self, loop: VirtualLoop, skew_ms: int = 0):
+        self._loop = loop
+        self._start_ms = START_MS + skew_ms
+        self.is_dead = False
+
+    def now_ms(self) -> int:
+        return self._start_ms + int(self._loop.time() * 1000)
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        return self._loop.call_later(max(delay_ms, 0) / 1000, self._fire, callback)
+
+    def _fire(self, callback: Callable[[], None]) -> None:
+        if not self.is_dead:
+            callback()

@@ -1,0 +1,276 @@
+"""One seed: a broker, its clients, and everything that goes wrong between them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.histories.checker import check
+from tests.histories.history import Drained, Place
+from tests.simulation.disk import Outcome
+from tests.simulation.group import Member
+from tests.simulation.loop import Stuck, VirtualLoop
+from tests.simulation.network import Network
+from tests.simulation.node import SimulatedNode, new_loop
+from tests.simulation.producer import IdempotentProducer
+from tests.simulation.reader import Reader, read_to_end
+from tests.simulation.trace import Trace
+from tests.simulation.transactions import TIMEOUT_MS, TransactionalProducer
+from tests.simulation.wire import Lost, Refused
+from tests.simulation.world import PLACES, World, ask_until, sleep
+from wirekafka.apis.offset_fetch import OffsetFetchRequest
+
+_SETTINGS = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.flush.offset.checkpoint.interval.ms": "2000",
+    "log.retention.check.interval.ms": "3000",
+    "log.initial.task.delay.ms": "0",
+}
+_SYNCED = {"log.flush.interval.messages": "1"}
+"""With this no power cut may take what was acknowledged."""
+_OUTCOMES = list(Outcome)
+_PATIENCE_S = 600
+"""Virtual time within which every client has to come through once all is healed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What came of a seed; no `violations`, or the seed failed."""
+
+    seed: int
+    violations: list[str]
+    digest: str
+    steps: int
+    crashes: int
+    virtual_s: float
+    trace: list[str] | None = None
+
+
+def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
+    """Run one seed from the beginning to the end."""
+    loop = new_loop()
+    asyncio.set_event_loop(None)
+    simulation = _Simulation(seed, loop, Trace(keeps=keeps_trace))
+    errors = _LoggedErrors()
+    logger = logging.getLogger("wirekafka")
+    was_propagating, logger.propagate = logger.propagate, False
+    logger.addHandler(errors)
+    try:
+        loop.run_until_complete(simulation.run())
+    except Stuck as stuck:
+        simulation.world.surprises.append(str(stuck))
+    finally:
+        logger.removeHandler(errors)
+        logger.propagate = was_propagating
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+    simulation.world.surprises += errors.messages
+    return simulation.result()
+
+
+class _LoggedErrors(logging.Handler):
+    """What the broker itself takes for an error is one."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+        self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(self.format(record))
+
+
+class _Simulation:
+    def __init__(self, seed: int, loop: VirtualLoop, trace: Trace):
+        self.seed = seed
+        self.loop = loop
+        self.trace = trace
+        # One stream of chance each, so that one more client does not change all the others'.
+        self.random = Random(f"faults {seed}")
+        self.network = Network(loop, Random(f"network {seed}"), trace)
+        self._loses_power = self.random.random() < 0.33
+        settings = _SETTINGS | (_SYNCED if self._loses_power else {})
+        self.node = SimulatedNode(self.network, Random(f"node {seed}"), trace, settings)
+        self.world = World(self.network, Random(f"clients {seed}"))
+        self._is_over = False
+
+    def result(self) -> Result:
+        violations = [str(each) for each in check(self.world.history)] + self.world.surprises
+        return Result(
+            seed=self.seed,
+            violations=violations,
+            digest=self.trace.digest(),
+            steps=self.world.history.count(),
+            crashes=self.node.crashes.total(),
+            virtual_s=self.loop.time(),
+            trace=self.trace.lines,
+        )
+
+    async def run(self) -> None:
+        await self.node.start()
+        await self.world.prepare()
+        self._worsen()
+        finite = [self.loop.create_task(each) for each in self._writers()]
+        endless = [self.loop.create_task(each) for each in self._consumers()]
+        faults = self.loop.create_task(self._faults())
+        await self._finish(finite, "writers")
+        self._is_over = True
+        await self._finish([faults], "faults")
+        self.network.heal()
+        self.world.is_ending = True
+        await self._finish(endless, "consumers")
+        # No transaction is open for ever: wait until each has ended or timed out.
+        await asyncio.sleep(2 * TIMEOUT_MS / 1000)
+        await self._finish([self.loop.create_task(self._drain())], "last reader")
+
+    def _worsen(self) -> None:
+        weather, random = self.network.weather, self.random
+        weather.slow = random.choice([0, 0.01, 0.03])
+        weather.torn = random.choice([0, 0.1, 0.5])
+        weather.copied = random.choice([0, 0.1])
+
+    def _writers(self) -> list[Coroutine[Any, Any, None]]:
+        world, random = self.world, self.random
+        writers = [
+            IdempotentProducer(world, f"plain-{at}", 25).run() for at in range(random.randint(1, 2))
+        ]
+        for at in range(random.randint(2, 3)):
+            is_second = random.random() < 0.6
+            rivals = 2 if random.random() < 0.25 else 1
+            for rival in range(rivals):
+                producer = TransactionalProducer(
+                    world, f"tx-{at}-{rival}", f"tx-{at}", is_second=is_second
+                )
+                producer.is_alone = rivals == 1
+                writers.append(producer.run(12))
+        return writers
+
+    def _consumers(self) -> list[Coroutine[Any, Any, None]]:
+        consumers = [
+            self._follow("committed", committed=True),
+            self._follow("uncommitted", committed=False),
+        ]
+        consumers += [
+            Member(self.world, f"member-{at}", "workers").run()
+            for at in range(self.random.randint(1, 3))
+        ]
+        return consumers
+
+    async def _follow(self, name: str, *, committed: bool) -> None:
+        """Read everything as it comes, on assigned partitions."""
+        world = self.world
+        wire = world.wire(name, may_linger=True)
+        reader = Reader(wire, world.topic_ids, committed=committed, by_id=not committed)
+        reader.seek(dict.fromkeys(PLACES, 0))
+        while not world.is_ending:
+            try:
+                world.history.read(name, await reader.poll())
+            except Lost:
+                await wire.pause()
+            except Refused as refused:
+                world.surprises.append(f"{name} was told {refused}")
+                break
+            await sleep(world, 0.2)
+        wire.close()
+
+    async def _faults(self) -> None:
+        random = self.random
+        while not self._is_over:
+            await asyncio.sleep(random.expovariate(1.5))
+            if self._is_over:
+                return
+            if random.random() < 0.7:
+                self.network.cut_one()
+            else:
+                await self._bring_down()
+
+    async def _bring_down(self) -> None:
+        random, node = self.random, self.node
+        how = random.random()
+        node.outcome = random.choice(_OUTCOMES) if self._loses_power else Outcome.ALL_KEPT
+        if how < 0.15:
+            await node.stop()
+        elif how < 0.5:
+            node.crash()
+            node.recover()
+        else:
+            node.crash_soon(random.randint(1, 60))
+            for _ in range(50):
+                await asyncio.sleep(0.1)
+                if not node.is_up:
+                    break
+            else:
+                node.crash()
+            node.recover()
+            if random.random() < 0.3:
+                node.crash_soon(random.randint(1, 40))
+        await asyncio.sleep(random.uniform(0.01, 1))
+        await node.start()
+
+    async def _finish(self, tasks: list[asyncio.Task[Any]], who: str) -> None:
+        done, pending = await asyncio.wait(tasks, timeout=_PATIENCE_S)
+        for task in done:
+            if task.exception() is not None:
+                raise task.exception()  # type: ignore[misc]
+        if pending:
+            self.world.surprises.append(f"{len(pending)} {who} did not come through")
+            for task in pending:
+                task.cancel()
+
+    async def _drain(self) -> None:
+        """Read all there is."""
+        world = self.world
+        wire = world.wire("drain", may_linger=False)
+        for place in PLACES:
+            world.history.drained[place] = await self._drained(wire, place)
+        keys = {
+            (commit.group, commit.place)
+            for operation in world.history.operations
+            for commit in operation.offset_commits()
+        }
+        for group, place in sorted(keys):
+            world.history.group_offsets[group, place] = await _group_offset(wire, group, place)
+        for path, data in sorted(self.node.files().items()):
+            self.trace.moved(self.loop.time(), path, data)
+
+    async def _drained(self, wire: Any, place: Place) -> Drained:
+        readers = [
+            Reader(wire, self.world.topic_ids, committed=committed, by_id=True)
+            for committed in (True, False)
+        ]
+        found = [
+            [(offset, value) for _, offset, value in await read_to_end(reader, [place])]
+            for reader in readers
+        ]
+        stable_end, end = (reader.ends[place] for reader in readers)
+        if stable_end != end:
+            self.world.surprises.append(f"{place} is stable up to {stable_end} of {end} for ever")
+        return Drained(found[0], found[1], stable_end)
+
+
+async def _group_offset(wire: Any, group: str, place: Place) -> int:
+    kind = OffsetFetchRequest.Group
+    request = OffsetFetchRequest(
+        require_stable=True,
+        groups=[
+            kind(group_id=group, topics=[kind.Topics(name=place[0], partition_indexes=[place[1]])])
+        ],
+    )
+    answer = await ask_until(
+        wire,
+        request,
+        8,
+        lambda answer: (
+            answer.groups[0].error_code == 0
+            and answer.groups[0].topics[0].partitions[0].error_code == 0
+        ),
+    )
+    offset: int = answer.groups[0].topics[0].partitions[0].committed_offset
+    return offset

@@ -1,0 +1,89 @@
+"""A thousand seeds hold, each is the same every time, and a broken broker does not pass."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.simulation.campaign import Campaign
+from tests.simulation.simulation import simulate
+from wirekafka.coordinator.markers import MarkerWriter
+from wirekafka.log.producers import ProducerStates
+from wirekafka.replication.partition import Partition
+
+SEEDS = int(os.environ.get("WIREKAFKA_SEEDS", "1000"))
+_DIGESTS = (
+    "from tests.simulation.simulation import simulate\n"
+    "for seed in range({}, {}): print(simulate(seed).digest)"
+)
+
+
+@pytest.mark.timeout(1_200)
+def test_every_seed_keeps_what_kafka_promises() -> None:
+    campaign = Campaign(range(SEEDS), processes=2)
+    for _ in campaign.results():
+        pass
+    print(campaign.summary())
+    assert not campaign.failed, "\n".join(
+        f"seed {seed}: {violations[0]} (python -m tests.simulation --show {seed})"
+        for seed, violations in sorted(campaign.failed.items())
+    )
+
+
+def test_the_same_seed_moves_the_same_bytes() -> None:
+    """In processes whose hashes differ, and so the order of their sets."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", _DIGESTS.format(5_000, 5_020)],
+            check=True,
+            text=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        ).stdout.split()
+        for hash_seed in ("1", "2")
+    ]
+    assert len(set(runs[0])) == 20, "different seeds move different bytes"
+    assert runs[0] == runs[1]
+
+
+def test_a_broker_that_takes_retries_for_new_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProducerStates, "check", lambda *_: None)
+    assert "DUPLICATE" in _kinds_found(20)
+
+
+def test_a_broker_that_commits_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = MarkerWriter.write
+
+    def commit(self: Any, ending: Any, where: Any) -> Any:
+        object.__setattr__(ending, "marker", ending.marker._replace(is_commit=True))
+        return write(self, ending, where)
+
+    monkeypatch.setattr(MarkerWriter, "write", commit)
+    assert {"ABORTED_READ", "ABORTED_OFFSETS"} & _kinds_found(20)
+
+
+def test_a_broker_that_forgets_open_transactions_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Partition, "last_stable_offset", property(lambda self: self.high_watermark))
+    assert {"UNCOMMITTED_READ", "ABORTED_READ"} & _kinds_found(20)
+
+
+def test_a_broker_that_does_not_sync_is_found_out_by_power_cuts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Partition, "_flush", lambda self: None)
+    assert {"LOST_WRITE", "UNSEEN", "DUPLICATE", "INCONSISTENT_OFFSETS"} & _kinds_found(20)
+
+
+def _kinds_found(seeds: int) -> set[str]:
+    """What the checker says of up to so many seeds, until it says anything."""
+    for seed in range(seeds):
+        found = {violation.split(" ")[0] for violation in simulate(seed).violations}
+        if found:
+            return found
+    return set()

@@ -1,0 +1,36 @@
+"""Everything that happens in a simulation, as a digest to compare runs by, or to be read."""
+
+from __future__ import annotations
+
+import hashlib
+from struct import Struct
+
+_MOMENT = Struct(">d")
+
+
+class Trace:
+    """Notes and bytes moved. With `keeps`, the lines are there to be looked at."""
+
+    def __init__(self, *, keeps: bool = False):
+        self.lines: list[str] | None = [] if keeps else None
+        self.now_s = 0.0
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def moved(self, now_s: float, where: str, data: bytes) -> None:
+        """Bytes arrived somewhere."""
+        self.now_s = now_s
+        self._hash.update(_MOMENT.pack(now_s))
+        self._hash.update(where.encode())
+        self._hash.update(data)
+        if self.lines is not None:
+            self.lines.append(f"{now_s:.6f} {where} {data[:64].hex()}")
+
+    def note(self, what: str) -> None:
+        """Something else happened."""
+        self._hash.update(what.encode())
+        if self.lines is not None:
+            self.lines.append(f"{self.now_s:.6f} {what}")
+
+    def digest(self) -> str:
+        """Of all so far."""
+        return self._hash.hexdigest()

@@ -1,0 +1,97 @@
+"""What the clients of a simulation share: the network, the history, the values, what is over."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+from tests.histories.history import History, Place
+from tests.simulation.network import Network
+from tests.simulation.wire import BUSY, Lost, Wire
+from wirekafka.apis.create_topics import CreateTopicsRequest
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.errors import Error
+
+TOPICS = {"plain": 2, "ledger": 3}
+PLACES: list[Place] = [(name, index) for name, count in TOPICS.items() for index in range(count)]
+_CONFIGS = {"segment.ms": "1500", "segment.index.bytes": "120"}
+
+
+class World:
+    """`surprises` are things no client should ever be told."""
+
+    def __init__(self, network: Network, random: Random):
+        self.network = network
+        self.random = random
+        self.history = History()
+        self.topic_ids: dict[str, bytes] = {}
+        self.surprises: list[str] = []
+        self.is_ending = False
+        """Set when consumers that would go on for ever should stop."""
+        self._value = 0
+
+    def wire(self, name: str, *, may_linger: bool) -> Wire:
+        return Wire(self.network, name, may_linger=may_linger)
+
+    def new_value(self) -> int:
+        """One that was never used."""
+        self._value += 1
+        return self._value
+
+    def a_place(self) -> Place:
+        return self.random.choice(PLACES)
+
+    async def prepare(self) -> None:
+        """Make the topics, and Kafka's own."""
+        wire = self.wire("setup", may_linger=False)
+        kind = CreateTopicsRequest.CreatableTopic
+        request = CreateTopicsRequest(
+            topics=[
+                kind(
+                    name=name,
+                    num_partitions=count,
+                    replication_factor=1,
+                    configs=[
+                        kind.CreatableTopicConfig(name=key, value=value)
+                        for key, value in _CONFIGS.items()
+                    ],
+                )
+                for name, count in TOPICS.items()
+            ]
+        )
+        for topic in (await ask_until(wire, request, 7, lambda _: True)).topics:
+            assert topic.error_code == 0, topic
+            self.topic_ids[topic.name] = topic.topic_id
+        for key_type in (0, 1):
+            await ask_until(
+                wire,
+                FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"]),
+                4,
+                lambda answer: answer.coordinators[0].error_code == 0,
+            )
+        wire.close()
+
+
+async def ask_until(wire: Wire, request: Any, version: int, is_good: Any) -> Any:
+    """The first good answer, however often it takes to ask."""
+    while True:
+        try:
+            answer = await wire.ask(request, version)
+            if is_good(answer):
+                return answer
+        except Lost:
+            pass
+        await wire.pause()
+
+
+async def ask_until_not_busy(wire: Wire, request: Any, version: int, code_of: Any) -> Any:
+    """The first answer that is not about the node's being busy."""
+    return await ask_until(
+        wire, request, version, lambda answer: Error(code_of(answer)) not in BUSY
+    )
+
+
+async def sleep(world: World, longest_s: float) -> None:
+    """Let a client think."""
+    await asyncio.sleep(world.random.uniform(0, longest_s))
