@@ -177,6 +177,16 @@ def test_advertised_listeners_are_what_metadata_tells(data: Path) -> None:
         assert advertised(client) == [("kafka.example.com", 443)]
 
 
+@pytest.mark.parametrize("listen", ["PLAINTEXT://:0", "0.0.0.0:0"])
+def test_a_listener_at_every_address_tells_one_that_works_here(data: Path, listen: str) -> None:
+    with Serving(data, listen=listen) as serving:
+        assert serving.ready == f"wirekafka ready: 127.0.0.1:{serving.port}"
+        with serving.client() as client:
+            [(host, port)] = advertised(client)
+        with RawClient(port, host=host) as client:
+            assert advertised(client) == [(host, port)]
+
+
 def test_the_environment_configures_too(data: Path) -> None:
     with (Serving(data, environment={"KAFKA_NUM_PARTITIONS": "4"}) as serving,
           serving.client() as client):

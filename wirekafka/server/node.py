@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
 _ANYWHERE = ("", "0.0.0.0", "::")
+_HERE = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ async def _serve(config: BrokerConfig) -> int:
         return 1
     _settle_memory()
     host, port = node.address
-    host = f"[{host}]" if ":" in host else host
+    host = _HERE if host in _ANYWHERE else f"[{host}]" if ":" in host else host
     print(f"wirekafka ready: {host}:{port}", flush=True)
     await told_to_stop.wait()
     logger.info("Stopping")
@@ -206,10 +207,13 @@ def _endpoints(wanted: addresses.Listeners, bound: list[Listener]) -> list[Endpo
 
 
 def _own_name() -> str:
-    """A name of this machine that can at least be resolved on it."""
+    """A name by which this machine reaches itself, and others it, if they know that name too."""
     name = socket.gethostname()
     try:
-        socket.getaddrinfo(name, None)
+        for family, kind, _, _, address in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind) as probe:
+                probe.bind(address)  # Only addresses of this machine can be bound.
+                return name
     except OSError:
-        return "127.0.0.1"
-    return name
+        pass
+    return "localhost"
