@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -33,7 +32,7 @@ class Outbox:
         # Smaller than a piece, so that one more than the socket takes pauses this.
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         self._descriptor: int = transport.get_extra_info("socket").fileno()
-        self._chunks: deque[Chunk] = deque()
+        self._chunks: list[Chunk] = []
         self.is_paused = False
         """Whether the transport has said that it has enough."""
 
@@ -56,21 +55,35 @@ class Outbox:
             if transport.is_closing():
                 chunks.clear()  # The descriptor may be another connection's by now.
                 return
-            chunk = chunks.popleft()
+            chunk = chunks[0]
             if not isinstance(chunk, LogSlice):
-                self._write(chunk)
+                self._write(self._taken_up_to_file())
                 continue
+            del chunks[0]
             rest = self._send_file(chunk)
             if rest is not None:
-                chunks.appendleft(rest)
+                chunks.insert(0, rest)
 
-    def _write(self, buffer: Buffer) -> None:
-        """Past the transport too if a file follows, which must not overtake it."""
+    def _taken_up_to_file(self) -> list[Buffer]:
+        """The buffers in front, to go in one system call."""
+        front: list[Buffer] = []
+        for chunk in self._chunks:
+            if isinstance(chunk, LogSlice):
+                break
+            front.append(chunk)
+        del self._chunks[: len(front)]
+        return front
+
+    def _write(self, buffers: list[Buffer]) -> None:
+        """Past the transport too if a file follows, which must not overtake them."""
         if self._chunks and not self._transport.get_write_buffer_size():
+            data = b"".join(buffers)
             with suppress(OSError):  # The transport meets it again, and does what is right.
-                buffer = memoryview(buffer)[os.write(self._descriptor, buffer):]
-        if buffer:
-            self._transport.write(buffer)
+                data = data[os.write(self._descriptor, data) :]
+            if not data:
+                return
+            buffers = [data]
+        self._transport.writelines(buffers)
 
     def _send_file(self, records: LogSlice) -> LogSlice | None:
         """Send from the file's cached pages; what is left of it, if anything."""
