@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -32,6 +33,7 @@ from wirekafka.server.listener import Listener, Roll, Serve, bind
 logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
+_MOST_FILES = 1 << 20
 _ANYWHERE = ("", "0.0.0.0", "::")
 _HERE = "127.0.0.1"
 
@@ -119,6 +121,7 @@ class Node:
 
 def run(config: BrokerConfig, loop: str = "auto") -> int:
     """Serve until SIGTERM or Ctrl-C; returns the exit status."""
+    _allow_many_files()
     with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
         return runner.run(_serve(config))
 
@@ -149,6 +152,15 @@ async def _serve(config: BrokerConfig) -> int:
         return 1
     logger.info("Stopped")
     return 0
+
+
+def _allow_many_files() -> None:
+    """Take as many descriptors as the system gives: sockets and segments need one each."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # macOS refuses more than it has.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _servable(config: BrokerConfig) -> addresses.Listeners:
