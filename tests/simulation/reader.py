@@ -87,29 +87,36 @@ class Reader:
         self.ends[place] = (
             partition.last_stable_offset if self._committed else partition.high_watermark
         )
-        position = self.positions[place]
-        aborted = sorted(
-            (each.first_offset, each.producer_id) for each in partition.aborted_transactions or ()
-        )
-        open_aborted: set[int] = set()
-        data = memoryview(bytes(partition.records or b""))
-        for at, header in batches(data):
-            if at + header.size_bytes > len(data):
-                break
-            while aborted and aborted[0][0] < header.end_offset:
-                open_aborted.add(aborted.pop(0)[1])
-            records = decode_records(data[at : at + header.size_bytes])
-            if header.is_control:
-                if _is_abort(records[0].key):
-                    open_aborted.discard(header.producer_id)
-            elif not (header.is_transactional and header.producer_id in open_aborted):
-                read.records += [
-                    (place, record.offset, int(bytes(record.value or b"")))
-                    for record in records
-                    if record.offset >= position
-                ]
-            position = max(position, header.end_offset)
-        self.positions[place] = position
+        records, self.positions[place] = visible(partition, self.positions[place])
+        read.records += [(place, offset, value) for offset, value in records]
+
+
+def visible(partition: Any, position: int) -> tuple[list[tuple[int, int]], int]:
+    """Offsets and values that a consumer at `position` takes from a fetch, and where it is then."""
+    aborted = sorted(
+        (each.first_offset, each.producer_id) for each in partition.aborted_transactions or ()
+    )
+    open_aborted: set[int] = set()
+    found: list[tuple[int, int]] = []
+    data = memoryview(bytes(partition.records or b""))
+    start = position
+    for at, header in batches(data):
+        if at + header.size_bytes > len(data):
+            break
+        while aborted and aborted[0][0] < header.end_offset:
+            open_aborted.add(aborted.pop(0)[1])
+        records = decode_records(data[at : at + header.size_bytes])
+        if header.is_control:
+            if _is_abort(records[0].key):
+                open_aborted.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in open_aborted):
+            found += [
+                (record.offset, int(bytes(record.value or b"")))
+                for record in records
+                if record.offset >= start
+            ]
+        position = max(position, header.end_offset)
+    return found, position
 
 
 def _is_abort(key: Any) -> bool:
