@@ -193,7 +193,7 @@ class Plan:
 
 
 PLANS = {
-    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=3, seconds=1.0, warm_up_s=2.0),
+    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=3, seconds=0.8, warm_up_s=1.5),
     Suite.USUAL: Plan(suite=Suite.USUAL, alternations=5, seconds=1.5, warm_up_s=4.0),
     Suite.FULL: Plan(suite=Suite.FULL, alternations=7, seconds=4.0, warm_up_s=6.0),
 }

@@ -1,0 +1,44 @@
+"""The raw driver's cases, for a moment each, against a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import raw
+from benchmarks.driver import Load
+from benchmarks.measure import P50, RATE, REQUEST_RATE
+from benchmarks.peers import Running, Target, Wirekafka
+from tests.server.serving import Serving
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    directory = tmp_path_factory.mktemp("benchmark")
+    with Serving(directory / "data") as serving, Running(f"x=127.0.0.1:{serving.port}").start(
+            directory) as found:
+        yield found
+
+
+def test_records_are_produced_and_cost_something(target: Target) -> None:
+    metrics = raw.produce(target, 0.2, Load(connections=2, depth=3, records=5))
+    assert metrics[RATE] == pytest.approx(5 * metrics[REQUEST_RATE])
+
+
+def test_all_that_is_stored_is_consumed(target: Target) -> None:
+    assert raw.consume(target, 0.3, consumers=3)[RATE] > 0
+
+
+def test_each_record_arrives_once_at_a_consumer_that_waits(target: Target) -> None:
+    assert raw.end_to_end(target, 0.3, per_s=200)[P50] > 0
+
+
+def test_offsets_are_committed(target: Target) -> None:
+    assert raw.offset_commits(target, 0.2)[REQUEST_RATE] > 0
+
+
+def test_a_fresh_broker_tells_its_start_and_memory(tmp_path: Path) -> None:
+    with Wirekafka().start(tmp_path) as fresh:
+        assert fresh.start_s > 0 and fresh.resident_mib() > 1 and fresh.cpu_s() > 0
