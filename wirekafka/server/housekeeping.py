@@ -35,6 +35,7 @@ class Housekeeping:
         self._syncing = False
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
+        self._failing: set[str] = set()
         self._is_stopped = False
 
     def start(self) -> None:
@@ -59,8 +60,12 @@ class Housekeeping:
         def fire() -> None:
             try:
                 task()
+                self._failing.discard(task.__name__)
             except Exception:
-                logger.exception("%s failed", task.__name__.strip("_"))
+                if task.__name__ not in self._failing:
+                    # Once: it is tried again and again.
+                    self._failing.add(task.__name__)
+                    logger.exception("%s failed", task.__name__.strip("_"))
             if not self._is_stopped:
                 self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
 
