@@ -277,16 +277,16 @@ class Segment:
 
     def retire(self) -> None:
         """Rename the files to `.deleted`; who reads the log file goes on. Raises OSError."""
-        self.index.close()
-        self.time_index.close()
-        self.file.rename(self.path(LOG_SUFFIX) + DELETED_SUFFIX)
-        for suffix in _GOES_WITH_LOG:
-            with suppress(FileNotFoundError):
-                self._disk.rename(self.path(suffix), self.path(suffix) + DELETED_SUFFIX)
+        self._set_aside(_GOES_WITH_LOG)
+
+    def make_way(self) -> None:
+        """As `retire`, for a segment of the same base offset: the producers' snapshot stays."""
+        self._set_aside(SIDE_SUFFIXES)
 
     def delete(self) -> None:
         """Remove the files of a retired segment. Raises OSError."""
-        self.file.delete()
+        with suppress(FileNotFoundError):
+            self.file.delete()
         for suffix in _GOES_WITH_LOG:
             with suppress(FileNotFoundError):
                 self._disk.unlink(self.path(suffix) + DELETED_SUFFIX)
@@ -299,6 +299,14 @@ class Segment:
         self.time_index.moved(directory)
         if self.aborted is not None and self.aborted.file is not None:
             self.aborted.file.moved(self.path(TRANSACTION_INDEX_SUFFIX))
+
+    def _set_aside(self, suffixes: Iterable[str]) -> None:
+        self.index.close()
+        self.time_index.close()
+        self.file.rename(self.path(LOG_SUFFIX) + DELETED_SUFFIX)
+        for suffix in suffixes:
+            with suppress(FileNotFoundError):
+                self._disk.rename(self.path(suffix), self.path(suffix) + DELETED_SUFFIX)
 
     def _new_aborted(self, size_bytes: int) -> AbortedIndex:
         path = self.path(TRANSACTION_INDEX_SUFFIX)

@@ -62,6 +62,9 @@ class Segments(Sequence[Segment]):
             seed = f"{self._directory.rpartition('/')[2]}/{self.active.base_offset}"
             jitter_ms = crc32(seed.encode()) % jitter_ms
         self._open_ms = config.segment_ms - jitter_ms
+        if config.is_compacted:
+            # What stays in the active segment cannot be compacted.
+            self._open_ms = min(self._open_ms, config.max_compaction_lag_ms)
         self.active.configure(config, self._open_ms)
 
     def must_roll(self, shape: BatchShape, now_ms: int) -> bool:
@@ -96,6 +99,26 @@ class Segments(Sequence[Segment]):
             segment.retire()
             self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
             self._all.remove(segment)
+
+    def make_way(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Take the files' names away from segments that `replace` is about to replace."""
+        if self._retired is None:
+            self._retired = []
+        bases = {segment.base_offset for segment in segments}
+        for entry in [each for each in self._retired if each[1].base_offset in bases]:
+            entry[1].delete()  # Replaced before, and its retired names are needed now.
+            self._retired.remove(entry)
+        for segment in segments:
+            if segment is segments[0]:
+                segment.make_way()
+            else:
+                segment.retire()
+            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
+
+    def replace(self, segments: Sequence[Segment], by: Segment) -> None:
+        """Put one segment in the place of neighbours, none of them the active one."""
+        number = self._all.index(segments[0])
+        self._all[number : number + len(segments)] = [by]
 
     def delete_retired(self, now_ms: int) -> int | None:
         """Remove files retired `file.delete.delay.ms` ago; when to ask again, None for never."""

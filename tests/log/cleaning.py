@@ -1,0 +1,82 @@
+"""Cleaning a log here and now, and what a reader makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.log.batches import NOW_MS, read_all
+from wirekafka.codec.batch import BatchHeader, read_header
+from wirekafka.codec.record import Record, decode_records
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.log.cleanable import Progress, cleanable, job_for
+from wirekafka.log.cleaner import Cleaned, Cleaner, CleaningJob
+from wirekafka.log.files import Disk
+from wirekafka.log.log import Log
+from wirekafka.log.swap import Swap
+
+BROKER = BrokerConfig.of(environment={})
+
+
+def job(log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS) -> CleaningJob | None:
+    """The job there is for a cleaner, however little it is."""
+    stable = log.first_unstable_offset
+    stable = log.end_offset if stable is None else stable
+    found = cleanable(log, Progress(cleaned_offset, stable, now_ms))
+    return None if found is None else job_for(log, found, BROKER, now_ms)
+
+
+def clean(disk: Disk, log: Log, cleaned_offset: int | None = None,
+          now_ms: int = NOW_MS) -> int | None:
+    """Clean all that can be cleaned; up to where."""
+    todo = job(log, cleaned_offset, now_ms)
+    if todo is None:
+        return cleaned_offset
+    # As it goes to another process and back.
+    cleaner = Cleaner(disk, CleaningJob.decode(todo.encode()))
+    for cleaned in cleaner.groups():
+        swap_in(disk, log, todo, cleaned)
+    disk.fsync_directory(log.directory)
+    return cleaner.cleaned_end_offset
+
+
+def swap_in(disk: Disk, log: Log, todo: CleaningJob, cleaned: Cleaned) -> bool:
+    """Put one new segment in its place, if that is still free."""
+    swap = Swap(disk, log, todo, cleaned)
+    if not swap.is_possible():
+        swap.discard()
+        return False
+    swap.announce()
+    disk.fsync_directory(log.directory)
+    assert swap.is_possible()
+    swap.carry_out(NOW_MS)
+    return True
+
+
+def records(log: Log, *, committed: bool = True) -> Iterator[tuple[BatchHeader, Record]]:
+    """Every record, those of aborted transactions left out as a read_committed client does it."""
+    aborted = sorted(log.aborted_transactions(log.start_offset, log.end_offset),
+                     key=lambda each: each.first_offset)
+    ongoing: set[int] = set()
+    for batch in read_all(log):
+        header = read_header(batch)
+        while aborted and aborted[0].first_offset < header.end_offset:
+            ongoing.add(aborted.pop(0).producer_id)
+        if header.is_control:
+            if header.count and decode_records(batch)[0].key == bytes(4):
+                ongoing.discard(header.producer_id)
+            continue
+        if committed and header.is_transactional and header.producer_id in ongoing:
+            continue
+        for record in decode_records(batch, header):
+            yield header, record
+
+
+def fold(log: Log) -> dict[bytes, tuple[int, bytes]]:
+    """The latest value of each key with its offset; keys with a tombstone are gone."""
+    latest: dict[bytes, tuple[int, bytes]] = {}
+    for _, record in records(log):
+        assert record.key is not None
+        latest.pop(record.key, None)
+        if record.value is not None:
+            latest[record.key] = record.offset, record.value
+    return latest
