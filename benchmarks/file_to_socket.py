@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _FILE_BYTES = 64 << 20
+_WRITE_BYTES = 1 << 14
 _SENT_BYTES = 256 << 20
 _SIZES = (1 << 14, 1 << 16, 1 << 18, 1 << 20)
 
@@ -20,7 +21,10 @@ def main() -> None:
     print("CPU ms/MB of the sender, loopback, file in the page cache")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "data"
-        path.write_bytes(os.urandom(_FILE_BYTES))
+        with path.open("ab", buffering=0) as file:
+            # As a log grows: the page cache keeps what came in small writes in small pieces.
+            for _ in range(_FILE_BYTES // _WRITE_BYTES):
+                file.write(os.urandom(_WRITE_BYTES))
         for size_bytes in _SIZES:
             pread, sendfile = (min(_cost(send, path, size_bytes) for _ in range(3))
                                for send in (_pread, _sendfile))
