@@ -215,6 +215,10 @@ class Broker:
         """Of every partition here, by topic and index."""
         return {key: partition.high_watermark for key, partition in self.partitions.items()}
 
+    def directory_of(self, topic: str, index: int) -> LogDirectory:
+        """The log directory that a partition placed here is in."""
+        return self._directory_of[topic, index]
+
     def _partition_count(self, name: str) -> int:
         topic = self.image.topics.get(name)
         return len(topic.partitions) if topic is not None else 0

@@ -37,9 +37,6 @@ _THROUGH = {
     "is_stamped_on_append": ("message.timestamp.type",),
 }
 _NOT_WHOLLY = dict.fromkeys(
-    ("cleanup.policy", "log.cleanup.policy"),
-    "Not there yet: the compaction itself; keyless records are refused.",
-) | dict.fromkeys(
     ("authorizer.class.name", "controller.quorum.voters", "process.roles"),
     "Anything but a lone node open to all is refused so far.")
 _IN_THIS_PACKAGE = {"config/listeners.py", "config/servable.py"}

@@ -101,6 +101,8 @@ class LogDirectory:
         self.metadata_log: Log | None = None
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
         """As of the last checkpoint before this start."""
+        self.cleaner_offsets = self._read_offsets(CLEANER_OFFSETS)
+        """Up to where each compacted log is clean."""
         self._recovery_points = self._read_offsets(RECOVERY_POINTS)
         self._start_offsets = self._read_offsets(START_OFFSETS)
         self._deleted: list[tuple[int, str]] = []
@@ -176,6 +178,7 @@ class LogDirectory:
     def delete(self, key: TopicPartition, now_ms: int) -> None:
         """Take a log out of service; its files go `file.delete.delay.ms` later. Raises OSError."""
         log = self.logs.pop(key)
+        self.cleaner_offsets.pop(key, None)
         path = self._set_aside(log, key, "delete")
         self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
 
@@ -213,6 +216,10 @@ class LogDirectory:
             HIGH_WATERMARKS,
             {key: offset for key, offset in high_watermarks.items() if key in self.logs},
         )
+
+    def write_cleaner_offsets(self) -> None:
+        """Write down up to where logs are clean. For any thread. Raises OSError."""
+        self._write_offsets(CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
     def all_logs(self) -> Iterable[Log]:
         """The logs in service, the metadata log too."""

@@ -10,6 +10,7 @@ from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
+from wirekafka.server.cleaning import Cleaning
 from wirekafka.server.listener import Listener
 
 logger = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ _REMOVE_MS = 10_000
 _SYNC_MS = 1_000
 _SPACE_MS = 1_000
 _SNAPSHOT_MS = 10_000
+_LEAST_BACKOFF_MS = 100
 _RESERVE_BYTES = 32 << 20
 """What is kept free of a disk, so that metadata and checkpoints can still be written."""
 
@@ -36,6 +38,7 @@ class Housekeeping:
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
         self._failing: set[str] = set()
+        self._cleaning = Cleaning(broker)
         self._is_stopped = False
 
     def start(self) -> None:
@@ -49,12 +52,15 @@ class Housekeeping:
         self._every(_SYNC_MS, self._sync_due)
         self._every(_SPACE_MS, self._check_space)
         self._every(_SNAPSHOT_MS, self._snapshot_metadata)
+        backoff_ms = max(config.log_cleaner_backoff_ms, _LEAST_BACKOFF_MS)
+        self._every(backoff_ms, self._cleaning.start_if_due)
 
     def stop(self) -> None:
         """Clear every timer."""
         self._is_stopped = True
         for timer in self._timers.values():
             timer.cancel()
+        self._cleaning.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
         def fire() -> None:

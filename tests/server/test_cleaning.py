@@ -1,0 +1,133 @@
+"""Compaction as a broker does it: in another process, beside its work, and across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import InProcessBroker, now
+from tests.log.cleaning import fold, records
+from tests.manual_clock import ManualClock
+from wirekafka.codec.record import Record, encode_batch
+from wirekafka.log.checkpoints import CLEANER_OFFSETS, offsets_from
+from wirekafka.log.files import RealDisk, RealLock
+from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.server.cleaning import Cleaning
+from wirekafka.server.workshop import Here
+
+
+@pytest.fixture
+def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker]:
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    kafka.create("t", cleanup_policy="compact", segment_bytes="1048576",
+                 internal_segment_bytes="2000", min_cleanable_dirty_ratio="0.01")
+    yield kafka
+    if RealLock._held:
+        kafka.stop()
+
+
+def put(kafka: InProcessBroker, count: int, keys: int = 10) -> None:
+    now_ms = kafka.clock.now_ms()
+    for number in range(count):
+        record = Record(timestamp=now_ms, key=b"%d" % (number % keys), value=b"v%d" % number)
+        kafka.partition("t").append_from_client(encode_batch([record]), 1, now_ms)
+
+
+async def finished(cleaning: Cleaning) -> None:
+    cleaning.start_if_due()
+    while cleaning._task is not None:
+        await asyncio.sleep(0.01)
+
+
+def test_a_dirty_topic_is_compacted_in_another_process(
+    kafka: InProcessBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(kafka, 500)
+    log = kafka.partition("t").log
+    before, active = fold(log), log.segments.active.base_offset
+    asyncio.run(finished(Cleaning(kafka.broker)))
+    assert not caplog.records
+    assert fold(log) == before
+    survivors = [record.offset for _, record in records(log) if record.offset < active]
+    assert survivors == list(range(active - 10, active))
+    noted = offsets_from((tmp_path / "data" / CLEANER_OFFSETS).read_bytes())
+    assert noted == {("t", 0): active}
+    asyncio.run(finished(Cleaning(kafka.broker)))
+
+
+def test_what_is_appended_while_a_process_compacts_is_there_afterwards(
+    kafka: InProcessBroker
+) -> None:
+    put(kafka, 500)
+
+    async def scenario() -> int:
+        cleaning = Cleaning(kafka.broker)
+        cleaning.start_if_due()
+        rounds = 0
+        while cleaning._task is not None:
+            put(kafka, 3)
+            rounds += 1
+            await asyncio.sleep(0.005)
+        return rounds
+
+    rounds = asyncio.run(scenario())
+    log = kafka.partition("t").log
+    assert rounds and log.end_offset == 500 + 3 * rounds
+    assert {key: value for key, (_, value) in fold(log).items()} == {
+        b"%d" % key: b"v%d" % (key if key < 3 else 490 + key) for key in range(10)}
+
+
+def test_a_stop_amid_compaction_leaves_the_log_as_it_was(
+    kafka: InProcessBroker, tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    put(kafka, 500)
+    before = fold(kafka.partition("t").log)
+
+    async def scenario() -> None:
+        cleaning = Cleaning(kafka.broker)
+        cleaning.start_if_due()
+        await asyncio.sleep(0.02)
+        cleaning.stop()
+        await asyncio.sleep(0.02)
+
+    asyncio.run(scenario())
+    kafka.stop()
+    again = InProcessBroker(tmp_path / "data", manual_clock)
+    assert fold(again.partition("t").log) == before
+    again.stop()
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.suffix == ".cleaned"]
+
+
+def test_a_log_that_cannot_be_read_is_told_and_left_alone(
+    kafka: InProcessBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(kafka, 500)
+    path = Path(kafka.partition("t").log.segments[1].file.path)
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    cleaning = Cleaning(kafka.broker)
+    asyncio.run(finished(cleaning))
+    assert "t-0 could not be compacted: BadBatch: checksum mismatch" in caplog.text
+    caplog.clear()
+    asyncio.run(finished(cleaning))
+    assert not caplog.records
+
+
+def test_a_deleted_topic_ends_its_compaction(
+    kafka: InProcessBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(kafka, 500)
+
+    async def scenario() -> None:
+        cleaning = Cleaning(kafka.broker)
+        cleaning._workshop = Here(RealDisk())
+        cleaning.start_if_due()
+        await asyncio.sleep(0)
+        now(kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
+        while cleaning._task is not None:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+    assert "t-0 could not be compacted" in caplog.text

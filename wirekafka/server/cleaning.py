@@ -1,0 +1,122 @@
+"""Compaction beside a broker's work: which log is next, and its new segments put in place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from wirekafka.broker import Broker
+from wirekafka.errors import KafkaError
+from wirekafka.log.cleanable import Cleanable, Progress, cleanable, is_due, job_for
+from wirekafka.log.cleaner import Cleaned, CleaningJob
+from wirekafka.log.files import RealDisk
+from wirekafka.log.log import Log
+from wirekafka.log.log_directory import LogDirectory
+from wirekafka.log.scan import BadBatch
+from wirekafka.log.swap import Swap
+from wirekafka.replication.partition import Partition
+from wirekafka.server.workshop import CleaningFailed, Here, WorkerProcess, Workshop
+
+logger = logging.getLogger(__name__)
+
+_RETRY_MS = 300_000
+"""A log that could not be compacted is left alone for so long."""
+
+
+class Cleaning:
+    """One log at a time, the dirtiest first, until none is dirty enough."""
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+        self._workshop: Workshop = (
+            WorkerProcess() if isinstance(broker.disk, RealDisk) else Here(broker.disk))
+        self._task: asyncio.Task[None] | None = None
+        self._left_alone: dict[Log, int] = {}
+
+    def start_if_due(self) -> None:
+        """Begin, unless it is under way or there is nothing to do."""
+        if self._task is None and self._broker.config.log_cleaner_enable and self._dirtiest():
+            self._task = asyncio.get_running_loop().create_task(self._clean_all())
+
+    def stop(self) -> None:
+        """Stop at once; what was half done is done away with at the next start."""
+        if self._task is not None:
+            self._task.cancel()
+        self._workshop.abort()
+
+    async def _clean_all(self) -> None:
+        try:
+            while (found := self._dirtiest()) is not None:
+                partition, dirt = found
+                try:
+                    await self._clean(partition, dirt)
+                except (CleaningFailed, KafkaError, OSError) as error:
+                    self._left_alone[partition.log] = self._broker.clock.now_ms() + _RETRY_MS
+                    logger.error("%s could not be compacted: %s", partition.log.name, error)
+        finally:
+            await self._workshop.rest()
+            self._task = None
+
+    def _dirtiest(self) -> tuple[Partition, Cleanable] | None:
+        now_ms = self._broker.clock.now_ms()
+        self._left_alone = {
+            log: until_ms for log, until_ms in self._left_alone.items() if until_ms > now_ms}
+        best: tuple[Partition, Cleanable] | None = None
+        for (topic, index), partition in self._broker.partitions.items():
+            log = partition.log
+            if not log.config.is_compacted or len(log.segments) < 2 or log in self._left_alone:
+                continue
+            offsets = self._broker.directory_of(topic, index).cleaner_offsets
+            progress = Progress(
+                offsets.get((topic, index)), partition.last_stable_offset, now_ms)
+            try:
+                found = cleanable(log, progress)
+            except (BadBatch, OSError) as error:
+                self._left_alone[log] = now_ms + _RETRY_MS
+                logger.error("%s cannot be compacted: %s", log.name, error)
+                continue
+            if found is not None and is_due(found, log) and (
+                best is None or found.ratio > best[1].ratio
+            ):
+                best = partition, found
+        return best
+
+    async def _clean(self, partition: Partition, found: Cleanable) -> None:
+        log, clock = partition.log, self._broker.clock
+        directory = self._broker.directory_of(partition.topic, partition.index)
+        began_ms, before_bytes = clock.now_ms(), log.size_bytes
+        job = job_for(log, found, self._broker.config, began_ms)
+        async for told in self._workshop.clean(job):
+            if isinstance(told, Cleaned):
+                await self._swap_in(log, job, told)
+            else:
+                await self._note_clean(directory, partition, told)
+        logger.info("Compacted %s up to %d: %d of %d bytes are left, in %d ms", log.name,
+                    directory.cleaner_offsets.get((partition.topic, partition.index), 0),
+                    log.size_bytes, before_bytes, clock.now_ms() - began_ms)
+
+    async def _swap_in(self, log: Log, job: CleaningJob, cleaned: Cleaned) -> None:
+        swap = Swap(self._broker.disk, log, job, cleaned)
+        is_done = False
+        try:
+            if swap.is_possible():
+                swap.announce()
+                await asyncio.to_thread(self._broker.disk.fsync_directory, job.directory)
+                if swap.is_possible():
+                    swap.carry_out(self._broker.clock.now_ms())
+                    is_done = True
+        finally:
+            if not is_done and not log.has_failed:
+                swap.discard()
+        if not is_done:
+            raise CleaningFailed("its segments have changed meanwhile")
+
+    async def _note_clean(
+        self, directory: LogDirectory, partition: Partition, end_offset: int
+    ) -> None:
+        """Remember how far a log is clean, but only once nothing can bring the old files back."""
+        await asyncio.to_thread(self._broker.disk.fsync_directory, partition.log.directory)
+        key = partition.topic, partition.index
+        if directory.logs.get(key) is partition.log:
+            directory.cleaner_offsets[key] = end_offset
+            await asyncio.to_thread(directory.write_cleaner_offsets)
