@@ -26,6 +26,9 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 def main() -> int:
     arguments = _parser().parse_args()
+    if arguments.redraw:
+        report.write(report.load(arguments.redraw), arguments.redraw.parent, arguments.redraw.stem)
+        return 0
     plan = _plan(arguments)
     cases = plan.cases()
     if not cases:
@@ -92,6 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--alone", action="store_true", help="measure, but compare with nothing")
     parser.add_argument("--scratch", type=Path, help="where brokers keep their data meanwhile")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where results go")
+    parser.add_argument("--redraw", type=Path, metavar="JSON",
+                        help="measure nothing; write table and plot of earlier results anew")
     parser.add_argument("--name", help="of the results' files (default: the mode's)")
     return parser
 

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 
-from benchmarks.cases import CASES, Case, Goal, Plan
-from benchmarks.measure import RATIO, SMALLER_IS_BETTER, WITH_IDLE
+from benchmarks.cases import CASES, PLANS, Case, Goal, Plan, Suite
+from benchmarks.measure import RATIO, WITH_IDLE
 from benchmarks.run import Result
 
 
@@ -30,19 +30,27 @@ class Report:
     results: Sequence[Result]
 
 
+def load(path: Path) -> Report:
+    """What a .json tells, for cases there still are."""
+    told = json.loads(path.read_text())
+    found = {result["case"]: Result(**result) for result in told["results"]}
+    cases = [case for case in CASES if case.name in found]
+    plan = replace(PLANS[Suite.USUAL], alternations=told["alternations"],
+                   seconds=told["seconds_per_run"])
+    return Report(
+        machine=told["machine"], plan=plan, peers=told["peers"], seconds=told["seconds"],
+        cases=cases, results=[found[case.name] for case in cases])
+
+
 def combined(report: Report, path: Path) -> Report:
     """The report, with what `path` (.json) has of other cases between the same peers."""
-    earlier = json.loads(path.read_text()) if path.exists() else {"peers": []}
-    if earlier["peers"] != list(report.peers):
+    if not path.exists() or (earlier := load(path)).peers != list(report.peers):
         return report
-    found = {result["case"]: Result(**result) for result in earlier["results"]}
-    found.update({result.case: result for result in report.results})
+    found = {result.case: result for result in (*earlier.results, *report.results)}
     cases = [case for case in CASES if case.name in found]
     return replace(
-        report, cases=cases, results=[found[case.name] for case in cases],
-        plan=replace(report.plan, alternations=earlier["alternations"],
-                     seconds=earlier["seconds_per_run"]),
-        seconds=earlier["seconds"], machine=earlier["machine"] | report.machine)
+        earlier, cases=cases, results=[found[case.name] for case in cases],
+        machine=earlier.machine | report.machine)
 
 
 def write(report: Report, directory: Path, name: str) -> None:
@@ -195,8 +203,3 @@ def _processor() -> str:
         return platform.processor()
     found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
     return found[1] if found else platform.machine()
-
-
-def is_better(metric: str, ratio: float) -> bool:
-    """Whether a ratio of ours to theirs is in our favour."""
-    return ratio <= 1 if metric in SMALLER_IS_BETTER else ratio >= 1
