@@ -1,42 +1,66 @@
 """A Spark session with the Kafka connector that fits the installed PySpark, and quiet logs."""
 
+import atexit
 import os
 import re
+import shutil
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as f
 
 HERE = Path(__file__).resolve().parent
-CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+SCALA = "2.12" if pyspark.__version__.startswith("3.") else "2.13"
+CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{pyspark.__version__}"
 
 TIMEOUTS = {"kafka.request.timeout.ms": "15000", "kafka.default.api.timeout.ms": "20000"}
 """Reader options that turn a wrong address into an error within seconds instead of a minute."""
 
 _REASONS = (
-    ("UnknownTopicOrPartition", "the topic does not exist"),
-    ("TimeoutException", "no broker answers at that address"),
-    ("No resolvable bootstrap urls", "the bootstrap address cannot be resolved"),
-    ("Invalid url in bootstrap.servers", "the bootstrap address is not of the form HOST:PORT"),
-    ("Failed to find data source: kafka", "Spark was started without the Kafka connector's jar"),
-    ("unresolved dependency", "the Kafka connector's jars could not be downloaded"),
-    ("JAVA_GATEWAY_EXITED", "Java did not start, or the connector's jars could not be downloaded"),
+    (r"a record of .*? does not fit the schema", None),
+    (r"UnknownTopicOrPartition", "the topic does not exist"),
+    (
+        r"Partition .* offset was changed from|[Dd]ata was lost|KAFKA_DATA_LOSS",
+        "records that were not read yet are gone: retention or a deletion was faster",
+    ),
+    (r"No resolvable bootstrap urls", "the bootstrap address cannot be resolved"),
+    (
+        r"Invalid url in bootstrap.servers|Invalid port in bootstrap",
+        "the bootstrap address is not of the form HOST:PORT",
+    ),
+    (r"TimeoutException", "no broker answers at that address"),
+    (r"Failed to find data source: kafka", "Spark was started without the Kafka connector's jar"),
+    (
+        r"unresolved dependency|FileNotFoundException: .*\.jar|Local jar .* does not exist",
+        "the Kafka connector's jars are not there and could not be downloaded",
+    ),
+    (r"JAVA_GATEWAY_EXITED", "Java did not start, or the connector's jars could not be downloaded"),
 )
+"""Pattern in an error's text -> what to say, or None for what the pattern found."""
 
 
 def kafka_session(name: str, **options: str) -> SparkSession:
-    """A session on this machine unless spark-submit set another master; options override."""
+    """A session on this machine unless SPARK_MASTER names another master; options override.
+
+    SPARK_KAFKA_JARS names jars of the connector, by commas, instead of those that are downloaded.
+    """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
     quiet = f"-Dlog4j2.configurationFile=file:{HERE}/log4j2.properties"
+    jars = os.environ.get("SPARK_KAFKA_JARS")
     settings = {
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
-        "spark.jars.packages": CONNECTOR,
+        **({"spark.jars": jars} if jars else {"spark.jars.packages": CONNECTOR}),
         "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
         "spark.driver.extraJavaOptions": quiet,
+        "spark.executor.extraJavaOptions": quiet,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
@@ -45,14 +69,69 @@ def kafka_session(name: str, **options: str) -> SparkSession:
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _errors_to(_spark_log()):
+        return builder.getOrCreate()
+
+
+def fits(parsed: Column, required: str) -> Column:
+    """A parsed value; a record whose `required` field is missing fails the query, named."""
+    place = f.concat_ws(
+        " ",
+        f.lit("a record of topic"),
+        "topic",
+        f.lit("(partition"),
+        "partition",
+        f.lit("offset"),
+        f.concat("offset", f.lit(")")),
+        f.lit("does not fit the schema"),
+    )
+    return f.when(parsed[required].isNotNull(), parsed).otherwise(f.raise_error(place))
+
+
+def run(program: str, main: Callable[[], None]) -> None:
+    """Run an example; whatever goes wrong ends it with one sentence."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(f"{program}: interrupted.")
+    except Exception as error:
+        fail(program, error)
 
 
 def fail(program: str, error: Exception) -> NoReturn:
     """End the program with one sentence instead of a Java stack trace."""
     text = str(error)
+    log = _spark_log().read_text(errors="replace") if "GATEWAY" in text else ""
     for sign, reason in _REASONS:
-        if sign in text:
-            sys.exit(f"{program}: {reason}.")
+        found = re.search(sign, log + text)
+        if found:
+            sys.exit(f"{program}: {reason or found[0]}.")
     messages = re.findall(r"(?:Exception|Error): (.+)", text) or [text.strip() or repr(error)]
-    sys.exit(f"{program}: {messages[-1].splitlines()[0]}")
+    sys.exit(f"{program}: {messages[-1].splitlines()[0].rstrip('.')}.")
+
+
+def _spark_log() -> Path:
+    """Where Spark's own log goes while the program runs: the terminal is the program's."""
+    if not _log:
+        directory = tempfile.mkdtemp(prefix="spark-log-")
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        _log.append(Path(directory, "spark.log"))
+        _log[0].touch()
+    return _log[0]
+
+
+_log: list[Path] = []
+
+
+@contextmanager
+def _errors_to(path: Path) -> Iterator[None]:
+    """The processes started meanwhile, so Spark's JVM, have `path` as their standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("a") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
