@@ -71,6 +71,16 @@ async def find_coordinator(
     )
 
 
+def find_coordinator_failure(request: FindCoordinatorRequest, error: KafkaError,
+                             call: Call) -> FindCoordinatorResponse:
+    """No key has a coordinator."""
+    if call.version >= _BATCH_SINCE:
+        return FindCoordinatorResponse(coordinators=[
+            _nobody(key, error.error, error.message or "") for key in request.coordinator_keys])
+    return FindCoordinatorResponse(
+        error_code=error.error, error_message=error.message, node_id=-1, port=-1)
+
+
 async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.Coordinator:
     topic = _TOPICS.get(key_type)
     if topic is None:

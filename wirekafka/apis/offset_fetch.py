@@ -82,6 +82,9 @@ _NULL_TOPICS_SINCE = 2
 _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_TOPIC_ID = bytes(16)
+_OF_PARTITIONS = frozenset({
+    Error.UNSTABLE_OFFSET_COMMIT, Error.TOPIC_AUTHORIZATION_FAILED, Error.UNKNOWN_TOPIC_ID,
+    Error.UNKNOWN_TOPIC_OR_PARTITION})
 
 _Group = OffsetFetchResponse.Group
 _Topics = OffsetFetchResponse.Group.Topics
@@ -96,6 +99,25 @@ async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchRe
             await _fetch(group, request.require_stable, call) for group in request.groups])
     return _as_one_group(
         await _fetch(_only_group(request), request.require_stable, call), request, call)
+
+
+def offset_fetch_failure(request: OffsetFetchRequest, error: KafkaError,
+                         call: Call) -> OffsetFetchResponse:
+    """Each group fails as a whole, or each of its partitions where that is what clients expect."""
+    if call.version >= _GROUPS_SINCE:
+        return OffsetFetchResponse(groups=[
+            _failed(group, error.error) for group in request.groups])
+    return _as_one_group(_failed(_only_group(request), error.error), request, call)
+
+
+def _failed(group: OffsetFetchRequest.Group, error: Error) -> OffsetFetchResponse.Group:
+    if error not in _OF_PARTITIONS or group.topics is None:
+        return _Group(group_id=group.group_id, error_code=error)
+    return _Group(group_id=group.group_id, topics=[
+        _Topics(name=topic.name, topic_id=topic.topic_id, partitions=[
+            _partition(FetchedOffset("", index, error=error), topic.topic_id)
+            for index in topic.partition_indexes])
+        for topic in group.topics])
 
 
 async def _fetch(

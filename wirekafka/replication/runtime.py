@@ -208,7 +208,7 @@ class Runtime:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_due = due
-        self._timer = self._clock.call_later(max(due - self._clock.now_ms(), 1), self._fire)
+        self._timer = self._clock.call_later(max(due - self._clock.now_ms(), 0), self._fire)
 
     def _fire(self) -> None:
         self._timer = None

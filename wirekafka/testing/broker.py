@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from wirekafka.testing import admin, records
 from wirekafka.testing.admin import Group
@@ -19,6 +19,9 @@ from wirekafka.testing.faults import Faults
 from wirekafka.testing.records import Recordlike, StoredRecord
 from wirekafka.testing.settings import broker_settings, checked
 from wirekafka.testing.traffic import Traffic
+
+if TYPE_CHECKING:
+    from wirekafka.testing.control import Control
 
 T = TypeVar("T")
 
@@ -58,6 +61,7 @@ class Broker(Faults):
         self._running: Engine | None = None
         self._was_stopped = False
         self._snapshots = 0
+        self._control: Control | None = None
         self.requests = Traffic(lambda: self._engine.exchanges(),
                                 lambda: self._engine.forget_exchanges())
         """What clients asked and were told."""
@@ -99,6 +103,9 @@ class Broker(Faults):
             return
         self._was_stopped = True
         try:
+            if self._control is not None:
+                self._control.close()
+                self._control = None
             engine.close()
         finally:
             self._remove_scratch()
@@ -133,6 +140,18 @@ class Broker(Faults):
         self._engine  # noqa: B018
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+    def serve_control(self, port: int = 0) -> str:
+        """Open the control port, on the loopback address, until the broker stops; its URL.
+
+        docs/testing.md tells what can be asked there. OSError for a port in use.
+        """
+        from wirekafka.testing.control import Control
+
+        self._engine  # noqa: B018
+        if self._control is None:
+            self._control = Control(self, port=port)
+        return self._control.url
 
     @property
     def cluster_id(self) -> str:

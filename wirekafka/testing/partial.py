@@ -21,6 +21,9 @@ Chosen = Callable[[str, int | None], bool]
 
 _FETCH = 1
 _METADATA = 3
+_SESSION_ERRORS = frozenset({
+    Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH,
+    Error.FETCH_SESSION_TOPIC_ID_ERROR, Error.UNSUPPORTED_VERSION})
 
 
 def can_be_parted(request: Request) -> bool:
@@ -72,6 +75,11 @@ def failed_fetch(request: Any, error: Error, response: type[Response]) -> Respon
             for asked in topic.partitions])
         for topic in request.topics])
     return answer
+
+
+def is_session_error(error: Error) -> bool:
+    """Whether a Fetch tells it of itself, and not of each partition."""
+    return error in _SESSION_ERRORS
 
 
 def fail_topics(response: Any, error: Error, chosen: Chosen) -> None:

@@ -153,8 +153,9 @@ class RuleBook:
 
     @property
     def is_about_fetched_partitions(self) -> bool:
-        """Whether a rule is for fetches of some partitions only."""
-        return any(rule.spec.names_partitions for rule in self.by_api.get("Fetch", ()))
+        """Whether a rule is for fetches of some partitions, or gives each an error."""
+        return any(rule.spec.names_partitions or rule.spec.kind is Kind.FAIL
+                   for rule in self.by_api.get("Fetch", ()))
 
     def rule(self, number: int) -> LiveRule:
         """A rule of the book, in force or not."""

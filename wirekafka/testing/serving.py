@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
@@ -175,16 +176,15 @@ class _Served:
         if not partial.can_be_parted(request):
             return self._refusal(request, spec.error)
         ours, rest = partial.parted(request, spec.chooses, self._name_of)
-        if partial.is_fetch(request):
-            refusal = partial.failed_fetch(ours, spec.error, self._route.api.response)
-            if rest is not None:
-                rest.max_wait_ms = 0  # type: ignore[attr-defined]
-        else:
-            refusal = self._refusal(ours, spec.error)
+        refusal = self._refusal(ours, spec.error)
+        if partial.is_fetch(request) and rest is not None:
+            rest.max_wait_ms = 0  # type: ignore[attr-defined]
         served = await self.response(rest) if rest is not None else None
         return self._silenced(partial.joined(refusal, served, self._name_of))
 
     def _refusal(self, request: Request, error: Error) -> Response:
+        if partial.is_fetch(request) and not partial.is_session_error(error):
+            return partial.failed_fetch(request, error, self._route.api.response)
         return _failure(self._route, request, self.call, KafkaError(error))
 
     def _silenced(self, response: Response) -> Response | None:
@@ -199,7 +199,9 @@ async def _intervene(rule: LiveRule) -> bool:
     """Wait as a rule says; whether the connection is to be dropped then."""
     match rule.spec.kind:
         case Kind.DELAY:
-            await asyncio.sleep(rule.spec.seconds)
+            # No longer than the rule is in force: nobody waits for a test that is over.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(rule.released(), rule.spec.seconds)
         case Kind.HOLD:
             await rule.released()
         case Kind.DROP:

@@ -16,9 +16,10 @@ _PREFIXES = ("listener.name.",)
 _FOR_TESTS = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
-    "log.flush.offset.checkpoint.interval.ms": "60000",
+    "log.retention.check.interval.ms": "1000",
 }
-"""Kafka makes 50 partitions of each of its own topics; a test has few groups, and little time."""
+"""Kafka makes 50 partitions of each of its own topics, and looks every five minutes for what
+retention lets go; a test has few groups, and little time."""
 
 
 def broker_settings(

@@ -1,0 +1,190 @@
+"""The control port: faults, time and traffic over HTTP, for tests in other languages."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from wirekafka.errors import KafkaError
+
+if TYPE_CHECKING:
+    from wirekafka.testing.broker import Broker
+    from wirekafka.testing.faults import Rule
+
+_MOST_BYTES = 1 << 20
+_KINDS = ("fail", "delay", "drop", "hold", "throttle")
+
+
+class Control:
+    """Serves a broker's control port, on loopback unless told otherwise.
+
+    Whoever reaches it can do everything to the broker, so it is off by default.
+    """
+
+    def __init__(self, broker: Broker, host: str = "127.0.0.1", port: int = 0):
+        self._broker = broker
+        self._rules: dict[int, Rule] = {}
+        self._serial = 0
+        self._lock = threading.Lock()
+        control = self
+
+        class Handler(_Handler):
+            answer = control.answer
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        bound = self._server.server_address
+        self.url = f"http://{host}:{bound[1]}"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="wirekafka-control", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def answer(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        """What a request gives. LookupError for an unknown path, ValueError for a bad body."""
+        broker = self._broker
+        words = path.strip("/").split("/")
+        actions: dict[tuple[str, str], Callable[[], Any]] = {
+            ("GET", ""): lambda: {"bootstrap_servers": broker.bootstrap_servers},
+            ("POST", "rules"): lambda: self._add(body),
+            ("DELETE", "rules"): self._remove_all,
+            ("GET", "requests"): lambda: [_told(each) for each in broker.requests.of(**body)],
+            ("DELETE", "requests"): broker.requests.clear,
+            ("POST", "topics"): lambda: broker.create_topic(**body),
+            ("GET", "groups"): lambda: [_group(each) for each in broker.groups()],
+            ("POST", "clock"): lambda: self._set_clock(body),
+            ("GET", "clock"): lambda: {"now_ms": broker.clock.now_ms},
+            ("POST", "reset"): self._reset,
+            ("POST", "crash"): broker.crash,
+            ("POST", "restart"): broker.restart,
+            ("POST", "drop-connections"): broker.drop_connections,
+            ("POST", "move-coordinator"): lambda: broker.move_coordinator(**body),
+            ("POST", "expire-member"): lambda: broker.expire_member(**body),
+            ("POST", "fence-producer"): lambda: broker.fence_producer(**body),
+        }
+        if len(words) >= 2 and words[0] == "rules" and words[1].isdigit():
+            return self._one(method, int(words[1]), words[2:])
+        action = actions.get((method, "/".join(words)))
+        if action is None:
+            known = ", ".join(f"{verb} /{name}" for verb, name in actions)
+            raise LookupError(f"no {method} /{'/'.join(words)} here; there are {known}")
+        return action()
+
+    def _add(self, body: dict[str, Any]) -> Any:
+        words = dict(body)
+        kind = words.pop("kind", None)
+        if kind not in _KINDS:
+            raise ValueError(f"kind={kind!r}: say one of {', '.join(_KINDS)}")
+        rule: Rule = getattr(self._broker, kind)(**words)
+        with self._lock:
+            self._serial += 1
+            self._rules[self._serial] = rule
+            return {"id": self._serial}
+
+    def _one(self, method: str, number: int, rest: list[str]) -> Any:
+        rule = self._rules.get(number)
+        if rule is None:
+            raise LookupError(f"there is no rule {number}")
+        if (method, rest) == ("POST", ["release"]):
+            rule.release()
+        elif (method, rest) == ("DELETE", []):
+            rule.remove()
+        elif (method, rest) != ("GET", []):
+            raise LookupError(
+                f"for a rule there are GET, DELETE, and POST /rules/{number}/release")
+        return {"id": number, "rule": repr(rule), "hits": rule.hits, "waiting": rule.waiting}
+
+    def _remove_all(self) -> None:
+        for rule in self._rules.values():
+            rule.remove()
+        self._rules.clear()
+
+    def _reset(self) -> None:
+        self._remove_all()
+        self._broker.reset()
+
+    def _set_clock(self, body: dict[str, Any]) -> Any:
+        clock = self._broker.clock
+        words = dict(body)
+        match words.pop("do", "advance"):
+            case "advance":
+                clock.advance(**words)
+            case "freeze":
+                clock.freeze(**words)
+            case "thaw":
+                clock.thaw()
+            case other:
+                raise ValueError(f"do={other!r}: say advance, freeze or thaw")
+        return {"now_ms": clock.now_ms}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    answer: Callable[[str, str, dict[str, Any]], Any]
+
+    def do_GET(self) -> None:
+        self._serve("GET")
+
+    def do_POST(self) -> None:
+        self._serve("POST")
+
+    def do_DELETE(self) -> None:
+        self._serve("DELETE")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet."""
+
+    def _serve(self, method: str) -> None:
+        url = urlsplit(self.path)
+        if "Origin" in self.headers:
+            # A page in a browser must not reach what listens on loopback for tests.
+            self._send(403, {"error": "not for browsers"})
+            return
+        try:
+            body = dict(parse_qsl(url.query)) | self._body()
+            self._send(200, type(self).answer(method, url.path, body))
+        except LookupError as error:
+            self._send(404, {"error": str(error)})
+        except (ValueError, TypeError, KafkaError, RuntimeError, OSError) as error:
+            self._send(400, {"error": str(error)})
+
+    def _body(self) -> dict[str, Any]:
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > _MOST_BYTES:
+            raise ValueError(f"a body of {size} bytes is too large")
+        body = json.loads(self.rfile.read(size) or b"{}")
+        if not isinstance(body, dict):
+            raise ValueError("the body is to be a JSON object")
+        return body
+
+    def _send(self, status: int, answer: Any) -> None:
+        data = json.dumps(answer if answer is not None else {}).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _told(exchange: Any) -> dict[str, Any]:
+    return {
+        "number": exchange.number, "at_ms": exchange.at_ms, "api": exchange.api,
+        "version": exchange.version, "client_id": exchange.client_id,
+        "topics": sorted({topic for topic, _ in exchange.subjects.partitions}),
+        "groups": sorted(exchange.subjects.groups),
+        "errors": [error.name for error in exchange.errors], "is_done": exchange.is_done,
+        "request": repr(exchange.request), "response": repr(exchange.response),
+    }
+
+
+def _group(group: Any) -> dict[str, Any]:
+    return {"id": group.id, "state": group.state,
+            "members": [{"id": each.id, "client_id": each.client_id} for each in group.members]}

@@ -1,0 +1,76 @@
+"""pytest fixtures: a broker for each test, or one for the session, reset before each use."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from wirekafka.testing.broker import Broker
+
+_MARKER = "wirekafka"
+_KEPT = pytest.StashKey["list[Broker]"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "wirekafka(**options): options of wirekafka.Broker for the wirekafka_broker"
+        " fixture: topics=..., config={...}, or any Kafka config as a keyword")
+
+
+@pytest.fixture
+def wirekafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A new broker, with the options of the test's `wirekafka` markers."""
+    # Imported by those who use it: a plugin costs every run of pytest its imports.
+    from wirekafka.testing.broker import Broker
+
+    with Broker(**_options(request)) as broker:
+        request.node.stash.setdefault(_KEPT, []).append(broker)
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def _wirekafka_shared() -> Iterator[Broker]:
+    from wirekafka.testing.broker import Broker
+
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def wirekafka_session_broker(
+    request: pytest.FixtureRequest, _wirekafka_shared: Broker
+) -> Iterator[Broker]:
+    """The broker that all tests of this worker share, reset after each."""
+    if any(request.node.iter_markers(_MARKER)):
+        raise pytest.UsageError(
+            "the wirekafka marker is for wirekafka_broker: wirekafka_session_broker is shared, and"
+            " cannot be configured by a test")
+    request.node.stash.setdefault(_KEPT, []).append(_wirekafka_shared)
+    yield _wirekafka_shared
+    _wirekafka_shared.reset()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell, with a failure, what clients did last."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for broker in item.stash.get(_KEPT, []):
+            report.sections.append((f"requests of {broker!r}", str(broker.requests)))
+    return report
+
+
+def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The options of all markers, the closest one's being the strongest."""
+    options: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers(_MARKER))):
+        if marker.args:
+            raise pytest.UsageError(
+                f"write @pytest.mark.{_MARKER}(name=value), not {marker.args!r}")
+        options |= marker.kwargs
+    return options
