@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import count
 
 Place = tuple[str, int]
 """A topic's name and the index of a partition."""
@@ -104,12 +105,12 @@ class History:
         self.drained: dict[Place, Drained] = {}
         self.group_offsets: dict[tuple[str, Place], int] = {}
         """What each group is told in the end, by group and place."""
-        self._now = 0
+        # Counts also for several threads at once.
+        self._moments = count(1)
 
     def tick(self) -> int:
         """The next moment."""
-        self._now += 1
-        return self._now
+        return next(self._moments)
 
     def begin(self, process: str, *steps: Step, is_transaction: bool = False) -> Operation:
         """Note what a process is about to do."""

@@ -1,0 +1,93 @@
+"""The same for kafka-python, which is another implementation of everything."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import errors as kafka_errors
+
+from tests.histories.history import Operation, Read, Send, Verdict
+from tests.histories.real_clients import PATIENCE_S, PLACES, Stage
+
+_ABORTS = 0.1
+_SETTINGS: dict[str, Any] = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 300}
+
+
+def consume_with_python(stage: Stage, name: str) -> None:
+    """Read everything committed from the start on, on partitions of one's own."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=stage.bootstrap,
+        group_id=None,
+        auto_offset_reset="none",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        **_SETTINGS,
+    )
+    consumer.assign([TopicPartition(*place) for place in PLACES])
+    for place in PLACES:
+        consumer.seek(TopicPartition(*place), 0)
+    while not stage.is_over.is_set():
+        read = Read(True, [])
+        for where, records in consumer.poll(200, 500).items():
+            read.records += [
+                ((where.topic, where.partition), record.offset, int(record.value))
+                for record in records
+            ]
+        if read.records:
+            stage.history.read(name, read)
+    consumer.close()
+
+
+def transact_with_python(stage: Stage, name: str) -> None:
+    """Transactions of a few writes; begun anew with another producer after every error."""
+    lives = 0
+    while not stage.is_over.is_set():
+        lives += 1
+        producer = KafkaProducer(
+            bootstrap_servers=stage.bootstrap,
+            transactional_id=name,
+            transaction_timeout_ms=30_000,
+            acks="all",
+            **_SETTINGS,
+        )
+        try:
+            producer.init_transactions()
+            while not stage.is_over.is_set():
+                operation = stage.history.begin(f"{name}.{lives}", is_transaction=True)
+                if not _transaction(stage, producer, operation):
+                    break
+        except kafka_errors.KafkaError:
+            time.sleep(0.2)
+        finally:
+            producer.close(timeout=1)
+
+
+def _transaction(stage: Stage, producer: Any, operation: Operation) -> bool:
+    """Whether it went well, so that the producer can be used for another."""
+    random = stage.random(f"{operation.process} {operation.began}")
+    history = stage.history
+    try:
+        producer.begin_transaction()
+        futures = []
+        for _ in range(random.randint(1, 4)):
+            send = Send(random.choice(PLACES), stage.new_value())
+            operation.steps.append(send)
+            topic, index = send.place
+            futures.append(
+                (send, producer.send(topic, value=str(send.value).encode(), partition=index))
+            )
+        for send, future in futures:
+            send.offset = future.get(PATIENCE_S).offset
+        if random.random() < _ABORTS:
+            producer.abort_transaction()
+            history.end(operation, Verdict.UNDONE)
+        else:
+            operation.decided = history.tick()
+            producer.commit_transaction()
+            history.end(operation, Verdict.DONE)
+    except (kafka_errors.KafkaError, AssertionError):
+        history.end(operation, Verdict.UNDONE if operation.decided is None else Verdict.UNKNOWN)
+        return False
+    return True

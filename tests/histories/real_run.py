@@ -1,0 +1,162 @@
+"""A real broker under real clients, killed and paused every few seconds, and what came of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.mortal_broker import MortalBroker
+from tests.histories import real_clients as clients
+from tests.histories.checker import check
+from tests.histories.history import Drained, Place
+from tests.histories.python_clients import consume_with_python, transact_with_python
+from tests.histories.real_clients import PLACES, TOPICS, Stage, Transactions
+
+
+class Run:
+    """One campaign; `violations` when it is over."""
+
+    def __init__(self, directory: Path, operations: int, seed: int):
+        self._broker = MortalBroker(directory / "data")
+        self._operations = operations
+        self._random = Random(f"faults {seed}")
+        self._seed = seed
+        self.kills = 0
+        self.pauses = 0
+        self.violations: list[str] = []
+
+    def run(self, told: Callable[[int], None] = lambda _: None) -> Stage:
+        """Run it all; `told` hears of the operations so far."""
+        self._broker.start()
+        try:
+            stage = Stage(self._broker.bootstrap, self._seed)
+            _make_topics(stage.bootstrap)
+            threads = [
+                threading.Thread(target=_watched, args=(stage, each), name=name, daemon=True)
+                for name, each in _clients(stage).items()
+            ]
+            for thread in threads:
+                thread.start()
+            self._break_until_enough(stage, told)
+            stage.is_over.set()
+            for thread in threads:
+                thread.join(clients.PATIENCE_S)
+                if thread.is_alive():
+                    stage.surprises.append(f"{thread.name} does not come through")
+            _drain(stage)
+        finally:
+            self._broker.stop()
+        self.violations = [str(each) for each in check(stage.history)] + stage.surprises
+        return stage
+
+    def _break_until_enough(self, stage: Stage, told: Callable[[int], None]) -> None:
+        while (count := stage.history.count()) < self._operations:
+            told(count)
+            time.sleep(self._random.uniform(1, 4))
+            if self._random.random() < 0.6:
+                self._broker.kill()
+                self.kills += 1
+                time.sleep(self._random.uniform(0, 0.5))
+                self._broker.start()
+            else:
+                self._broker.pause()
+                self.pauses += 1
+                time.sleep(self._random.uniform(0.2, 2))
+                self._broker.go_on()
+        told(count)
+
+
+def _clients(stage: Stage) -> dict[str, Callable[[], None]]:
+    made: dict[str, Callable[[], None]] = {
+        "plain": partial(clients.produce_plainly, stage, "plain"),
+        "tx-python": partial(transact_with_python, stage, "tx-python"),
+        "committed": partial(clients.consume_assigned, stage, "committed", committed=True),
+        "uncommitted": partial(clients.consume_assigned, stage, "uncommitted", committed=False),
+        "python": partial(consume_with_python, stage, "python"),
+    }
+    for number in range(3):
+        made[f"tx-{number}"] = Transactions(stage, f"tx-{number}").run
+    for number in range(2):
+        made[f"member-{number}"] = partial(clients.consume_subscribed, stage, f"member-{number}")
+    return made
+
+
+def _watched(stage: Stage, client: Callable[[], None]) -> None:
+    try:
+        client()
+    except Exception as error:
+        stage.surprises.append(f"{threading.current_thread().name} broke: {error!r}")
+        raise
+
+
+def _make_topics(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topics = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
+    for made in admin.create_topics(topics).values():
+        made.result(30)
+
+
+def _drain(stage: Stage) -> None:
+    """Read everything twice, and the groups' positions."""
+    # Transactions of clients that crashed time out.
+    seen = [_read_all(stage, isolation) for isolation in ("read_committed", "read_uncommitted")]
+    for place in PLACES:
+        stage.history.drained[place] = Drained(
+            seen[0][0][place], seen[1][0][place], seen[0][1][place]
+        )
+    keys = {
+        (commit.group, commit.place)
+        for operation in stage.history.operations
+        for commit in operation.offset_commits()
+    }
+    for group in {group for group, _ in keys}:
+        consumer = Consumer(stage.config(group_id=group))
+        for told in consumer.committed([TopicPartition(*place) for place in PLACES], 30):
+            stage.history.group_offsets[group, (told.topic, told.partition)] = max(told.offset, -1)
+        consumer.close()
+
+
+def _read_all(stage: Stage, isolation: str) -> tuple[dict[Place, list[Any]], dict[Place, int]]:
+    """Offsets and values of every place, and where each ended."""
+    consumer = Consumer(
+        stage.config(
+            group_id="drain",
+            auto_offset_reset="error",
+            isolation_level=isolation,
+            enable_partition_eof=True,
+        )
+    )
+    consumer.assign([TopicPartition(*place, 0) for place in PLACES])
+    found: dict[Place, list[Any]] = {place: [] for place in PLACES}
+    ends: dict[Place, int] = {}
+    last_end = {
+        place: consumer.get_watermark_offsets(TopicPartition(*place), 30)[1] for place in PLACES
+    }
+    until_s = time.monotonic() + 90
+    while time.monotonic() < until_s and any(
+        ends.get(place, -1) < last_end[place] for place in PLACES
+    ):
+        for message in consumer.consume(5_000, 1):
+            place = message.topic(), message.partition()
+            error = message.error()
+            if error is None:
+                found[place].append((message.offset(), int(message.value())))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                ends[place] = message.offset()
+            else:
+                stage.surprises.append(f"the last reader was told {error}")
+    consumer.close()
+    for place in PLACES:
+        if ends.get(place, -1) < last_end[place]:
+            stage.surprises.append(
+                f"{isolation} reads {place} to {ends.get(place)} of {last_end[place]} only"
+            )
+    return found, {place: ends.get(place, -1) for place in PLACES}
