@@ -1,0 +1,80 @@
+"""The pytest plugin: fixtures, markers, what a failure tells, and eight workers at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+USERS_TESTS = '''
+import pytest
+from wirekafka import Broker
+
+@pytest.mark.wirekafka(topics={"orders": 3}, num_partitions=2)
+class TestMarked:
+    def test_class(self, wirekafka_broker):
+        assert wirekafka_broker.topics() == {"orders": 3}
+
+    @pytest.mark.wirekafka(topics=["own"])
+    def test_closest_marker_wins(self, wirekafka_broker):
+        assert wirekafka_broker.topics() == {"own": 2}
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_the_session_broker_is_reset(wirekafka_session_broker, turn):
+    assert wirekafka_session_broker.topics() == {}
+    wirekafka_session_broker.produce("t", ["1"])
+
+def test_that_fails(wirekafka_broker):
+    from confluent_kafka import Producer
+    producer = Producer({"bootstrap.servers": wirekafka_broker.bootstrap_servers})
+    with wirekafka_broker.fail("Produce", "INVALID_TIMESTAMP"):
+        producer.produce("t", b"v")
+        producer.flush(10)
+    assert wirekafka_broker.records("t")
+
+@pytest.mark.wirekafka(topics=["t"])
+def test_marked_wrongly(wirekafka_session_broker):
+    pass
+
+@pytest.mark.wirekafka(num_partition=1)
+def test_misspelt(wirekafka_broker):
+    pass
+'''
+
+MANY_TESTS = '''
+import pytest
+
+@pytest.mark.parametrize("number", range(200))
+def test_one(wirekafka_broker, number):
+    wirekafka_broker.produce("t", [str(number)])
+    assert [r.value for r in wirekafka_broker.records("t")] == [str(number).encode()]
+'''
+
+
+def test_fixtures_markers_and_reports(tmp_path: Path) -> None:
+    (tmp_path / "test_users.py").write_text(USERS_TESTS)
+    run = _pytest(tmp_path)
+    assert "4 passed" in run and "1 failed" in run and "2 errors" in run
+    assert re.search(r"-+ requests of <Broker 127\.0\.0\.1:\d+> -+", run)
+    assert re.search(r"rdkafka Produce v\d+ \(t-0\) -> INVALID_TIMESTAMP", run)
+    assert "cannot be configured by a test" in run
+    assert "did you mean 'num.partitions'" in run
+
+
+def test_eight_workers_with_25_tests_each(tmp_path: Path) -> None:
+    (tmp_path / "test_many.py").write_text(MANY_TESTS)
+    assert "200 passed" in _pytest(tmp_path, "-n8")
+
+
+def _pytest(directory: Path, *options: str) -> str:
+    # Without what else is installed: eight workers on two processors spend their time on imports.
+    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "wirekafka.testing.plugin",
+               "-p", "xdist", "-p", "no:cacheprovider", *options, "."]
+    run = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=180, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+    return run.stdout + run.stderr
