@@ -1,0 +1,74 @@
+"""AlterPartitionReassignments: moves partitions to other replicas, or cancels that (KIP-455);
+v1: may refuse to change the replication factor (KIP-860).
+"""
+
+from __future__ import annotations
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.reassignments import Move, Reassign
+
+
+class AlterPartitionReassignmentsRequest(Request, key=45, versions="0-1", flexible="0+"):
+    timeout_ms: Int32 = field(default=60000)
+    allow_replication_factor_change: Bool = field("1+", default=True)
+    topics: list[ReassignableTopic]
+
+    class ReassignableTopic(Part):
+        name: String
+        partitions: list[ReassignablePartition]
+
+        class ReassignablePartition(Part):
+            partition_index: Int32
+            replicas: list[Int32] | None = field(default=None)
+
+
+class AlterPartitionReassignmentsResponse(Response, answers=AlterPartitionReassignmentsRequest):
+    throttle_time_ms: Int32
+    allow_replication_factor_change: Bool = field("1+", default=True)
+    error_code: Int16
+    error_message: String | None = field(default="")
+    responses: list[ReassignableTopicResponse]
+
+    class ReassignableTopicResponse(Part):
+        name: String
+        partitions: list[ReassignablePartitionResponse]
+
+        class ReassignablePartitionResponse(Part):
+            partition_index: Int32
+            error_code: Int16
+            error_message: String | None = field(default="")
+
+
+_Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+_Partition = _Topic.ReassignablePartitionResponse
+
+
+@api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse)
+async def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, call: Call
+) -> AlterPartitionReassignmentsResponse:
+    """Give partitions other replicas; each succeeds or fails for itself (KIP-455)."""
+    moves = [
+        Move(topic.name, partition.partition_index, partition.replicas)
+        for topic in request.topics for partition in topic.partitions
+    ]
+    errors = iter(await call.broker.controller.submit(
+        Reassign(moves, may_change_factor=request.allow_replication_factor_change)))
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+    )
+    for topic in request.topics:
+        response.responses.append(_Topic(name=topic.name, partitions=[
+            _result(partition.partition_index, next(errors)) for partition in topic.partitions]))
+    return response
+
+
+def _result(index: int, error: KafkaError | None) -> _Partition:
+    return _Partition(
+        partition_index=index,
+        error_code=error.error if error else Error.NONE,
+        error_message=error.message if error else None,
+    )

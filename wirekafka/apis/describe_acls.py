@@ -1,0 +1,47 @@
+"""DescribeAcls: tells which ACLs match a filter (KIP-140);
+v1: pattern types (KIP-290).
+"""
+
+from __future__ import annotations
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import Error
+
+
+class DescribeAclsRequest(Request, key=29, versions="1-3", flexible="2+"):
+    resource_type_filter: Int8
+    resource_name_filter: String | None = field(default="")
+    pattern_type_filter: Int8 = field(default=3)
+    principal_filter: String | None = field(default="")
+    host_filter: String | None = field(default="")
+    operation: Int8
+    permission_type: Int8
+
+
+class DescribeAclsResponse(Response, answers=DescribeAclsRequest):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: String | None = field(default="")
+    resources: list[Resource]
+
+    class Resource(Part):
+        resource_type: Int8
+        resource_name: String
+        pattern_type: Int8 = field(default=3)
+        acls: list[AclDescription]
+
+        class AclDescription(Part):
+            principal: String
+            host: String
+            operation: Int8
+            permission_type: Int8
+
+
+@api(DescribeAclsRequest, DescribeAclsResponse)
+def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsResponse:
+    """Say that ACLs are not in use: there is no authorizer, as in Kafka by default."""
+    return DescribeAclsResponse(
+        error_code=Error.SECURITY_DISABLED,
+        error_message="No Authorizer is configured on the broker",
+    )

@@ -1,0 +1,66 @@
+"""ListPartitionReassignments: tells which partitions are being moved (KIP-455)."""
+
+from __future__ import annotations
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.metadata.image import PartitionImage
+from wirekafka.metadata.reassignments import is_moving
+
+
+class ListPartitionReassignmentsRequest(Request, key=46, versions="0", flexible="0+"):
+    timeout_ms: Int32 = field(default=60000)
+    topics: list[Topics] | None = field(default=None)
+
+    class Topics(Part):
+        name: String
+        partition_indexes: list[Int32]
+
+
+class ListPartitionReassignmentsResponse(Response, answers=ListPartitionReassignmentsRequest):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: String | None = field(default="")
+    topics: list[OngoingTopicReassignment]
+
+    class OngoingTopicReassignment(Part):
+        name: String
+        partitions: list[OngoingPartitionReassignment]
+
+        class OngoingPartitionReassignment(Part):
+            partition_index: Int32
+            replicas: list[Int32]
+            adding_replicas: list[Int32]
+            removing_replicas: list[Int32]
+
+
+_Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+_Partition = _Topic.OngoingPartitionReassignment
+
+
+@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse)
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, call: Call
+) -> ListPartitionReassignmentsResponse:
+    """Tell what moves, of all partitions or of those asked for (KIP-455)."""
+    image = call.broker.image
+    if request.topics is None:
+        asked = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
+    else:
+        asked = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    topics = []
+    for name, indexes in asked:
+        found = (image.partition(name, index) for index in indexes)
+        moving = [_moving(each) for each in found if each is not None and is_moving(each)]
+        if moving:
+            topics.append(_Topic(name=name, partitions=moving))
+    return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
+
+
+def _moving(partition: PartitionImage) -> _Partition:
+    return _Partition(
+        partition_index=partition.index,
+        replicas=partition.replicas,
+        adding_replicas=partition.adding_replicas,
+        removing_replicas=partition.removing_replicas,
+    )
