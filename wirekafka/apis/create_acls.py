@@ -34,7 +34,8 @@ class CreateAclsResponse(Response, answers=CreateAclsRequest):
 @api(CreateAclsRequest, CreateAclsResponse)
 def create_acls(request: CreateAclsRequest, call: Call) -> CreateAclsResponse:
     """Refuse all: there is no authorizer, as in Kafka by default."""
-    raise KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
+    error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
+    return create_acls_failure(request, error, call)
 
 
 def create_acls_failure(request: CreateAclsRequest, error: KafkaError,

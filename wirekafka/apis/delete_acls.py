@@ -46,7 +46,8 @@ class DeleteAclsResponse(Response, answers=DeleteAclsRequest):
 @api(DeleteAclsRequest, DeleteAclsResponse)
 def delete_acls(request: DeleteAclsRequest, call: Call) -> DeleteAclsResponse:
     """Refuse all: there is no authorizer, as in Kafka by default."""
-    raise KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
+    error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
+    return delete_acls_failure(request, error, call)
 
 
 def delete_acls_failure(request: DeleteAclsRequest, error: KafkaError,
