@@ -39,6 +39,7 @@ from wirekafka.metadata.snapshots import Snapshots
 from wirekafka.replication.fetch_sessions import FetchSessions
 from wirekafka.replication.partition import Leadership, Partition, PartitionIdentity
 from wirekafka.replication.quorum import QuorumLog, Voter
+from wirekafka.replication.readers import Readers
 from wirekafka.replication.runtime import Runtime
 from wirekafka.replication.waiting import Waiting
 
@@ -82,6 +83,9 @@ class Broker:
         self.new_id = foundation.new_id
         self.sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots,
                                       Random(self.new_id()))
+        self.readers = Readers()
+        self.sync_later: Callable[[Partition], None] | None = None
+        """What new partitions are to have."""
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
         self.directories = _locked(self.disk, self.config)
         try:

@@ -130,7 +130,12 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     now_ms = call.now_ms
     if request.isolation_level not in (0, _READ_COMMITTED):
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    context = broker.sessions.open(_target(request, call.version), now_ms)
+    target = _target(request, call.version)
+    context = broker.sessions.open(target, now_ms)
+    if target.wanted and not target.is_follower:
+        readers = broker.readers
+        reader = readers.reader(call.connection_id, call.client_id or "", call.client_host)
+        readers.note(reader, target.wanted, now_ms)
     fetching = _Fetching(request, call, list(context.wanted))
     fetching.read()
     if not fetching.is_ready and request.max_wait_ms > 0:
@@ -356,6 +361,7 @@ class _Fetching:
             data.aborted_transactions = self._aborted(found, found.partition)
         records = result.records
         if records is not None and records.size_bytes:
+            found.wanted.sent_bytes = records.size_bytes
             data.records = (records,) if records.size_bytes >= _SENT_FROM_FILE_BYTES else records
         if result.diverging is not None:
             epoch, end_offset = result.diverging

@@ -20,6 +20,7 @@ COMMANDS = {
     "produce": ("wirekafka.cli.produce", "Write standard input to a topic, a record a line."),
     "consume": ("wirekafka.cli.consume", "Print the records of a topic."),
     "groups": ("wirekafka.cli.groups", "List, describe, reset and delete consumer groups."),
+    "clients": ("wirekafka.cli.clients", "Show how far each client has fetched."),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),

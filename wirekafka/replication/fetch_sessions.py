@@ -23,7 +23,8 @@ class Wanted:
     """One partition a fetcher asks for, and what it was last told about it."""
 
     __slots__ = ("current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_bytes",
-                 "partition", "told_high_watermark", "told_start_offset", "topic")
+                 "partition", "sent_bytes", "told_high_watermark", "told_start_offset",
+                 "topic")
 
     def __init__(self, topic: str | bytes, partition: int, *, fetch_offset: int, max_bytes: int,
                  current_leader_epoch: int = -1, last_fetched_epoch: int = -1):
@@ -33,6 +34,7 @@ class Wanted:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.sent_bytes = 0
         self.told_high_watermark = -1
         self.told_start_offset = -1
 
@@ -46,6 +48,7 @@ class Wanted:
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
+        self.sent_bytes = 0
 
 
 class Told(Protocol):
@@ -97,10 +100,12 @@ class Session:
         self.used_ms = now_ms
 
     def update(self, target: FetchTarget) -> None:
-        for wanted in target.wanted:
+        """Take in what a request changes; its `wanted` become the session's own."""
+        for place, wanted in enumerate(target.wanted):
             known = self.partitions.setdefault(wanted.key, wanted)
             if known is not wanted:
                 known.update(wanted)
+                target.wanted[place] = known
         for key in target.forgotten:
             self.partitions.pop(key, None)
         self.size = len(self.partitions)

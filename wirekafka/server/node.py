@@ -28,6 +28,7 @@ from wirekafka.log.recovery import CorruptLog
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
 from wirekafka.server import dispatch
 from wirekafka.server.clock import LoopClock
+from wirekafka.server.control import Control
 from wirekafka.server.housekeeping import Housekeeping
 from wirekafka.server.listener import Listener, Roll, Serve, bind
 
@@ -140,12 +141,15 @@ async def _serve(config: BrokerConfig) -> int:
     except (UnusableDirectory, CorruptLog) as error:
         print(f"wirekafka: {error}", file=sys.stderr)
         return 1
+    control = Control(node.broker)
+    await control.start()
     _settle_memory()
     host, port = node.address
     host = _HERE if host in _ANYWHERE else f"[{host}]" if ":" in host else host
     print(f"wirekafka ready: {host}:{port}", flush=True)
     await told_to_stop.wait()
     logger.info("Stopping")
+    control.stop()
     try:
         await node.stop()
     except (OSError, KafkaError) as error:

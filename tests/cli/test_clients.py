@@ -1,0 +1,69 @@
+"""How far clients are, as `wirekafka clients` shows it."""
+
+import json
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from spark_examples.live_broker import live_broker
+from tests.cli.conftest import Run
+
+
+def test_a_client_that_commits_nothing_is_seen_with_its_lag(run: Run, bootstrap: str) -> None:
+    run("topics", "create", "seen", "--partitions", "2")
+    producer = Producer({"bootstrap.servers": bootstrap, "batch.num.messages": 10})
+    for number in range(60):
+        producer.produce("seen", str(number), partition=number % 2)
+    assert producer.flush(10) == 0
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "unused", "client.id": "watcher",
+         "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+    )
+    consumer.assign([TopicPartition("seen", 0, 0)])
+    assert len(consumer.consume(30, timeout=10)) == 30
+    consumer.close()
+    del consumer  # It would go on fetching ahead.
+    for _ in range(5):
+        producer.produce("seen", "late", partition=0)
+    assert producer.flush(10) == 0
+    (row,) = [row for row in shown(run) if row["client"] == "watcher"]
+    assert (row["topic"], row["partition"]) == ("seen", 0)
+    assert (row["last_fetched"], row["end"], row["lag"]) == (29, 35, 5)
+    assert row["host"] == "127.0.0.1"
+
+
+def test_one_fetch_without_a_session_is_seen(run: Run, bootstrap: str) -> None:
+    run("produce", "once", given="a\nb\nc\n")
+    run("consume", "once", "--from", "beginning", "--exit-at-end")
+    rows = [row for row in shown(run) if row["topic"] == "once"]
+    assert [(row["client"], row["last_fetched"], row["lag"]) for row in rows] == [
+        ("wirekafka-cli", 2, 0)
+    ]
+
+
+def test_the_table_is_for_people(run: Run) -> None:
+    assert run("clients").out.split("\n")[0].split() == [
+        "CLIENT", "HOST", "TOPIC", "PARTITION", "LAST_FETCHED", "END", "LAG", "IDLE_S"
+    ]
+
+
+def test_elsewhere_one_sentence_says_where_to_ask(run: Run, data_directory: Any) -> None:
+    socket = data_directory / "control.sock"
+    hidden = socket.rename(socket.with_name("hidden.sock"))
+    try:
+        told = run("clients")
+    finally:
+        hidden.rename(socket)
+    assert (told.status, told.out) == (1, "")
+    assert "only on its own machine" in told.err and told.err.count("\n") == 1
+
+
+def test_a_clean_stop_takes_the_socket_away(tmp_path: Any) -> None:
+    with live_broker(tmp_path / "data"):
+        assert (tmp_path / "data" / "control.sock").stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "data" / "control.sock").exists()
+
+
+def shown(run: Run) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(run("clients", "--json").out)
+    return rows

@@ -1,0 +1,108 @@
+"""How far each client has fetched, for those that commit no offsets, as Spark, to be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from wirekafka.codec.batch import batches
+from wirekafka.errors import KafkaError
+from wirekafka.replication.fetch_sessions import Key, Wanted
+from wirekafka.replication.partition import Partition
+
+_MOST_READERS = 1000
+_MOST_PARTITIONS = 10_000
+
+
+class Reader:
+    """One connection that fetches, and the last it asked of each partition."""
+
+    __slots__ = ("at_ms", "client_id", "host", "seen")
+
+    def __init__(self, client_id: str, host: str):
+        self.client_id = client_id
+        self.host = host
+        self.at_ms = 0
+        self.seen: dict[Key, Wanted] = {}
+
+
+class Fetched(NamedTuple):
+    """How far a client is in a partition: `next_offset` is what it has not been sent yet."""
+
+    client_id: str
+    host: str
+    topic: str
+    partition: int
+    next_offset: int
+    end_offset: int
+    at_ms: int
+
+    @property
+    def last_offset(self) -> int | None:
+        return self.next_offset - 1 if self.next_offset > 0 else None
+
+    @property
+    def lag(self) -> int:
+        return max(self.end_offset - self.next_offset, 0)
+
+
+class Readers:
+    """The latest readers of a broker, also those that have gone, in memory and bounded.
+
+    A fetch leaves references to what it was parsed to; all else is worked out when asked for.
+    """
+
+    def __init__(self) -> None:
+        self._readers: dict[str, Reader] = {}
+
+    def reader(self, connection_id: str, client_id: str, host: str) -> Reader:
+        """The one of a connection, made if it is new."""
+        reader = self._readers.get(connection_id)
+        if reader is None:
+            if len(self._readers) >= _MOST_READERS:
+                self._forget_some()
+            reader = self._readers[connection_id] = Reader(client_id, host)
+        return reader
+
+    def note(self, reader: Reader, wanted: Sequence[Wanted], now_ms: int) -> None:
+        """Take in what a request asks for; in a session, only what changed is there."""
+        reader.at_ms = now_ms
+        seen = reader.seen
+        for each in wanted:
+            seen[each.topic, each.partition] = each
+        while len(seen) > _MOST_PARTITIONS:
+            del seen[next(iter(seen))]
+
+    def fetched(self, find: Callable[[Key], Partition | None]) -> list[Fetched]:
+        """The newest of each client and partition, sorted; `find` gives a key's partition."""
+        newest: dict[tuple[str, str, int], Fetched] = {}
+        for reader in sorted(self._readers.values(), key=lambda reader: reader.at_ms):
+            for key, wanted in reader.seen.items():
+                partition = find(key)
+                if partition is None:
+                    continue
+                newest[reader.client_id, partition.topic, partition.index] = Fetched(
+                    reader.client_id, reader.host.lstrip("/"), partition.topic, partition.index,
+                    _next_offset(partition, wanted), partition.high_watermark, reader.at_ms)
+        return sorted(newest.values())
+
+    def _forget_some(self) -> None:
+        oldest = sorted(self._readers, key=lambda known: self._readers[known].at_ms)
+        for connection_id in islice(oldest, _MOST_READERS // 4):
+            del self._readers[connection_id]
+
+
+def _next_offset(partition: Partition, wanted: Wanted) -> int:
+    """The offset after the last batch that was sent: found by reading its headers again."""
+    next_offset = wanted.fetch_offset
+    if not wanted.sent_bytes:
+        return next_offset
+    log = partition.log
+    try:
+        found = log.read(next_offset, wanted.sent_bytes, end_offset=log.end_offset)
+        for _, header in batches(b"".join(found.buffers())):
+            next_offset = header.end_offset
+    except KafkaError:
+        pass  # Deleted since: what was asked for is all there is to tell.
+    return next_offset
