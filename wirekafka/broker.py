@@ -299,6 +299,7 @@ class Broker:
                                     config=self.topic_config(topic)), self.clock.now_ms())
             self._directory_of[key] = directory
         partition = Partition(identity, directory.logs[key], self.node_id, self.clock)
+        partition.sync_later = self.sync_later
         partition.restore_high_watermark(directory.high_watermarks.get(key, 0))
         return partition
 

@@ -213,7 +213,8 @@ class _Writing:
         response = _PartitionResponse(
             index=data.index, error_code=0, base_offset=base_offset,
             log_append_time_ms=log_append_time_ms, log_start_offset=start_offset)
-        if self._acks == _ALL and partition.high_watermark < end_offset:
+        if partition.high_watermark < end_offset and (
+                self._acks == _ALL or (partition.awaits_sync and self._acks != _NONE)):
             self.uncommitted.append((partition, end_offset, response))
         return response
 
@@ -325,6 +326,8 @@ async def _replicated(uncommitted: list[tuple[Partition, int, _PartitionResponse
     for partition, end_offset, response in uncommitted:
         if not partition.is_leader:
             response.error_code = Error.NOT_LEADER_OR_FOLLOWER
+        elif partition.log.has_failed and partition.high_watermark < end_offset:
+            response.error_code = Error.KAFKA_STORAGE_ERROR
         elif partition.high_watermark < end_offset:
             response.error_code = Error.REQUEST_TIMED_OUT
         elif partition.lacks_replicas:
@@ -336,7 +339,8 @@ async def _replicated(uncommitted: list[tuple[Partition, int, _PartitionResponse
 
 
 def _settled(partition: Partition, end_offset: int) -> bool:
-    return not partition.is_leader or partition.high_watermark >= end_offset
+    return (partition.high_watermark >= end_offset or not partition.is_leader
+            or partition.log.has_failed)
 
 
 def produce_failure(request: ProduceRequest, error: KafkaError, call: Call) -> ProduceResponse:

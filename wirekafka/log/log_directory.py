@@ -242,9 +242,13 @@ class LogDirectory:
         try:
             self._flush()
         except OSError as error:
-            for log in self.all_logs():
-                log.fail(f"{self.path} could not be synced: {error}")
+            self.fail(error)
             raise
+
+    def fail(self, error: OSError) -> None:
+        """Take no more appends before a restart, since a sync has failed; reading goes on."""
+        for log in self.all_logs():
+            log.fail(f"{self.path} could not be synced: {error}")
 
     def check_space(self, reserve_bytes: int) -> bool:
         """Refuse appends while the disk has less than that left; whether it has. Raises OSError.

@@ -101,7 +101,8 @@ class Partition(Watched):
 
     __slots__ = ("_client_append", "_clock", "_commits", "_epoch_start_offset", "_flush_at",
                  "_follower_ends", "_is_alone", "_serial", "high_watermark", "index",
-                 "is_internal", "is_leader", "leadership", "log", "node_id", "topic", "topic_id")
+                 "is_internal", "is_leader", "leadership", "log", "node_id", "sync_later",
+                 "topic", "topic_id")
 
     def __init__(self, identity: PartitionIdentity, log: Log, node_id: int, clock: Clock):
         super().__init__()
@@ -117,6 +118,8 @@ class Partition(Watched):
         self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0)
         self._is_alone = False
         self._flush_at = log.recovery_point + log.config.flush_messages
+        self.sync_later: Callable[[Partition], None] | None = None
+        """Has the log synced off this thread and then calls `synced`; None: it is done here."""
         self._epoch_start_offset = 0
         self._follower_ends: dict[int, int] = {}
         self._commits: list[_Commit] = []
@@ -149,6 +152,11 @@ class Partition(Watched):
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
         return unstable
+
+    @property
+    def awaits_sync(self) -> bool:
+        """Whether flush.messages has the newest records synced before they are acknowledged."""
+        return self.log.end_offset >= self._flush_at
 
     @property
     def lacks_replicas(self) -> bool:
@@ -354,8 +362,8 @@ class Partition(Watched):
 
     def _appended(self) -> None:
         end_offset = self.log.end_offset
-        if end_offset >= self._flush_at:
-            self._flush()
+        if end_offset >= self._flush_at and not self._flush():
+            return
         if self._is_alone:
             self.high_watermark = end_offset
             if self._commits:
@@ -363,13 +371,28 @@ class Partition(Watched):
         if self.watchers:
             self.wake()
 
-    def _flush(self) -> None:
-        """Sync before the append is acknowledged, as flush.messages asks for."""
+    def synced(self) -> bool:
+        """Acknowledge what was synced; False where more has been appended that needs it."""
+        self._flush_at = self.log.recovery_point + self.log.config.flush_messages
+        if self._is_alone:
+            end_offset = self.log.recovery_point if self.awaits_sync else self.log.end_offset
+            self.high_watermark = max(self.high_watermark, end_offset)
+            self.log.producers.advance_high_watermark(self.high_watermark)
+            self._release_commits()
+        self.wake()
+        return not self.awaits_sync
+
+    def _flush(self) -> bool:
+        """Sync as flush.messages asks for; False: not before `synced` is called."""
+        if self.sync_later is not None:
+            self.sync_later(self)
+            return False
         try:
             self.log.flush()
         except OSError as error:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
         self._flush_at = self.log.recovery_point + self.log.config.flush_messages
+        return True
 
     def _advance(self) -> bool:
         """Recompute the high watermark: what every in-sync replica has."""
@@ -396,6 +419,8 @@ class Partition(Watched):
             found = self.log.read(offset, _READ_BYTES, end_offset=self.log.end_offset,
                                   at_least_one=True)
             data = memoryview(b"".join(found.buffers()))
+            if not data:
+                return  # Compaction left nothing up to the end.
             for position, header in batches(data):
                 yield data[position:position + header.size_bytes]
                 offset = header.end_offset

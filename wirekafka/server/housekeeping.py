@@ -10,8 +10,10 @@ from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
+from wirekafka.replication.partition import Partition
 from wirekafka.server.cleaning import Cleaning
 from wirekafka.server.listener import Listener
+from wirekafka.server.syncing import Syncing
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ class Housekeeping:
         self._listeners = listeners
         self._timers: dict[str, Timer] = {}
         self._checkpointed: object = None
-        self._syncing = False
+        self._syncing = Syncing(broker)
+        self._is_syncing = False
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
         self._failing: set[str] = set()
@@ -44,6 +47,7 @@ class Housekeeping:
     def start(self) -> None:
         """Set every timer."""
         config = self._broker.config
+        self._syncing.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REMOVE_MS, self._remove_deleted)
         self._every(config.log_retention_check_interval_ms, self._retain)
@@ -61,6 +65,7 @@ class Housekeeping:
         for timer in self._timers.values():
             timer.cancel()
         self._cleaning.stop()
+        self._syncing.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
         def fire() -> None:
@@ -134,16 +139,18 @@ class Housekeeping:
     def _sync_due(self) -> None:
         """Sync what rolled, so that recovery need not scan sealed segments, and what flush.ms
         asks for; in a thread."""
-        if self._syncing:
+        if self._is_syncing:
             return
         now_ms = self._broker.clock.now_ms()
-        due = [partition.log for partition in self._broker.partitions.values()
+        due = [partition for partition in self._broker.partitions.values()
                if self._is_sync_due(partition.log, now_ms)]
         if due:
-            self._syncing = True
+            self._is_syncing = True
             asyncio.get_running_loop().create_task(self._sync(due))
 
     def _is_sync_due(self, log: Log, now_ms: int) -> bool:
+        if log.has_failed:
+            return False
         if log.recovery_point < log.segments.active.base_offset:
             return True
         if log.config.flush_ms == FOREVER_MS:
@@ -153,16 +160,8 @@ class Housekeeping:
             return False
         return now_ms - self._unsynced_since_ms.setdefault(log, now_ms) >= log.config.flush_ms
 
-    async def _sync(self, logs: Sequence[Log]) -> None:
-        for log in logs:
-            self._unsynced_since_ms.pop(log, None)
-            try:
-                flush = log.begin_flush()
-                if flush is not None:
-                    await asyncio.to_thread(flush.run)
-                    log.finish_flush(flush)
-            except OSError as error:
-                log.fail(f"{log.name} could not be synced: {error}")
-                logger.error("%s takes no more records: it could not be synced: %s",
-                             log.name, error)
-        self._syncing = False
+    async def _sync(self, partitions: Sequence[Partition]) -> None:
+        for partition in partitions:
+            self._unsynced_since_ms.pop(partition.log, None)
+            await self._syncing.sync(partition)
+        self._is_syncing = False
