@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyspark.sql import functions as f
 
 from compat_tests.conftest import NewTopicName
 from compat_tests.eventually import eventually
-from spark_examples.session import kafka_session
+from compat_tests.spark_session import spark_session
 
 Reader = Callable[..., DataFrame]
 Stream = Callable[..., Any]
@@ -27,15 +26,8 @@ DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    os.environ.pop("SPARK_HOME", None)
-    os.environ["SPARK_MASTER"] = "local[2]"
-    options = {
-        "spark.driver.memory": "1g",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    }
-    session = kafka_session("compat-tests", **options)
-    yield session
-    session.stop()
+    with spark_session() as session:
+        yield session
 
 
 @pytest.fixture(params=["false", "true"], ids=["admin-offsets", "consumer-offsets"])

@@ -1,0 +1,146 @@
+"""The Spark examples: each runs, on small slices of the data, and says in one sentence why not."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from compat_tests.conftest import NewTopicName
+from spark_examples import session
+
+ROOT = Path(__file__).resolve().parent.parent
+
+EXAMPLES = {
+    "backfill": ("--rows 6000", r"backfill: 3000 flights by offsets, \d+ by timestamps"),
+    "streaming_etl": ("--rows 2000", r"streaming_etl: 2000 flights, 4 dead letters, \d+ windows"),
+    "weather_join": ("--rows 2500", r"weather_join: 2\d\d\d flights joined, 2\d\d\d of them"),
+    "plane_dimension": ("--rows 2000", r"plane_dimension: 2000 flights, 1\d\d\d with a known"),
+    "turnaround": ("--rows 3000", r"turnaround: \d+ turnarounds, \d+ aircraft gone"),
+    "round_trip": ("--rows 3000", r"round_trip: \d+ flights there and back, in order"),
+    "live_view": ("--rows 600 --speed 30000", r"live_view: 600 flights seen, \d+ pictures drawn"),
+}
+READ_ONE = {"backfill": "--topics", "streaming_etl": "--topic", "turnaround": "--topic"}
+READ_ONE |= {"live_view": "--topic", "weather_join": "--topics", "plane_dimension": "--topics"}
+
+
+@pytest.fixture(autouse=True)
+def local_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two threads of this machine, and no session left to the next test."""
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("SPARK_MASTER", "local[2]")
+    yield
+    active = session.SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+
+
+def run(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    """Run an example within this process, where the JVM is warm after the first."""
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    session.run(name, import_module(f"spark_examples.{name}").main)
+
+
+def why_it_ends(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        run(name, monkeypatch, *arguments)
+    return str(ended.value)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs(
+    name: str,
+    bootstrap: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options, last_line = EXAMPLES[name]
+    run(name, monkeypatch, bootstrap, *options.split())
+    assert re.match(last_line, capfd.readouterr().out.splitlines()[-1])
+    if name == "live_view":
+        assert (tmp_path / "live.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_turnarounds_by_the_state_of_spark_3(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run("turnaround", monkeypatch, bootstrap, "--rows", "3000", "--with-pandas-state")
+    assert re.match(EXAMPLES["turnaround"][1], capfd.readouterr().out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", ["backfill", "turnaround"])
+def test_an_example_runs_unchanged_on_a_cluster(name: str, bootstrap: str, tmp_path: Path) -> None:
+    """Executors are other processes, with connections of their own."""
+    options, last_line = EXAMPLES[name]
+    done = example_process(name, [bootstrap, *options.split()], tmp_path, "local-cluster[2,1,1024]")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.match(last_line, done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_wrong_address_is_told_in_one_sentence(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "kafka_session", lambda *_, **__: None)
+    said = why_it_ends(name, monkeypatch, "127.0.0.1:1", "--rows", "10")
+    assert said == f"{name}: no broker answers at 127.0.0.1:1."
+
+
+@pytest.mark.parametrize("name", READ_ONE)
+def test_a_missing_topic_is_told_in_one_sentence(
+    name: str, bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = f"{unique},{unique}" if name in ("weather_join", "plane_dimension") else unique
+    said = why_it_ends(name, monkeypatch, bootstrap, READ_ONE[name], topics)
+    assert said == f"{name}: the topic {unique} does not exist."
+
+
+@pytest.mark.parametrize("name", READ_ONE)
+def test_a_schema_that_does_not_fit_is_told_in_one_sentence(
+    name: str, bootstrap: str, new_topic: NewTopicName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(topic, b'{"temperature": 21}', b"key", timestamp=1_357_034_400_000)
+    assert producer.flush(30) == 0
+    topics = f"{topic},{topic}" if name in ("weather_join", "plane_dimension") else topic
+    options: list[Any] = [READ_ONE[name], topics]
+    said = why_it_ends(name, monkeypatch, bootstrap, *options)
+    assert "\n" not in said and topic in said
+    assert re.search(r"(does not fit|fits) the schema", said), said
+
+
+@pytest.mark.parametrize("name", ["backfill", "live_view"])
+def test_a_missing_jar_is_told_in_one_sentence(
+    name: str, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_KAFKA_JARS", str(tmp_path / "no.jar"))
+    done = example_process(name, [bootstrap, "--rows", "10"], tmp_path, "local[2]")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"{name}: the Kafka connector's jars are not there and could not be downloaded.\n"
+    )
+
+
+def example_process(
+    name: str, arguments: list[str], directory: Path, master: str
+) -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {"SPARK_MASTER": master, "PYTHONPATH": str(ROOT)}
+    environment.pop("SPARK_HOME", None)
+    return subprocess.run(
+        [sys.executable, "-m", f"spark_examples.{name}", *arguments],
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
