@@ -7,8 +7,9 @@ from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
+from kafka.structs import OffsetAndMetadata
 
-from tests.histories.history import Operation, Read, Send, Verdict
+from tests.histories.history import OffsetCommit, Operation, Read, Send, Verdict
 from tests.histories.real_clients import PATIENCE_S, PLACES, Stage
 
 _ABORTS = 0.1
@@ -64,6 +65,16 @@ def transact_with_python(stage: Stage, name: str) -> None:
             producer.close(timeout=1)
 
 
+def _commit_offset(stage: Stage, producer: Any, operation: Operation) -> None:
+    """Only here: librdkafka's call can wait for ever for a broker that has come back."""
+    group, place = "copies", PLACES[0]
+    offset = stage.new_value()
+    operation.steps.append(OffsetCommit(group, place, offset))
+    producer.send_offsets_to_transaction(
+        {TopicPartition(*place): OffsetAndMetadata(offset, "", -1)}, group
+    )
+
+
 def _transaction(stage: Stage, producer: Any, operation: Operation) -> bool:
     """Whether it went well, so that the producer can be used for another."""
     random = stage.random(f"{operation.process} {operation.began}")
@@ -78,6 +89,8 @@ def _transaction(stage: Stage, producer: Any, operation: Operation) -> bool:
             futures.append(
                 (send, producer.send(topic, value=str(send.value).encode(), partition=index))
             )
+        if random.random() < 0.4:
+            _commit_offset(stage, producer, operation)
         for send, future in futures:
             send.offset = future.get(PATIENCE_S).offset
         if random.random() < _ABORTS:

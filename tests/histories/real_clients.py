@@ -112,7 +112,6 @@ class Transactions:
         self._stage = stage
         self._name = name
         self._random = stage.random(name)
-        self._offset = 0
         self._lives = 0
 
     def run(self) -> None:
@@ -141,9 +140,7 @@ class Transactions:
         random = self._random
         self._producer.begin_transaction()
         for _ in range(random.randint(1, 4)):
-            random.choice([self._write, self._write, self._write, self._commit, self._read])(
-                operation
-            )
+            random.choice([self._write, self._write, self._write, self._read])(operation)
         if random.random() < _CLIENT_CRASHES:
             self._stage.history.end(operation, Verdict.UNDONE)
             self._start()
@@ -175,18 +172,6 @@ class Transactions:
             send = Send(self._random.choice(PLACES), self._stage.new_value())
             operation.steps.append(send)
             _produce(self._producer, send, _notes_offset(send))
-
-    def _commit(self, operation: Operation) -> None:
-        group, place = f"copies-{self._name}", PLACES[0]
-        self._offset += 1
-        operation.steps.append(OffsetCommit(group, place, self._offset))
-        reader = Consumer(self._stage.config(group_id=group))
-        _insist(
-            lambda *patience: self._producer.send_offsets_to_transaction(
-                [TopicPartition(*place, self._offset)], reader.consumer_group_metadata(), *patience
-            )
-        )
-        reader.close()
 
     def _read(self, operation: Operation) -> None:
         read = _poll(self._stage, self._consumer, 0.01, committed=True)

@@ -106,12 +106,17 @@ def _make_topics(bootstrap: str) -> None:
 
 def _drain(stage: Stage) -> None:
     """Read everything twice, and the groups' positions."""
-    # Transactions of clients that crashed time out.
-    seen = [_read_all(stage, isolation) for isolation in ("read_committed", "read_uncommitted")]
+    consumer = Consumer(stage.config(group_id="drain"))
+    ends = {
+        place: consumer.get_watermark_offsets(TopicPartition(*place), 30)[1] for place in PLACES
+    }
+    consumer.close()
+    # The transactions of clients that crashed have to time out before all is stable.
+    committed, uncommitted = (
+        _read_all(stage, isolation, ends) for isolation in ("read_committed", "read_uncommitted")
+    )
     for place in PLACES:
-        stage.history.drained[place] = Drained(
-            seen[0][0][place], seen[1][0][place], seen[0][1][place]
-        )
+        stage.history.drained[place] = Drained(committed[place], uncommitted[place], ends[place])
     keys = {
         (commit.group, commit.place)
         for operation in stage.history.operations
@@ -124,8 +129,8 @@ def _drain(stage: Stage) -> None:
         consumer.close()
 
 
-def _read_all(stage: Stage, isolation: str) -> tuple[dict[Place, list[Any]], dict[Place, int]]:
-    """Offsets and values of every place, and where each ended."""
+def _read_all(stage: Stage, isolation: str, until: dict[Place, int]) -> dict[Place, list[Any]]:
+    """Offsets and values of every place up to where it ends."""
     consumer = Consumer(
         stage.config(
             group_id="drain",
@@ -136,14 +141,9 @@ def _read_all(stage: Stage, isolation: str) -> tuple[dict[Place, list[Any]], dic
     )
     consumer.assign([TopicPartition(*place, 0) for place in PLACES])
     found: dict[Place, list[Any]] = {place: [] for place in PLACES}
-    ends: dict[Place, int] = {}
-    last_end = {
-        place: consumer.get_watermark_offsets(TopicPartition(*place), 30)[1] for place in PLACES
-    }
-    until_s = time.monotonic() + 90
-    while time.monotonic() < until_s and any(
-        ends.get(place, -1) < last_end[place] for place in PLACES
-    ):
+    ends = dict.fromkeys(PLACES, 0)
+    patience_s = time.monotonic() + 90
+    while time.monotonic() < patience_s and any(ends[each] < until[each] for each in PLACES):
         for message in consumer.consume(5_000, 1):
             place = message.topic(), message.partition()
             error = message.error()
@@ -155,8 +155,6 @@ def _read_all(stage: Stage, isolation: str) -> tuple[dict[Place, list[Any]], dic
                 stage.surprises.append(f"the last reader was told {error}")
     consumer.close()
     for place in PLACES:
-        if ends.get(place, -1) < last_end[place]:
-            stage.surprises.append(
-                f"{isolation} reads {place} to {ends.get(place)} of {last_end[place]} only"
-            )
-    return found, {place: ends.get(place, -1) for place in PLACES}
+        if ends[place] < until[place]:
+            stage.surprises.append(f"{isolation} reads {place} to {ends[place]} of {until[place]}")
+    return found
