@@ -163,6 +163,7 @@ def partitions(target: Target, seconds: float, count: int, records: int) -> Metr
     while delivered < records and meter.elapsed_s < _PARTITIONS_LIMIT_S:
         producer.poll(0.01)
     metrics = meter.metrics(records=delivered, size_bytes=delivered * len(value))
+    metrics[RATE] = delivered / meter.elapsed_s  # Said even where none arrived in time.
     metrics[RESIDENT] = target.resident_mib()
     producer.purge()
     return metrics
