@@ -15,9 +15,8 @@ from wirekafka import Broker
 
 GUIDE = Path(__file__).parents[2] / "docs" / "testing.md"
 TEXT = GUIDE.read_text()
-RECIPES = {
-    title: code for title, code in re.findall(
-        r"^### (\d+\. [^\n]+)\n\n```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL)}
+RECIPES: dict[str, str] = dict(re.findall(
+    r"^### (\d+\. [^\n]+)\n\n```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL))
 
 
 def test_there_are_ten() -> None:

@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.testing.clients import CLIENTS, confluent_consumer, confluent_producer, polled, read, send
+from tests.testing.clients import (
+    CLIENTS,
+    confluent_consumer,
+    confluent_producer,
+    polled,
+    read,
+    send,
+)
 from wirekafka import Broker
 from wirekafka.errors import Error, KafkaError
 from wirekafka.testing import Record

@@ -48,7 +48,7 @@ def test_a_missing_request_is_told_with_what_came(broker: Broker) -> None:
     assert broker.requests.assert_requested("Produce", times=1, topic="t")
     with pytest.raises(AssertionError, match=r"expected 2 Produce request\(s\) by topic t; saw 1"):
         broker.requests.assert_requested("Produce", times=2, topic="t")
-    with pytest.raises(AssertionError, match="saw 0:\n(.*\n)*.*Metadata"):
+    with pytest.raises(AssertionError, match=r"saw 0:\n(.*\n)*.*Metadata"):
         broker.requests.assert_requested("EndTxn")
     with pytest.raises(ValueError, match="'Produce'"):
         broker.requests.of("Produced")
