@@ -58,7 +58,8 @@ async def alter_partition_reassignments(
         Reassign(moves, may_change_factor=request.allow_replication_factor_change)))
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        error_message=None,
+        # Kafka answers a request for nothing before it looks at the message.
+        error_message=None if moves else "",
     )
     for topic in request.topics:
         response.responses.append(_Topic(name=topic.name, partitions=[

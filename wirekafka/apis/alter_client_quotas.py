@@ -1,0 +1,85 @@
+"""AlterClientQuotas: sets what users, clients and addresses may use (KIP-546)."""
+
+from __future__ import annotations
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import (
+    Bool,
+    Float64,
+    Int16,
+    Int32,
+    Part,
+    Request,
+    Response,
+    String,
+    field,
+)
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.quotas import AlterQuotas, Entity, QuotaChange
+
+
+class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
+    entries: list[EntryData]
+    validate_only: Bool
+
+    class EntryData(Part):
+        entity: list[EntityData]
+        ops: list[OpData]
+
+        class EntityData(Part):
+            entity_type: String
+            entity_name: String | None = field(default="")
+
+        class OpData(Part):
+            key: String
+            value: Float64
+            remove: Bool
+
+
+class AlterClientQuotasResponse(Response, answers=AlterClientQuotasRequest):
+    throttle_time_ms: Int32
+    entries: list[EntryData]
+
+    class EntryData(Part):
+        error_code: Int16
+        error_message: String | None = field(default="")
+        entity: list[EntityData]
+
+        class EntityData(Part):
+            entity_type: String
+            entity_name: String | None = field(default="")
+
+
+_Result = AlterClientQuotasResponse.EntryData
+
+
+@api(AlterClientQuotasRequest, AlterClientQuotasResponse)
+async def alter_client_quotas(request: AlterClientQuotasRequest,
+                              call: Call) -> AlterClientQuotasResponse:
+    """Set and remove quotas, each entity for itself (KIP-546). They are kept, not enforced."""
+    changes = [
+        QuotaChange(_entity(entry), {op.key: None if op.remove else op.value for op in entry.ops})
+        for entry in request.entries
+    ]
+    outcome = await call.broker.controller.submit(AlterQuotas(changes, request.validate_only))
+    return AlterClientQuotasResponse(
+        entries=[_result(entity, error) for entity, error in outcome.items()])
+
+
+def _entity(entry: AlterClientQuotasRequest.EntryData) -> Entity:
+    return tuple({each.entity_type: each.entity_name for each in entry.entity}.items())
+
+
+def _result(entity: Entity, error: KafkaError | None) -> _Result:
+    return _Result(
+        error_code=error.error if error else Error.NONE,
+        error_message=error.message if error else None,
+        entity=[_Result.EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+    )
+
+
+def alter_client_quotas_failure(request: AlterClientQuotasRequest, error: KafkaError,
+                                call: Call) -> AlterClientQuotasResponse:
+    """Every entity fails the same way."""
+    return AlterClientQuotasResponse(
+        entries=[_result(_entity(entry), error) for entry in request.entries])

@@ -1,0 +1,82 @@
+"""AlterUserScramCredentials: sets and deletes the SCRAM credentials of users (KIP-554)."""
+
+from __future__ import annotations
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import (
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Part,
+    Request,
+    Response,
+    String,
+    field,
+)
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.scram import AlterCredentials, Deletion, Upsertion
+
+
+class AlterUserScramCredentialsRequest(Request, key=51, versions="0", flexible="0+"):
+    deletions: list[ScramCredentialDeletion]
+    upsertions: list[ScramCredentialUpsertion]
+
+    class ScramCredentialDeletion(Part):
+        name: String
+        mechanism: Int8
+
+    class ScramCredentialUpsertion(Part):
+        name: String
+        mechanism: Int8
+        iterations: Int32
+        salt: Bytes
+        salted_password: Bytes
+
+
+class AlterUserScramCredentialsResponse(Response, answers=AlterUserScramCredentialsRequest):
+    throttle_time_ms: Int32
+    results: list[Result]
+
+    class Result(Part):
+        user: String
+        error_code: Int16
+        error_message: String | None = field(default="")
+
+
+_Result = AlterUserScramCredentialsResponse.Result
+
+
+@api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse)
+async def alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, call: Call
+) -> AlterUserScramCredentialsResponse:
+    """Set and delete credentials, each user's for itself (KIP-554)."""
+    changes = [Deletion(each.name, each.mechanism) for each in request.deletions], [
+        Upsertion(
+            user=each.name,
+            mechanism=each.mechanism,
+            iterations=each.iterations,
+            salt=each.salt,
+            salted_password=each.salted_password,
+        ) for each in request.upsertions]
+    outcome = await call.broker.controller.submit(AlterCredentials(*changes))
+    return AlterUserScramCredentialsResponse(
+        results=[_result(user, error) for user, error in outcome.items()])
+
+
+def _result(user: str, error: KafkaError | None) -> _Result:
+    return _Result(
+        user=user,
+        error_code=error.error if error else Error.NONE,
+        error_message=error.message if error else None,
+    )
+
+
+def alter_user_scram_credentials_failure(
+    request: AlterUserScramCredentialsRequest, error: KafkaError, call: Call
+) -> AlterUserScramCredentialsResponse:
+    """Every user's fails the same way."""
+    users = dict.fromkeys([each.name for each in request.deletions]
+                          + [each.name for each in request.upsertions])
+    return AlterUserScramCredentialsResponse(results=[_result(user, error) for user in users])

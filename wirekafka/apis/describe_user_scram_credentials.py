@@ -1,0 +1,62 @@
+"""DescribeUserScramCredentials: tells which SCRAM credentials users have (KIP-554)."""
+
+from __future__ import annotations
+
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import Error
+
+
+class DescribeUserScramCredentialsRequest(Request, key=50, versions="0", flexible="0+"):
+    users: list[UserName] | None = field(default=[])
+
+    class UserName(Part):
+        name: String
+
+
+class DescribeUserScramCredentialsResponse(Response, answers=DescribeUserScramCredentialsRequest):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: String | None = field(default="")
+    results: list[Result]
+
+    class Result(Part):
+        user: String
+        error_code: Int16
+        error_message: String | None = field(default="")
+        credential_infos: list[CredentialInfo]
+
+        class CredentialInfo(Part):
+            mechanism: Int8
+            iterations: Int32
+
+
+_Result = DescribeUserScramCredentialsResponse.Result
+
+
+@api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse)
+def describe_user_scram_credentials(
+    request: DescribeUserScramCredentialsRequest, call: Call
+) -> DescribeUserScramCredentialsResponse:
+    """Tell mechanisms and iterations, of all users or of those asked for; never the keys."""
+    known: dict[str, list[_Result.CredentialInfo]] = {}
+    for (user, mechanism), record in call.broker.image.security.scram.items():
+        known.setdefault(user, []).append(
+            _Result.CredentialInfo(mechanism=mechanism, iterations=record.iterations))
+    asked = [each.name for each in request.users or ()] or list(known)
+    return DescribeUserScramCredentialsResponse(results=[
+        _result(user, known.get(user), asked.count(user) > 1) for user in dict.fromkeys(asked)])
+
+
+def _result(user: str, found: list[_Result.CredentialInfo] | None, is_repeated: bool) -> _Result:
+    if is_repeated:
+        return _Result(
+            user=user, error_code=Error.DUPLICATE_RESOURCE,
+            error_message="Cannot describe SCRAM credentials for the same user twice in a single "
+                          f"request: {user}")
+    if found is None:
+        return _Result(
+            user=user, error_code=Error.RESOURCE_NOT_FOUND,
+            error_message="Attempt to describe a user credential that does not exist: "
+                          f"{user}")
+    return _Result(user=user, credential_infos=found)
