@@ -153,7 +153,8 @@ def partitions(target: Target, seconds: float, count: int, records: int) -> Metr
 
     producer = _producer(target, {
         "linger.ms": 5, "sticky.partitioning.linger.ms": 0, "delivery.report.only.error": False,
-        "on_delivery": on_delivery, "queue.buffering.max.messages": 2 * records})
+        "on_delivery": on_delivery, "queue.buffering.max.messages": 2 * records,
+        "queue.buffering.max.kbytes": records})
     value = bytes(200)
     meter = Meter(target)
     for number in range(records):
