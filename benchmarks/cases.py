@@ -179,7 +179,10 @@ CASES = (*STARTING, *PRODUCING, *CONSUMING, *WAITING, *COORDINATING, *SCALING)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How long and how often; what changes between the quick and the usual mode."""
+    """How long and how often; what changes between the quick and the usual mode.
+
+    `warm_up_s` is one warm-up's length; there are more while they bring much.
+    """
 
     suite: Suite
     alternations: int
@@ -193,7 +196,7 @@ class Plan:
 
 
 PLANS = {
-    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=3, seconds=0.8, warm_up_s=1.5),
-    Suite.USUAL: Plan(suite=Suite.USUAL, alternations=5, seconds=1.5, warm_up_s=4.0),
-    Suite.FULL: Plan(suite=Suite.FULL, alternations=7, seconds=4.0, warm_up_s=6.0),
+    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=3, seconds=0.8, warm_up_s=1.0),
+    Suite.USUAL: Plan(suite=Suite.USUAL, alternations=5, seconds=1.5, warm_up_s=2.0),
+    Suite.FULL: Plan(suite=Suite.FULL, alternations=7, seconds=4.0, warm_up_s=3.0),
 }

@@ -11,10 +11,13 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.cases import Case, Plan
-from benchmarks.measure import RESIDENT, Metrics
+from benchmarks.measure import RESIDENT, SMALLER_IS_BETTER, Metrics
 from benchmarks.peers import Peer, Target
 
 Progress = Callable[[str], None]
+
+_MOST_WARM_UPS = 6
+_MUCH = 1.1
 
 
 @dataclass(slots=True)
@@ -78,11 +81,20 @@ class Runner:
             self._tell(f"{case.name}: warming up {peer.name}")
             try:
                 target = stack.enter_context(_started(peer, self._scratch))
-                case.measure(target, self._plan.warm_up_s)
+                self._until_steady(case, target)
                 targets[peer.name] = target
             except Exception as error:
                 result.errors[peer.name] = _text(error)
         return targets
+
+    def _until_steady(self, case: Case, target: Target) -> None:
+        """Run a case until it gets no better: a JVM compiles what is run often enough."""
+        before = None
+        for _ in range(_MOST_WARM_UPS):
+            figure = case.measure(target, self._plan.warm_up_s).get(case.chart or "")
+            if figure is None or (before and not _is_much_better(case.chart, figure / before)):
+                break
+            before = figure
 
     def _measure(self, case: Case, peer: Peer, target: Target | None, result: Result) -> None:
         try:
@@ -107,6 +119,10 @@ def _started(peer: Peer, scratch: Path | None) -> Iterator[Target]:
             yield target
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_much_better(metric: str | None, ratio: float) -> bool:
+    return ratio < 1 / _MUCH if metric in SMALLER_IS_BETTER else ratio > _MUCH
 
 
 def _text(error: Exception) -> str:

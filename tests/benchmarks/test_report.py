@@ -37,11 +37,25 @@ def test_brokers_take_turns_after_warming_up() -> None:
 
     plan = PLANS[Suite.QUICK]
     runner = Runner([Pretended("a", calls), Pretended("b", calls)], plan, None, lambda text: None)
-    result = runner.run(Case(name="any", measure=measure))
+    result = runner.run(Case(name="any", measure=measure, chart=P50))
     warm_up, run = f"{plan.warm_up_s:g}", f"{plan.seconds:g}"
     assert calls == ["start a", f"a {warm_up}", "start b", f"b {warm_up}",
                      *[f"a {run}", f"b {run}"] * plan.alternations]
     assert [len(runs) for runs in result.runs.values()] == [plan.alternations] * 2
+
+
+def test_warming_up_goes_on_while_it_brings_much() -> None:
+    rates = iter([100.0, 200.0, 230.0, 240.0, 1.0, 1.0, 1.0])
+    given: list[float] = []
+
+    def measure(target: Target, seconds: float) -> Metrics:
+        given.append(seconds)
+        return {RATE: next(rates)}
+
+    plan = PLANS[Suite.QUICK]
+    Runner([Pretended("a", [])], plan, None, lambda text: None).run(
+        Case(name="any", measure=measure, chart=RATE))
+    assert given == [plan.warm_up_s] * 4 + [plan.seconds] * plan.alternations
 
 
 def test_a_broker_that_fails_is_told_and_does_not_stop_the_other() -> None:
