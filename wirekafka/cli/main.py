@@ -23,6 +23,7 @@ COMMANDS = {
     "clients": ("wirekafka.cli.clients", "Show how far each client has fetched."),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
+    "repair": ("wirekafka.cli.repair", "Tell what is broken in a log directory, or cut it."),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
 }
 

@@ -62,6 +62,12 @@ class NewLog:
     config: TopicConfig
 
 
+def log_names(disk: Disk, path: str) -> list[str]:
+    """The names of the logs in service in a log directory, the metadata log too. OSError."""
+    return sorted(entry.name for entry in disk.list_directory(path)
+                  if entry.is_directory and _LOG_NAME.fullmatch(entry.name))
+
+
 class LogDirectory:
     """One directory, locked from construction on. Syncs run in so many threads.
 

@@ -1,0 +1,60 @@
+"""repair: tells which batches of a stopped broker's logs are broken, and cuts a log if asked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wirekafka.cli.client import CliError
+from wirekafka.cli.output import AsJson, show_json
+from wirekafka.log import repair
+from wirekafka.log.files import RealDisk
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.repair import Damage
+
+
+def command(
+    directory: Annotated[Path, typer.Argument(
+        metavar="DIR", help="A log directory of a broker that has been stopped.")],
+    *,
+    cut: Annotated[list[str] | None, typer.Option(
+        metavar="TOPIC-PARTITION", help="Cut this log at its first bad batch: that batch and all"
+        " behind it are lost for good. May be given several times.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check every batch of every log; without --cut nothing is changed."""
+    if not directory.is_dir():
+        raise CliError(f"{directory} is no directory")
+    disk, path = RealDisk(), str(directory.resolve())
+    try:
+        if cut:
+            for name in cut:
+                damage = repair.cut(disk, path, name)
+                print(f"{name}: nothing is broken, nothing was cut" if damage is None else
+                      f"{name}: cut at byte {damage.position} of {damage.path}; the log now ends"
+                      f" at offset {damage.end_offset}, {damage.lost_bytes} bytes are gone")
+            return
+        damages = list(repair.examine(disk, path))
+    except UnusableDirectory as error:
+        raise CliError(str(error)) from None
+    for damage in damages:
+        if as_json:
+            show_json(asdict(damage))
+        else:
+            print(_told(damage))
+    if not damages and not as_json:
+        print("Every batch is whole")
+    if any(not damage.is_torn_tail for damage in damages):
+        raise typer.Exit(1)
+
+
+def _told(damage: Damage) -> str:
+    text = (f"{damage.log}: {damage.reason} at byte {damage.position} of {damage.path}, at offset"
+            f" {damage.end_offset}; ")
+    if damage.is_torn_tail:
+        return text + f"nothing readable follows: the next start cuts {damage.lost_bytes} bytes"
+    return text + (f"{damage.readable_after} whole batches follow, so it is not served;"
+                   f" --cut {damage.log} gives up {damage.lost_bytes} bytes from there on")
