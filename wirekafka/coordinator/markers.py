@@ -11,6 +11,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.control import Marker, encode_marker
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.partition import Partition
+from wirekafka.replication.waiting import Watched
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,60 @@ class MarkerWriter:
                 errors[topic, index] = Error.NONE
         return errors
 
+    def when_settled(self, where: Iterable[TopicPartition],
+                     settled: Callable[[frozenset[TopicPartition]], None]) -> None:
+        """Call back once what these logs hold now is committed: synced and replicated, as need be.
+
+        Told are the partitions of which that cannot be known, since they are led here no more.
+        """
+        ends: dict[Partition, int] = {}
+        lost = set()
+        for topic, index in where:
+            try:
+                partition = self._find(topic, index)
+            except KafkaError:
+                lost.add((topic, index))
+            else:
+                ends[partition] = partition.end_offset
+        _Settlement(ends, lost, settled).begin()
+
     def _write_one(self, topic: str, index: int, batch: bytes, ending: Ending) -> None:
         self._find(topic, index).append_marker(batch, ending.transaction_version)
         if topic == OFFSETS_TOPIC:
             self._groups.end_transaction(index, ending.producer, ending.marker.is_commit)
+
+
+class _Settlement:
+    """Watches partitions until each has committed what it held at the start, or has moved on."""
+
+    def __init__(self, ends: dict[Partition, int], lost: set[TopicPartition],
+                 settled: Callable[[frozenset[TopicPartition]], None]):
+        self._ends = ends
+        self._lost = lost
+        self._settled = settled
+
+    def begin(self) -> None:
+        """Call back at once if there is nothing to wait for."""
+        for partition in [each for each in self._ends if self._is_over(each)]:
+            self._pass(partition)
+        for partition in self._ends:
+            partition.watchers[self] = None
+        if not self._ends:
+            self._settled(frozenset(self._lost))
+
+    def look(self, changed: Watched) -> None:
+        assert isinstance(changed, Partition)
+        if not self._is_over(changed):
+            return
+        del changed.watchers[self]
+        self._pass(changed)
+        if not self._ends:
+            self._settled(frozenset(self._lost))
+
+    def _is_over(self, partition: Partition) -> bool:
+        return not partition.is_leader or partition.high_watermark >= self._ends[partition]
+
+    def _pass(self, partition: Partition) -> None:
+        end_offset = self._ends.pop(partition)
+        if partition.high_watermark < end_offset:
+            self._lost.add((partition.topic, partition.index))

@@ -173,19 +173,31 @@ class TransactionCoordinator(Shards):
             transaction.client_version,
         )
         errors = self._parts.markers.write(ending, sorted(remaining))
-        failed = {where: error for where, error in errors.items() if error not in _DONE}
-        try:
-            if not failed:
-                runtime.post(MarkersWritten(transactional_id, ProducerIdentity(*ending.producer)))
+        failed = frozenset(where for where, error in errors.items() if error not in _DONE)
+
+        def settled(lost: frozenset[TopicPartition]) -> None:
+            missing = failed | {where for where in lost if errors[where] is Error.NONE}
+            if not missing and self._note_end(runtime, transactional_id, ending):
                 return
+            self._clock.call_later(_RETRY_MS, lambda: self._finish(
+                partition, transactional_id, transaction, missing))
+
+        if failed:
+            logger.warning("Markers of transaction %s are not written yet: %s",
+                           transactional_id, {where: errors[where] for where in failed})
+        # Until then a marker can be lost, and nobody would know that it is to be written again.
+        self._parts.markers.when_settled(
+            [where for where, error in errors.items() if error is Error.NONE], settled)
+
+    def _note_end(self, runtime: Runtime, transactional_id: str, ending: Ending) -> bool:
+        """Write down that no marker is missing; whether that could be done."""
+        try:
+            runtime.post(MarkersWritten(transactional_id, ProducerIdentity(*ending.producer)))
         except KafkaError as error:
             logger.warning("The end of transaction %s is not noted yet: %s",
                            transactional_id, error)
-        if failed:
-            logger.warning("Markers of transaction %s are not written yet: %s",
-                           transactional_id, failed)
-        self._clock.call_later(_RETRY_MS, lambda: self._finish(
-            partition, transactional_id, transaction, frozenset(failed)))
+            return False
+        return True
 
 
 def _told(error: KafkaError, support: Support) -> KafkaError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from wirekafka.clock import Clock
 
@@ -14,12 +15,19 @@ class Watched:
     __slots__ = ("watchers",)
 
     def __init__(self) -> None:
-        self.watchers: dict[Waiter, None] = {}
+        self.watchers: dict[Watcher, None] = {}
 
     def wake(self) -> None:
         """Let every waiter look at what changed; cheap to skip while `watchers` is empty."""
         for waiter in tuple(self.watchers):
             waiter.look(self)
+
+
+class Watcher(Protocol):
+    """Who is told of every change, and takes itself out of `watchers` when it has seen enough."""
+
+    def look(self, changed: Watched) -> None:
+        """Look at what changed."""
 
 
 class Waiter:
