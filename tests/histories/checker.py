@@ -304,14 +304,14 @@ def _position_told(key: tuple[str, Place], made: _Commits, moment: _Moment) -> I
     )
 
 
-def is_suffix_lost(drained: Drained, sends: list[Send]) -> list[Violation]:
-    """For a power cut in page-cache mode: all that was acknowledged is there up to some offset."""
-    there = dict(drained.uncommitted)
-    end_offset = max(there, default=-1) + 1
-    return [
-        Violation(Kind.LOST_WRITE, f"a hole at {send.offset} of {send.place}")
-        for send in sends
-        if send.offset is not None
-        and send.offset < end_offset
-        and there.get(send.offset) != send.value
-    ]
+def check_power_cut(place: Place, before: Drained, after: Drained) -> list[Violation]:
+    """Without syncing, a power cut may take a suffix: no more, and nothing is there instead."""
+    violations = []
+    if after.uncommitted != before.uncommitted[: len(after.uncommitted)]:
+        text = f"a power cut left {after.uncommitted} of {before.uncommitted} in {place}"
+        violations.append(Violation(Kind.LOST_WRITE, text))
+    revived = set(after.committed) - set(before.committed)
+    if revived:
+        text = f"after a power cut {sorted(revived)} of {place} are there"
+        violations.append(Violation(Kind.ABORTED_READ, text))
+    return violations

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.histories.checker import Kind, Violation, check, is_suffix_lost
+from tests.histories.checker import Kind, check, check_power_cut
 from tests.histories.history import (
     Drained,
     History,
@@ -220,10 +220,12 @@ def test_offsets_of_a_transaction_nobody_knows_the_end_of_may_stand() -> None:
     assert story.kinds() == set()
 
 
-def test_a_power_cut_may_take_a_suffix_but_leave_no_hole() -> None:
-    sends = [Send(P, value, value) for value in range(4)]
-    drained = Drained([], [(0, 0), (1, 1)], 2)
-    assert is_suffix_lost(drained, sends) == []
-    drained.uncommitted.append((3, 3))
-    assert [violation.kind for violation in is_suffix_lost(drained, sends)] == [Kind.LOST_WRITE]
-    assert isinstance(is_suffix_lost(drained, sends)[0], Violation)
+def test_a_power_cut_may_take_a_suffix_but_leave_no_hole_and_revive_nothing() -> None:
+    before = Drained([(0, 0), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
+    assert check_power_cut(P, before, Drained([(0, 0)], [(0, 0), (1, 1)], 2)) == []
+    assert check_power_cut(P, before, Drained([], [], 0)) == []
+    for after, kind in (
+        (Drained([(0, 0), (2, 2)], [(0, 0), (2, 2)], 3), Kind.LOST_WRITE),
+        (Drained([(0, 0), (1, 1)], [(0, 0), (1, 1)], 2), Kind.ABORTED_READ),
+    ):
+        assert [each.kind for each in check_power_cut(P, before, after)] == [kind]
