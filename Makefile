@@ -1,5 +1,5 @@
 # Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: five minutes).
-.PHONY: demo test simulate bench lint clean
+.PHONY: demo test simulate bench spark-matrix lint clean
 
 demo:
 	@.ci/set-up
@@ -12,6 +12,10 @@ test:
 bench:
 	@.ci/set-up
 	@.venv/bin/python -m benchmarks $(BENCH)
+
+spark-matrix:
+	@.ci/set-up
+	@.venv/bin/python -m compat_tests.spark_matrix $(SPARK)
 
 simulate:
 	@.ci/set-up --without-java

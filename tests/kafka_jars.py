@@ -113,7 +113,7 @@ def _fetch(directory: Path, modules: Sequence[Module]) -> None:
     partial = directory.with_name(f"{directory.name}.partial")
     wanted = CACHE / f"{directory.name}.ivy.xml"
     wanted.write_text(_ivy_file(directory.name, modules))
-    command = [java(), "-jar", str(_ivy_jar()), "-warn", "-cache", str(CACHE / "ivy")]
+    command = [java(), "-jar", str(ivy_jar()), "-warn", "-cache", str(CACHE / "ivy")]
     command += ["-ivy", str(wanted), "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{partial}/[artifact]-[revision].[ext]"]
     output = ""
@@ -133,7 +133,8 @@ def _complete(directory: Path, modules: Sequence[Module]) -> bool:
     return all((directory / f"{name}-{version}.jar").exists() for _, name, version in modules)
 
 
-def _ivy_jar() -> Path:
+def ivy_jar() -> Path:
+    """The Ivy that PySpark carries."""
     # Spark is only looked at where a jar is missing: importing it takes a second.
     import pyspark
 

@@ -1,0 +1,92 @@
+"""The connector's tests with other Sparks than the installed one: `make spark-matrix`.
+
+Each PySpark goes to a directory of its own in .cache, which stands before the installed one on
+the path. The connector of 4.2 does not resolve whole (one module of its release is nowhere), so
+its jars are put together here.
+
+usage: python -m compat_tests.spark_matrix [VERSION ...] [-- PYTEST_ARGUMENT ...]
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests import kafka_jars
+
+TESTS = ("compat_tests/test_spark.py", "compat_tests/test_spark_options.py")
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache"
+SPARK = "org.apache.spark"
+
+PY4J = {"3.5.6": "0.10.9.7", "4.2.0": "0.10.9.9"}
+JARS: dict[str, tuple[kafka_jars.Module, ...]] = {
+    "4.2.0": (
+        (SPARK, "spark-sql-kafka-0-10_2.13", "4.2.0"),
+        (SPARK, "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+        ("org.apache.kafka", "kafka-clients", "3.9.2"),
+        ("org.apache.commons", "commons-pool2", "2.12.0"),
+    ),
+}
+"""Jars by hand; a version that is not here has a connector that resolves by itself."""
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    failed = []
+    for version in words[:split] or list(PY4J):
+        print(f"== Spark {version}", flush=True)
+        try:
+            status = tested(version, words[split + 1 :])
+        except subprocess.CalledProcessError as failure:
+            print(f"Spark {version} cannot be had: {' '.join(failure.cmd)} failed", flush=True)
+            status = 1
+        if status:
+            failed.append(version)
+    print(f"spark-matrix: {'failed with ' + ', '.join(failed) if failed else 'all passed'}")
+    return 1 if failed else 0
+
+
+def tested(version: str, arguments: Sequence[str]) -> int:
+    """The exit status of the tests with one Spark."""
+    packages = installed(version)
+    environment = os.environ | {"PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"}
+    environment.pop("SPARK_HOME", None)
+    if version in JARS:
+        environment["SPARK_KAFKA_JARS"] = ",".join(map(str, jars(version)))
+    command = [sys.executable, "-m", "pytest", "-q", *TESTS, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+def installed(version: str) -> Path:
+    """The directory with that PySpark, made by pip unless it is there."""
+    directory = CACHE / f"pyspark-{version}"
+    if not directory.is_dir():
+        partial = directory.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        packages = [f"pyspark=={version}"]
+        packages += [f"py4j=={PY4J[version]}"] if version in PY4J else []
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        subprocess.run([*command, "--target", str(partial), *packages], check=True)
+        partial.rename(directory)
+    return directory
+
+
+def jars(version: str) -> list[Path]:
+    """The connector's jars, fetched one by one without what they ask for."""
+    directory = CACHE / f"spark-kafka-{version}"
+    for organisation, name, revision in JARS[version]:
+        if (directory / f"{name}-{revision}.jar").exists():
+            continue
+        command = [kafka_jars.java(), "-jar", str(kafka_jars.ivy_jar()), "-warn", "-notransitive"]
+        command += ["-cache", str(CACHE / "ivy"), "-dependency", organisation, name, revision]
+        command += ["-types", "jar", "-retrieve", f"{directory}/[artifact]-[revision].[ext]"]
+        subprocess.run(command, check=True)
+    return [directory / f"{name}-{revision}.jar" for _, name, revision in JARS[version]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
