@@ -32,7 +32,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     "compacted": {"cleanup.policy": "compact"},
     "append-time": {"message.timestamp.type": "LogAppendTime"},
-    "narrow": {"message.timestamp.before.max.ms": "60000"},
+    "narrow": {"message.timestamp.before.max.ms": "86400000"},
     "small": {"max.message.bytes": "150"},
     **{name: {"compression.type": name} for name in ("uncompressed", "gzip", "snappy")},
     **{name: {"compression.type": name} for name in ("lz4", "zstd")},
@@ -89,9 +89,7 @@ class Side:
     def stored(self, name: str, offset: int) -> bytes:
         """The batch at an offset, as consumers get it."""
         topic = FetchRequest.Topic
-        partition = topic.Partition(
-            partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
-        )
+        partition = topic.Partition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
             max_wait_ms=1_000, min_bytes=1, max_bytes=1 << 20,
             topics=[topic(topic=self.topic(name), partitions=[partition])],
