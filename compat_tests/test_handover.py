@@ -149,7 +149,7 @@ def _transact(bootstrap: str, name: str) -> None:
 
 
 def _abandon(bootstrap: str, name: str) -> None:
-    """Have the transaction that the other engine left open aborted, as its producer's return does."""
+    """Have the transaction that the other engine left open aborted: its producer comes back."""
     Producer({"bootstrap.servers": bootstrap,
               "transactional.id": f"open-{name}"}).init_transactions(60)
 

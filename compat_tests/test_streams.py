@@ -1,4 +1,4 @@
-"""A Kafka Streams application counts exactly, though it and the broker are killed again and again."""
+"""A Kafka Streams application counts exactly, though it and the broker are killed repeatedly."""
 
 from __future__ import annotations
 
