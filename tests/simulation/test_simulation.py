@@ -76,7 +76,7 @@ def test_a_broker_that_forgets_open_transactions_is_found_out(
 def test_a_broker_that_does_not_sync_is_found_out_by_power_cuts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Partition, "_flush", lambda self: None)
+    monkeypatch.setattr(Partition, "_flush", lambda self: True)
     assert {"LOST_WRITE", "UNSEEN", "DUPLICATE", "INCONSISTENT_OFFSETS"} & _kinds_found(20)
 
 
