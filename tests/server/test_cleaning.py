@@ -131,3 +131,16 @@ def test_a_deleted_topic_ends_its_compaction(
 
     asyncio.run(scenario())
     assert "t-0 could not be compacted" in caplog.text
+
+
+def test_internal_topics_are_rolled_early_so_that_they_are_compacted(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create("__consumer_offsets", cleanup_policy="compact", segment_bytes="104857600")
+    partition = kafka.partition("__consumer_offsets")
+    for number in range(300):
+        record = Record(timestamp=kafka.clock.now_ms(), key=b"\0\x01key", value=b"%d" % number)
+        partition.append_from_coordinator(encode_batch([record]))
+    monkeypatch.setattr("wirekafka.server.cleaning._INTERNAL_ROLL_BYTES", 10_000)
+    asyncio.run(finished(Cleaning(kafka.broker)))
+    assert [record.offset for _, record in records(partition.log)] == [299]

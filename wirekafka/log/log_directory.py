@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 METADATA_LOG = "__cluster_metadata-0"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
+_TOLD_EVERY = 250
 
 _LOG_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _MARKED_NAME = re.compile(r".+-\d+\.[0-9a-f]{32}-(?P<mark>delete|future|stray)")
@@ -158,8 +159,10 @@ class LogDirectory:
                 logger.warning("%s is no log: left alone", self._file(entry.name))
         if found and not self.is_clean:
             logger.info("%s was not closed cleanly: recovering %d logs", self.path, len(found))
-        for topic, partition in sorted(found):
+        for number, (topic, partition) in enumerate(sorted(found), 1):
             self._load(topic, partition, config_of(topic), now_ms)
+            if not self.is_clean and number % _TOLD_EVERY == 0:
+                logger.info("Recovered %d of %d logs in %s", number, len(found), self.path)
 
     def create(self, new: NewLog, now_ms: int) -> Log:
         """Make a log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ from wirekafka.log.segment import (
 )
 from wirekafka.log.snapshots import Snapshots, offsets_in
 from wirekafka.log.tidy import tidy
+
+logger = logging.getLogger(__name__)
+
+_WORTH_TELLING_BYTES = 64 << 20
+"""Segments from this size on are told of before they are gone through: some tenths of a second."""
 
 
 class CorruptLog(Exception):
@@ -233,6 +239,9 @@ class _Recovery:
             self._refuse_unless_torn(number - 1, BadBatch(before.size_bytes, reason))
             self._drop_after(number - 1)
             return
+        if segment.size_bytes >= _WORTH_TELLING_BYTES:
+            logger.info("Going through %s, %d MiB: segment %d of %d", segment.path(LOG_SUFFIX),
+                        segment.size_bytes >> 20, number + 1, len(self._segments))
         side_bytes = segment.index.size_bytes + segment.time_index.size_bytes
         if segment.size_bytes + side_bytes or not self._is_indexed(segment):
             segment.reset_indexes(self._config)

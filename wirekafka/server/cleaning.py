@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 _RETRY_MS = 300_000
 """A log that could not be compacted is left alone for so long."""
+_INTERNAL_ROLL_BYTES = 4 << 20
+"""Coordinators read their partitions at every start, and what is not rolled is not compacted:
+with Kafka's segments of 100 MiB that is more than a million commits."""
 
 
 class Cleaning:
@@ -35,7 +38,10 @@ class Cleaning:
 
     def start_if_due(self) -> None:
         """Begin, unless it is under way or there is nothing to do."""
-        if self._task is None and self._broker.config.log_cleaner_enable and self._dirtiest():
+        if self._task is not None or not self._broker.config.log_cleaner_enable:
+            return
+        self._roll_internal()
+        if self._dirtiest():
             self._task = asyncio.get_running_loop().create_task(self._clean_all())
 
     def stop(self) -> None:
@@ -43,6 +49,13 @@ class Cleaning:
         if self._task is not None:
             self._task.cancel()
         self._workshop.abort()
+
+    def _roll_internal(self) -> None:
+        now_ms = self._broker.clock.now_ms()
+        for partition in self._broker.partitions.values():
+            log = partition.log
+            if partition.is_internal and log.segments.active.size_bytes > _INTERNAL_ROLL_BYTES:
+                log.roll(now_ms)
 
     async def _clean_all(self) -> None:
         try:
