@@ -67,3 +67,13 @@ def test_a_frozen_broker_still_serves(broker: Broker) -> None:
 def test_time_does_not_go_back(broker: Broker) -> None:
     with pytest.raises(ValueError, match="forward only"):
         broker.clock.advance(seconds=-1)
+
+
+def test_compaction_happens_when_its_lag_is_over(broker: Broker) -> None:
+    broker.create_topic("t", cleanup_policy="compact", segment_ms=60_000,
+                        max_compaction_lag_ms=100_000)
+    broker.produce("t", [("k", "1"), ("k", "2")])
+    broker.clock.advance(minutes=5)
+    broker.produce("t", [("other", "3")])
+    broker.clock.advance(minutes=5)
+    broker.wait_for(lambda: [each.value for each in broker.records("t")] == [b"2", b"3"])
