@@ -54,7 +54,9 @@ class VirtualClock:
 
     def freeze(self, at_ms: float | None = None) -> None:
         """Stand still, now or at a time in ms since the epoch."""
-        self._standing_ms = self._now_ms() if at_ms is None else at_ms
+        now_ms = self._now_ms()
+        self._standing_ms = now_ms if at_ms is None else at_ms
+        self._put_off(self._standing_ms - now_ms)
 
     def thaw(self) -> None:
         """Go on from where it stands."""
@@ -65,9 +67,10 @@ class VirtualClock:
 
     def reset(self) -> None:
         """Tell the machine's time again."""
+        now_ms = self._now_ms()
         self._standing_ms = None
         self._ahead_ms = 0.0
-        self._arm()
+        self._put_off(self._now_ms() - now_ms)
 
     async def advance(self, delta_ms: float) -> None:
         """Move on, making every call that falls due on the way.
@@ -89,6 +92,15 @@ class VirtualClock:
         """Drop every pending call."""
         self._timers.clear()
         self._disarm()
+
+    def _put_off(self, delta_ms: float) -> None:
+        """The clock was set: what was due in a second still is."""
+        if delta_ms:
+            for _, _, timer in self._timers:
+                timer.due_ms += delta_ms
+            self._timers = [(timer.due_ms, serial, timer) for _, serial, timer in self._timers]
+        self._disarm()
+        self._arm()
 
     def _now_ms(self) -> float:
         if self._standing_ms is not None:
