@@ -20,6 +20,9 @@ from wirekafka.errors import Error, KafkaError
     ({"ssl.keystore.type": "JKS"},
      "These security configs can be dynamically updated only per-listener using the listener "
      "prefix: [ssl.keystore.type]"),
+    ({"sasl.kerberos.service.name": "kafka"},
+     "Cannot update these configs at default cluster level, broker id must be specified: "
+     "[sasl.kerberos.service.name]"),
     ({"num.io.threads": "abc"},
      "Invalid value abc for configuration num.io.threads: Not a number of type INT"),
     ({"log.retention.ms": "0"},
@@ -33,6 +36,18 @@ def test_cluster_wide_values_are_checked(values, message):
 
 def test_one_broker_may_have_listeners_and_unknown_keys_of_its_own():
     validate_broker({"listeners": "PLAINTEXT://:1", "no.such.key": "1"}, per_broker=True)
+
+
+def test_a_class_of_somebody_else_is_not_found():
+    with pytest.raises(KafkaError) as error:
+        validate_broker({"principal.builder.class": "x"}, per_broker=True)
+    assert error.value.message == (
+        "Invalid value x for configuration principal.builder.class: Class x could not be found.")
+
+
+@pytest.mark.parametrize("name", ["sasl.kerberos.min.time.before.relogin", "ssl.protocol"])
+def test_one_broker_may_have_security_settings_that_no_listener_reloads(name):
+    validate_broker({name: "58000"}, per_broker=True)
 
 
 @pytest.mark.parametrize(("values", "message"), [

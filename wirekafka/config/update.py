@@ -17,7 +17,8 @@ _MATCH_KEYS = frozenset((
     "client_instance_id", "client_id", "client_software_name", "client_software_version",
     "client_source_address", "client_source_port",
 ))
-_REFRESHED_BY_LISTENER = ("ssl.", "sasl.", "principal.builder.class")
+_RELOADED_BY_LISTENER = ("ssl.keystore.", "ssl.key.", "ssl.truststore.")
+"""Keys and certificates: a listener reads them anew, each its own."""
 
 
 def is_list(resource_type: int, name: str) -> bool:
@@ -51,7 +52,7 @@ def validate_broker(values: Mapping[str, str], *, per_broker: bool) -> None:
     fixed = [n for n in values if n in BROKER and BROKER[n].update is Update.READ_ONLY]
     if fixed:
         raise _refused(f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]")
-    secured = [n for n in values if n in BROKER and n.startswith(_REFRESHED_BY_LISTENER)]
+    secured = [n for n in values if n in BROKER and n.startswith(_RELOADED_BY_LISTENER)]
     if secured:
         raise _refused(
             "These security configs can be dynamically updated only per-listener using the "
@@ -112,6 +113,10 @@ def _check_broker_value(name: str, value: str) -> None:
         parsed = option.parse(value, name)
     except ConfigError as error:
         raise _refused(str(error)) from None
+    if option.type is Type.CLASS and not value.startswith("org.apache.kafka."):
+        # Classes are not loaded here: what Kafka's own do is built in, any other is missing.
+        raise _refused(
+            f"Invalid value {value} for configuration {name}: Class {value} could not be found.")
     if name in ("log.retention.ms",) and parsed == 0:
         raise _refused(f"requirement failed: {name} must be unlimited (-1) or, greater than or "
                        "equal to 1")
