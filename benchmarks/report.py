@@ -26,6 +26,7 @@ class Report:
     plan: Plan
     peers: Sequence[str]
     seconds: float
+    """How long all took; 0 where it was put together from several runs."""
     cases: Sequence[Case]
     results: Sequence[Result]
 
@@ -49,7 +50,7 @@ def combined(report: Report, path: Path) -> Report:
     found = {result.case: result for result in (*earlier.results, *report.results)}
     cases = [case for case in CASES if case.name in found]
     return replace(
-        earlier, cases=cases, results=[found[case.name] for case in cases],
+        earlier, seconds=0, cases=cases, results=[found[case.name] for case in cases],
         machine=earlier.machine | report.machine)
 
 
@@ -121,7 +122,8 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
     yield "; ".join(f"{key} {value}" for key, value in report.machine.items()) + "."
     yield (f"Medians of {report.plan.alternations} runs of {report.plan.seconds:g} s, and their"
            f" range; × is the first over the second. Absolute goals are judged by the best run,"
-           f" ratios by medians. The whole took {report.seconds / 60:.0f} minutes.")
+           f" ratios by medians."
+           + (f" The whole took {report.seconds / 60:.0f} minutes." if report.seconds else ""))
     if len(report.peers) > 1:
         yield ""
         yield f"![Ratios]({name}.svg)"
