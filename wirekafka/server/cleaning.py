@@ -32,7 +32,7 @@ class Cleaning:
     def __init__(self, broker: Broker):
         self._broker = broker
         self._workshop: Workshop = (
-            WorkerProcess() if isinstance(broker.disk, RealDisk) else Here(broker.disk))
+            WorkerProcess() if type(broker.disk) is RealDisk else Here(broker.disk))
         self._task: asyncio.Task[None] | None = None
         self._left_alone: dict[Log, int] = {}
 

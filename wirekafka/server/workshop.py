@@ -1,4 +1,4 @@
-"""Where logs are compacted: in a process of its own, or here for disks that only exist here."""
+"""Where logs are compacted: in a process of its own, or here for the disks of tests."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class WorkerProcess:
 
 
 class Here:
-    """Compacts on the loop, for simulated disks."""
+    """Compacts on the loop, for the disks of simulations and tests."""
 
     def __init__(self, disk: Disk):
         self._disk = disk
