@@ -108,7 +108,7 @@ class WireBackend:
             found = client.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
             if found.error_code == Error.NONE:
                 break
-        client.close()
+        self.probe = client
 
     def close(self) -> None:
         for client in self.idle.values():
@@ -116,6 +116,7 @@ class WireBackend:
         for waiting in self.clients.values():
             for client, _ in waiting:
                 client.close()
+        self.probe.close()
         self.idle.clear()
         self.clients.clear()
 
@@ -124,8 +125,12 @@ class WireBackend:
         request, response, version = _request(command, version)
         client.send(request, response, version)
         self.clients[actor].append((client, command))
-        # Requests of different connections are not ordered: let this one arrive first.
-        select.select([client.socket], [], [], SETTLE_S)
+        # Requests of different connections are not ordered: let this one arrive first, also
+        # where the broker is slow. It accepts, starts to read and reads in rounds of its loop, and
+        # each answered probe is one round.
+        if not select.select([client.socket], [], [], SETTLE_S)[0]:
+            for _ in range(4):
+                self.probe.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
 
     def next_reply(self, actor: str) -> Any:
         waiting = self.clients[actor]
