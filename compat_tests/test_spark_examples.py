@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from confluent_kafka import Producer
 
@@ -69,6 +70,10 @@ def test_an_example_runs(
         assert (tmp_path / "live.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.skipif(
+    int(pandas.__version__.split(".")[0]) >= 3,
+    reason="PySpark 4.0's applyInPandasWithState fails by itself with pandas 3",
+)
 def test_turnarounds_by_the_state_of_spark_3(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,7 +94,6 @@ def test_an_example_runs_unchanged_on_a_cluster(name: str, bootstrap: str, tmp_p
 def test_a_wrong_address_is_told_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "kafka_session", lambda *_, **__: None)
     said = why_it_ends(name, monkeypatch, "127.0.0.1:1", "--rows", "10")
     assert said == f"{name}: no broker answers at 127.0.0.1:1."
 
@@ -125,9 +129,7 @@ def test_a_missing_jar_is_told_in_one_sentence(
     monkeypatch.setenv("SPARK_KAFKA_JARS", str(tmp_path / "no.jar"))
     done = example_process(name, [bootstrap, "--rows", "10"], tmp_path, "local[2]")
     assert done.returncode == 1
-    assert done.stderr == (
-        f"{name}: the Kafka connector's jars are not there and could not be downloaded.\n"
-    )
+    assert done.stderr == (f"{name}: Spark was started without the Kafka connector's jar.\n")
 
 
 def example_process(

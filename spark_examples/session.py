@@ -23,7 +23,7 @@ TIMEOUTS = {"kafka.request.timeout.ms": "15000", "kafka.default.api.timeout.ms":
 """Reader options that turn a wrong address into an error within seconds instead of a minute."""
 
 _REASONS = (
-    (r"a record of .*? does not fit the schema", None),
+    (r"a record of topic \S+ \(partition \d+ offset \d+\) does not fit the schema", None),
     (r"UnknownTopicOrPartition", "the topic does not exist"),
     (
         r"Partition .* offset was changed from|[Dd]ata was lost|KAFKA_DATA_LOSS",
