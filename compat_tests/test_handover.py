@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,8 +80,13 @@ def _two_ports() -> int:
     """A free port, with a free one behind it."""
     while True:
         (port,) = free_ports(1)
-        if port + 1 not in free_ports(1) and port < 65_000:
-            return port
+        try:
+            # Held until both are known to be free.
+            with (socket.create_server(("127.0.0.1", port)),
+                  socket.create_server(("127.0.0.1", port + 1))):
+                return port
+        except (OSError, OverflowError):
+            continue
 
 
 def _create(bootstrap: str) -> None:

@@ -128,6 +128,9 @@ def test_members_share_the_partitions(
 ) -> None:
     topic = new_topic(6)
     first, second = consumer_of(topic), consumer_of(topic)
+    for consumer in (first, second):
+        # kafka-python 3.0 that joins before it knows the partitions may ignore its assignment.
+        eventually(lambda consumer=consumer: consumer.partitions_for_topic(topic))
 
     def assigned() -> list[int]:
         first.poll(timeout_ms=100)
