@@ -28,3 +28,8 @@ lint:
 
 clean:
 	rm -rf .venv .cache build dist
+
+.PHONY: spark-campaign
+spark-campaign:
+	@.ci/set-up
+	@.venv/bin/python -m pytest -q -m campaign compat_tests $(TEST)

@@ -16,6 +16,8 @@ from confluent_kafka import Producer
 from compat_tests.conftest import NewTopicName
 from spark_examples import session
 
+pytestmark = pytest.mark.campaign
+
 ROOT = Path(__file__).resolve().parent.parent
 
 EXAMPLES = {

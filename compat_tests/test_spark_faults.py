@@ -20,6 +20,8 @@ from compat_tests.eventually import eventually
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.spark_session import spark_session
 
+pytestmark = pytest.mark.campaign
+
 KILLS = int(os.environ.get("WIREKAFKA_KILLS", "10"))
 RECORD_BYTES = 1000
 AHEAD = 3000

@@ -19,6 +19,8 @@ from compat_tests.conftest import NewTopicName
 from compat_tests.eventually import eventually
 from compat_tests.spark_session import spark_session
 
+pytestmark = pytest.mark.campaign
+
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 READ_COMMITTED = {"kafka.isolation.level": "read_committed"}

@@ -28,7 +28,9 @@ def test_a_client_that_commits_nothing_is_seen_with_its_lag(run: Run, bootstrap:
     assert producer.flush(10) == 0
     (row,) = [row for row in shown(run) if row["client"] == "watcher"]
     assert (row["topic"], row["partition"]) == ("seen", 0)
-    assert (row["last_fetched"], row["end"], row["lag"]) == (29, 35, 5)
+    # What the closed client had under way may still have been answered with the late records.
+    assert 29 <= row["last_fetched"] <= 34
+    assert (row["end"], row["lag"]) == (35, 34 - row["last_fetched"])
     assert row["host"] == "127.0.0.1"
 
 
