@@ -267,6 +267,9 @@ class Player:
             return found.error_code == 0 and all(each.leader_id >= 0 for each in found.partitions)
 
         eventually(is_led)
+        # A broker that has just started waits for its first producer ids.
+        fresh = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        eventually(lambda: self._wire.ask(fresh, 4).error_code == 0)
         # A transaction coordinator is asked until it has loaded.
         eventually(lambda: self._described().error_code not in _BUSY)
         eventually(lambda: all(self._fetched(index).error_code == 0 for index in range(PARTITIONS)))
