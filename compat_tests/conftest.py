@@ -82,7 +82,8 @@ def unique(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    # Without a log: it outlives the broker, and would complain after pytest's last line.
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 @pytest.fixture
