@@ -201,6 +201,21 @@ def test_lost_leadership_fails_every_outstanding_reply(case):
     assert caught.value.error is Error.NOT_COORDINATOR
 
 
+def test_outstanding_replies_fail_in_the_order_they_were_asked_for(case):
+    async def run():
+        told = []
+        for name in range(100):
+            parked = asyncio.ensure_future(case.runtime.submit(("wait",)))
+            parked.add_done_callback(lambda done, name=name: told.append((name, done.exception())))
+        await asyncio.sleep(0)
+        case.runtime.stop()
+        while len(told) < 100:
+            await asyncio.sleep(0)
+        assert [name for name, _ in told] == list(range(100))
+
+    asyncio.run(run())
+
+
 def test_a_deadline_ticks_the_machine(case):
     step(case.runtime.submit(("enter", "a")))
     case.clock.advance(99)

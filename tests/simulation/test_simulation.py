@@ -17,8 +17,10 @@ from wirekafka.replication.partition import Partition
 
 SEEDS = int(os.environ.get("WIREKAFKA_SEEDS", "1000"))
 _DIGESTS = (
+    "import gc; gc.set_threshold({threshold}, 10, 10)\n"
+    "elsewhere = [object() for _ in range({threshold} * 37)]\n"
     "from tests.simulation.simulation import simulate\n"
-    "for seed in range({}, {}): print(simulate(seed).digest)"
+    "for seed in range({first}, {end}): print(simulate(seed).digest)"
 )
 
 
@@ -35,16 +37,17 @@ def test_every_seed_keeps_what_kafka_promises() -> None:
 
 
 def test_the_same_seed_moves_the_same_bytes() -> None:
-    """In processes whose hashes differ, and so the order of their sets."""
+    """In processes whose hashes and addresses differ, and so the order of their sets."""
     runs = [
         subprocess.run(
-            [sys.executable, "-c", _DIGESTS.format(5_000, 5_020)],
+            [sys.executable, "-c",
+             _DIGESTS.format(first=5_000, end=5_020, threshold=threshold)],
             check=True,
             text=True,
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
         ).stdout.split()
-        for hash_seed in ("1", "2")
+        for hash_seed, threshold in (("1", 700), ("2", 50))
     ]
     assert len(set(runs[0])) == 20, "different seeds move different bytes"
     assert runs[0] == runs[1]

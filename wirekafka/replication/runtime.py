@@ -53,7 +53,7 @@ class Runtime:
         self._stopped = False
         self._applied = 0
         self._was_loaded = False
-        self._waiting: set[Ticket] = set()
+        self._waiting: dict[Ticket, None] = {}  # In order: who asked first is told first.
         self._timer: Timer | None = None
         self._timer_due = 0
         self.on_commit: Callable[[Sequence[Any]], None] | None = None
@@ -82,11 +82,11 @@ class Runtime:
         self.post(command, ticket)
         if ticket.done:
             return ticket.result()
-        self._waiting.add(ticket)
+        self._waiting[ticket] = None
         try:
             return await ticket
         finally:
-            self._waiting.discard(ticket)
+            self._waiting.pop(ticket, None)
 
     def post(self, command: Any, ticket: Ticket | None = None) -> Ticket:
         """Run one command and return its ticket, set now or later."""
@@ -190,7 +190,7 @@ class Runtime:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         for ticket in waiting:
             ticket.set(error)
 
