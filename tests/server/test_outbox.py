@@ -13,8 +13,10 @@ from typing import cast
 import pytest
 import uvloop
 
+from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.files import RealDisk
 from wirekafka.log.slice import LogSlice
+from wirekafka.server.node import Node
 from wirekafka.server.outbox import Outbox
 
 _DATA = os.urandom(5 << 20)
@@ -147,3 +149,28 @@ def test_a_peer_that_goes_away_ends_the_sending(
     sender = Sender([records] * 20)
     assert exchange(loop, sender, lambda connected: connected.recv(10)) == _DATA[:10]
     assert sender.error is None
+
+
+@pytest.mark.parametrize(("configured", "expected"), [("50000", {50_000, 100_000}), ("-1", None)])
+def test_what_is_accepted_has_the_configured_send_buffer(
+        loop: asyncio.AbstractEventLoop, tmp_path: Path, configured: str,
+        expected: set[int] | None) -> None:
+    async def accepted_with() -> int:
+        node = Node(BrokerConfig.of({
+            "log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://127.0.0.1:0",
+            "socket.send.buffer.bytes": configured}))
+        await node.start()
+        [listener] = node.listeners
+        _, writer = await asyncio.open_connection(*listener.address)
+        while not listener.connections:
+            await asyncio.sleep(0)
+        [connection] = listener._connections
+        assert connection._transport is not None
+        size: int = connection._transport.get_extra_info("socket").getsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF)
+        writer.close()
+        await node.stop()
+        return size
+
+    size_bytes = loop.run_until_complete(accepted_with())  # Linux reports twice as much.
+    assert size_bytes in expected if expected is not None else size_bytes > 200_000

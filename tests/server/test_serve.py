@@ -194,6 +194,18 @@ def test_the_environment_configures_too(data: Path) -> None:
         assert len(client.call(MetadataRequest(topics=None), 9).topics[0].partitions) == 4
 
 
+def test_the_environment_names_the_cluster_of_a_new_directory(data: Path) -> None:
+    first, other = "5L6g3nShT-eMCtK--X86sw", "b1R0aGVyIG9yYWNsZSEhIQ"
+    for given in (first, other):  # As with Kafka's image, a directory keeps what it has.
+        with (Serving(data, environment={"CLUSTER_ID": given}) as serving,
+              serving.client() as client):
+            assert client.call(MetadataRequest(topics=None), 9).cluster_id == first
+    with Serving(data, "--cluster-id", "nonsense") as serving:
+        assert serving.stop() == 1
+        [line] = serving.errors.strip().splitlines()
+        assert "nonsense" in line and "such as 5L6g3nShT-eMCtK--X86sw" in line
+
+
 def test_the_standard_event_loop_serves_as_well(data: Path) -> None:
     with Serving(data, "--loop", "asyncio") as serving, serving.client() as client:
         create(client, "t")

@@ -115,17 +115,20 @@ def check_record(body: bytes | memoryview, position: int) -> tuple[int, int, int
     Raises KafkaError(INVALID_RECORD) where its fields do not fill it exactly, or are not there.
     """
     try:
+        # Varints of one byte, and of two where that is usual, are worth avoiding the calls.
         low = body[position]
+        if low & 1:
+            raise ValueError("a record of negative size")
         if low < 128:
-            if low & 1:
-                raise ValueError("a record of negative size")
             end = position + 1 + (low >> 1)
             position += 2
+        elif (high := body[position + 1]) < 128:
+            end = position + 2 + ((low & 0x7F) >> 1 | high << 6)
+            position += 3
         else:
             size, start = decode_varint(body, position)
             end = start + size
             position = start + 1
-        # One byte for each delta is so usual that the calls are worth avoiding.
         low = body[position]
         if low < 128:
             timestamp_delta = (low >> 1) ^ -(low & 1)
@@ -138,12 +141,14 @@ def check_record(body: bytes | memoryview, position: int) -> tuple[int, int, int
             position += 1
         else:
             offset_delta, position = decode_varint(body, position)
-        low = body[position]
-        if low < 128:
-            position += 1 if low & 1 else 1 + (low >> 1)
-        else:
-            position = _behind_field(body, position)
-        position = _behind_field(body, position)
+        for _ in ("key", "value"):
+            low = body[position]
+            if low < 128:
+                position += 1 if low & 1 else 1 + (low >> 1)
+            elif not low & 1 and (high := body[position + 1]) < 128:
+                position += 2 + ((low & 0x7F) >> 1 | high << 6)
+            else:
+                position = _behind_field(body, position)
         if position < end and body[position]:
             position = _behind_headers(body, position, end)
         else:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SIZE = Struct(">i")
+_unpack_size = Struct(">i").unpack_from
+_SMALLEST_REQUEST_BYTES = dispatch.SMALLEST_REQUEST_BYTES
 _SHARED_BYTES = 1 << 18
 _STASHED_BYTES = 1 << 16
 _KEPT_BYTES = 1 << 22
@@ -206,17 +207,18 @@ class Connection(asyncio.BufferedProtocol):
         replies = Replies()
         try:
             while end - at >= 4:
-                (size,) = _SIZE.unpack_from(data, at)
-                if not dispatch.SMALLEST_REQUEST_BYTES <= size <= self._limit:
+                (size,) = _unpack_size(data, at)
+                if not _SMALLEST_REQUEST_BYTES <= size <= self._limit:
                     raise Refused(f"a request of {size} bytes")
                 stop = at + 4 + size
                 if stop > end:
                     break
                 self.frames += 1
-                self._parked = self._serve_request(data, at + 4, stop, call, replies)
+                parked = self._serve_request(data, at + 4, stop, call, replies)
                 at = stop
-                if self._parked is not None:
-                    self._await(self._parked)
+                if parked is not None:
+                    self._parked = parked
+                    self._await(parked)
                     if call.needs_buffer:
                         call.needs_buffer = False
                         at = self._give_up(data, at, end)
@@ -352,7 +354,7 @@ class Connection(asyncio.BufferedProtocol):
 
 def _frame_bytes(data: memoryview, at: int, end: int) -> int:
     """The whole size of the request that starts here, as announced."""
-    return 4 + int(_SIZE.unpack_from(data, at)[0]) if end - at >= 4 else 4
+    return 4 + int(_unpack_size(data, at)[0]) if end - at >= 4 else 4
 
 
 def _capacity(data: memoryview, at: int, end: int) -> int:

@@ -13,6 +13,7 @@ from wirekafka.apis.registry import Call, Route
 from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.errors import Error, KafkaError
+from wirekafka.server import repeats
 
 logger = logging.getLogger(__name__)
 
@@ -103,13 +104,13 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
     The reply is added to `replies`, unless the handler waits: then what is parked is returned.
     Raises Refused, MalformedMessage or UnicodeDecodeError when the connection must be closed.
     """
+    if not data[at + 1] and repeats.serve(data, at, end, call, replies):
+        return None
+    begin = at
     api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
     route = _routes(api_and_version) or registry.find(api_and_version)
     if route is None:
-        if api_and_version >> 16 != _API_VERSIONS:
-            raise Refused(f"API {api_and_version >> 16} version {api_and_version & 0xFFFF}"
-                          " is not spoken here")
-        _refuse_api_versions(correlation_id, call, replies)
+        _refuse(api_and_version, correlation_id, call, replies)
         return None
     at += 10
     if client_id_bytes >= 0:
@@ -140,6 +141,9 @@ def serve(data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Park
             replies.add(route, correlation_id, response)
     except Exception as error:
         _fail(route, request, error, call, replies)
+        return None
+    if api_and_version <= repeats.LAST_VERSION:
+        repeats.note(data[begin:end], request, response, call)
     return None
 
 
@@ -158,11 +162,12 @@ def _fail(route: Route, request: Any, error: Exception, call: Call, replies: Rep
     replies.add(route, call.correlation_id, response)
 
 
-def _refuse_api_versions(correlation_id: int, call: Call, replies: Replies) -> None:
+def _refuse(api_and_version: int, correlation_id: int, call: Call, replies: Replies) -> None:
     """Answer in version 0, which every client reads, that key 18 has other versions (KIP-511)."""
     route = registry.find(_API_VERSIONS << 16)
-    if route is None:
-        raise Refused("ApiVersions is not served")
+    if api_and_version >> 16 != _API_VERSIONS or route is None:
+        raise Refused(f"API {api_and_version >> 16} version {api_and_version & 0xFFFF}"
+                      " is not spoken here")
     call.version = 0
     request = route.api.request()
     unsupported = KafkaError(Error.UNSUPPORTED_VERSION)

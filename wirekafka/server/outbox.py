@@ -13,7 +13,8 @@ from wirekafka.log.slice import LogSlice
 Chunk = Buffer | LogSlice
 
 HIGH_WATER_BYTES = 1 << 17
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 12
+"""What the transport is given to wait with: it is copied, unlike what `sendfile` takes."""
 
 
 class Outbox:
@@ -29,7 +30,6 @@ class Outbox:
 
     def __init__(self, transport: asyncio.Transport):
         self._transport = transport
-        # Smaller than a piece, so that one more than the socket takes pauses this.
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         self._descriptor: int = transport.get_extra_info("socket").fileno()
         self._chunks: list[Chunk] = []
@@ -100,7 +100,10 @@ class Outbox:
             piece = file.pread(min(size_bytes - sent, _PIECE_BYTES), position + sent)
             if not piece:
                 raise _ended(records)
+            # Without a limit for once, so that what the socket does not take pauses this.
+            self._transport.set_write_buffer_limits(high=0)
             self._transport.write(piece)
+            self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
             sent += len(piece)
         return LogSlice(file, position + sent, size_bytes - sent) if sent < size_bytes else None
 
