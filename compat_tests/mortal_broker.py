@@ -28,6 +28,15 @@ class MortalBroker:
 
     def start(self) -> None:
         """Start, and return when it accepts connections."""
+        self.launch()
+        assert self._process is not None and self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(READY):
+                return
+        raise BrokerFailed(f"the broker did not start: {self.log.read_text()[-2000:]}")
+
+    def launch(self) -> None:
+        """Begin to start."""
         command = [
             sys.executable,
             "-m",
@@ -43,11 +52,6 @@ class MortalBroker:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True
             )
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(READY):
-                return
-        raise BrokerFailed(f"the broker did not start: {self.log.read_text()[-2000:]}")
 
     def kill(self) -> None:
         """End it without a chance to say goodbye."""

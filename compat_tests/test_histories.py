@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+import re
+import subprocess
+import sys
 
 import pytest
 
-from tests.histories.real_run import Run
-
 OPERATIONS = int(os.environ.get("WIREKAFKA_HISTORY_OPERATIONS", "50000"))
+KILLS = int(os.environ.get("WIREKAFKA_KILLS", "6"))
+_SUMMARY = re.compile(r"([\d,]+) operations, ([\d,]+) acknowledged writes, (\d+) kills,"
+                      r" (\d+) pauses, 0 violations")
+
+
+def campaign(*words: str) -> tuple[int, ...]:
+    """How many operations, acknowledged writes, kills and pauses it had."""
+    command = [sys.executable, "-m", "tests.histories", *words]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = _SUMMARY.search(ran.stdout)
+    assert ran.returncode == 0 and found, ran.stdout[-4000:] + ran.stderr[-4000:]
+    return tuple(int(number.replace(",", "")) for number in found.groups())
 
 
 @pytest.mark.timeout(600)
-def test_no_client_sees_what_kafka_may_not_show(tmp_path: Path) -> None:
+def test_no_client_sees_what_kafka_may_not_show() -> None:
     """A longer run: python -m tests.histories --operations 5000000."""
-    run = Run(tmp_path, OPERATIONS, seed=1)
-    stage = run.run()
-    assert not run.violations, "\n".join(run.violations[:20])
-    assert stage.history.count() >= OPERATIONS
-    assert run.kills and run.pauses
+    operations, _, kills, pauses = campaign("--operations", str(OPERATIONS), "--seed", "1")
+    assert operations >= OPERATIONS
+    assert kills and pauses
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("settings", [(), ("--set", "log.flush.interval.messages=1")],
+                         ids=["page-cache", "fsync"])
+def test_kill_after_kill_loses_and_doubles_nothing(settings: tuple[str, ...]) -> None:
+    """A longer run: python -m tests.histories --kills 100."""
+    _, acknowledged, kills, _ = campaign(
+        "--kills", str(KILLS), "--seed", "2", "--transaction-timeout-ms", "5000", *settings)
+    assert kills >= KILLS and acknowledged > 100 * KILLS

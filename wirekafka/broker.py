@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from wirekafka.log.log_directory import Identity, LogDirectory, NewLog, Unusable
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.controller import Controller
+from wirekafka.metadata.directories import DirectoryReports
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import BROKER, TOPIC, MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.membership import Identity as Member
@@ -63,6 +65,10 @@ class Foundation:
     clock: Clock
     disk: Disk
     new_id: Callable[[], bytes]
+    recover: Callable[..., set[str]] | None = None
+    """As `recovery_job.Recover`, told in how many `processes`; None: all is done in this one."""
+    cluster_id: str | None = None
+    """Of directories that are new; None is a random one."""
 
 
 class Broker:
@@ -81,6 +87,7 @@ class Broker:
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.waiting = Waiting(self.clock)
         self.new_id = foundation.new_id
+        self._recover = foundation.recover
         self.sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots,
                                       Random(self.new_id()))
         self.readers = Readers()
@@ -89,7 +96,7 @@ class Broker:
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
         self.directories = _locked(self.disk, self.config)
         try:
-            self.cluster_id = _claim(self.directories, self.node_id, self.new_id)
+            self.cluster_id = _claim(self.directories, self.node_id, foundation)
             self._open()
         except BaseException:
             for directory in self.directories:
@@ -107,6 +114,7 @@ class Broker:
             lambda: Controller(lambda: self.config, self.new_id), self.quorum, MetadataCodec(),
             self.clock, lost=Error.NOT_CONTROLLER)
         self._publisher = Publisher(self.node_id, self.image, self)
+        self._reports = DirectoryReports(self.node_id, self.controller, self.image, self.clock)
         self.controller.on_commit = self._publisher.apply
         self.controller.load()
         self.metadata_snapshots = Snapshots(self.quorum, self.image, now_ms)
@@ -114,8 +122,11 @@ class Broker:
         check_servable(self.image, self.node_id)
         self.config = self.config.with_dynamic(
             self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id)))
+        recover = self._recover
+        if recover is not None:
+            recover = partial(recover, processes=self.config.num_recovery_threads_per_data_dir)
         for directory in self.directories:
-            directory.load(self.topic_config, now_ms)
+            directory.load(self.topic_config, now_ms, recover)
             self._directory_of.update(dict.fromkeys(directory.logs, directory))
         self.groups = GroupCoordinator(
             GroupConfig.of(self.config), self.clock, lambda: self._partition_count(OFFSETS_TOPIC))
@@ -151,15 +162,26 @@ class Broker:
         self.groups.stop()
 
     async def stop(self) -> None:
-        """Hand over leadership, and leave the log directories as a clean stop does."""
+        """Hand over leadership, and leave the log directories as a clean stop does.
+
+        What cannot be written any more is told of, and left to the next start's recovery.
+        """
         self.release_waiting()
-        await self._membership.leave()
+        try:
+            await self._membership.leave()
+        except KafkaError as error:
+            logger.error("The metadata log does not tell of this stop: %s", error)
         self.transactions.stop()
         self.groups.stop()
+        self.metadata_snapshots.write_at_stop()
         self.controller.stop()
         high_watermarks = self.high_watermarks()
         for directory in self.directories:
-            directory.close_cleanly(high_watermarks, self._membership.broker_epoch)
+            try:
+                directory.close_cleanly(high_watermarks, self._membership.broker_epoch)
+            except OSError as error:
+                logger.error("%s is not closed in order; the next start recovers it: %s",
+                             directory.path, error)
 
     # What requests ask for.
 
@@ -241,6 +263,9 @@ class Broker:
             if placed is None:
                 return
             self.partitions[key] = placed
+        identity = self._directory_of[key].identity
+        assert identity is not None, "claimed"
+        self._reports.note(topic, partition, identity.directory_id)
         known_epoch = placed.leader_epoch
         placed.lead(Leadership(
             leader_id=partition.leader, leader_epoch=partition.leader_epoch,
@@ -331,13 +356,14 @@ def _locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
     return directories
 
 
-def _claim(directories: Sequence[LogDirectory], node_id: int, new_id: Callable[[], bytes]) -> str:
+def _claim(directories: Sequence[LogDirectory], node_id: int, foundation: Foundation) -> str:
     """Make the directories this node's, new ones with an id of their own; the cluster's id."""
     cluster_ids = {directory.identity.cluster_id for directory in directories
                    if directory.identity is not None}
     if len(cluster_ids) > 1:
         raise UnusableDirectory(f"log directories of several clusters: {sorted(cluster_ids)}")
-    cluster_id = cluster_ids.pop() if cluster_ids else uuid_text(new_id())
+    new_id = foundation.new_id
+    cluster_id = cluster_ids.pop() if cluster_ids else foundation.cluster_id or uuid_text(new_id())
     for directory in directories:
         known = directory.identity
         directory_id = known.directory_id if known is not None else new_id()

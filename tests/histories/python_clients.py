@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -49,7 +50,7 @@ def transact_with_python(stage: Stage, name: str) -> None:
         producer = KafkaProducer(
             bootstrap_servers=stage.bootstrap,
             transactional_id=name,
-            transaction_timeout_ms=30_000,
+            transaction_timeout_ms=stage.transaction_timeout_ms,
             acks="all",
             **_SETTINGS,
         )
@@ -62,7 +63,8 @@ def transact_with_python(stage: Stage, name: str) -> None:
         except kafka_errors.KafkaError:
             time.sleep(0.2)
         finally:
-            producer.close(timeout=1)
+            with suppress(kafka_errors.KafkaError):  # Told of what it could not send in time.
+                producer.close(timeout=1)
 
 
 def _commit_offset(stage: Stage, producer: Any, operation: Operation) -> None:

@@ -41,9 +41,10 @@ _QUIET = (
 class Stage:
     """What the clients share. `surprises` are things no client should be told."""
 
-    def __init__(self, bootstrap: str, seed: int):
+    def __init__(self, bootstrap: str, seed: int, transaction_timeout_ms: int = 30_000):
         self.bootstrap = bootstrap
         self.seed = seed
+        self.transaction_timeout_ms = transaction_timeout_ms
         self.history = History()
         self.surprises: list[str] = []
         self.is_over = threading.Event()
@@ -131,7 +132,11 @@ class Transactions:
         stage = self._stage
         self._lives += 1
         self._producer = Producer(
-            stage.config(transactional_id=self._name, transaction_timeout_ms=30_000, linger_ms=0)
+            stage.config(
+                transactional_id=self._name,
+                transaction_timeout_ms=stage.transaction_timeout_ms,
+                linger_ms=0,
+            )
         )
         _insist(self._producer.init_transactions)
         self._consumer = _assigned(stage, committed=True)
@@ -145,7 +150,7 @@ class Transactions:
             self._stage.history.end(operation, Verdict.UNDONE)
             self._start()
         elif random.random() < _ABORTS:
-            _insist(self._producer.abort_transaction)
+            self._abort()
             self._stage.history.end(operation, Verdict.UNDONE)
         else:
             operation.decided = self._stage.history.tick()
@@ -158,7 +163,7 @@ class Transactions:
         try:
             if not error.txn_requires_abort():
                 raise KafkaException(error)
-            _insist(self._producer.abort_transaction)
+            self._abort()
             history.end(operation, Verdict.UNDONE)
         except KafkaException as fatal:
             if fatal.args[0].code() == KafkaError._STATE:
@@ -166,6 +171,12 @@ class Transactions:
             is_open = operation.decided is not None
             history.end(operation, Verdict.UNKNOWN if is_open else Verdict.UNDONE)
             self._start()
+
+    def _abort(self) -> None:
+        # An AddPartitionsToTxn that is answered after EndTxn, as when the broker was killed
+        # between them, fails an assertion of librdkafka's and ends this process.
+        self._producer.flush(PATIENCE_S)
+        _insist(self._producer.abort_transaction)
 
     def _write(self, operation: Operation) -> None:
         for _ in range(self._random.randint(1, 3)):

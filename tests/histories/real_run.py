@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -21,23 +24,39 @@ from tests.histories.python_clients import consume_with_python, transact_with_py
 from tests.histories.real_clients import PLACES, TOPICS, Stage, Transactions
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How long a campaign goes on: until both are reached. With `kills`, nothing is paused."""
+
+    seed: int
+    operations: int = 0
+    kills: int | None = None
+    settings: Sequence[str] = ()
+    """The broker's, as `--set` takes them."""
+    transaction_timeout_ms: int = 30_000
+    """What the end of a run may have to wait for."""
+
+
 class Run:
     """One campaign; `violations` when it is over."""
 
-    def __init__(self, directory: Path, operations: int, seed: int):
-        self._broker = MortalBroker(directory / "data")
-        self._operations = operations
-        self._random = Random(f"faults {seed}")
-        self._seed = seed
+    def __init__(self, directory: Path, plan: Plan):
+        self._broker = MortalBroker(directory / "data", *plan.settings)
+        self._plan = plan
+        self._random = Random(f"faults {plan.seed}")
         self.kills = 0
         self.pauses = 0
+        self.acknowledged = 0
+        """Writes that a producer was told are there."""
         self.violations: list[str] = []
 
     def run(self, told: Callable[[int], None] = lambda _: None) -> Stage:
-        """Run it all; `told` hears of the operations so far."""
+        """Run it all; `told` hears how far it is, as `reached` counts it."""
         self._broker.start()
         try:
-            stage = Stage(self._broker.bootstrap, self._seed)
+            stage = Stage(
+                self._broker.bootstrap, self._plan.seed, self._plan.transaction_timeout_ms
+            )
             _make_topics(stage.bootstrap)
             threads = [
                 threading.Thread(target=_watched, args=(stage, each), name=name, daemon=True)
@@ -50,28 +69,42 @@ class Run:
             for thread in threads:
                 thread.join(clients.PATIENCE_S)
                 if thread.is_alive():
-                    stage.surprises.append(f"{thread.name} does not come through")
+                    stage.surprises.append(
+                        f"{thread.name} does not come through: {_where(thread)}")
             _drain(stage)
         finally:
             self._broker.stop()
+        self.acknowledged = sum(send.offset is not None for _, send in stage.history.sends())
         self.violations = [str(each) for each in check(stage.history)] + stage.surprises
         return stage
 
     def _break_until_enough(self, stage: Stage, told: Callable[[int], None]) -> None:
-        while (count := stage.history.count()) < self._operations:
-            told(count)
-            time.sleep(self._random.uniform(1, 4))
-            if self._random.random() < 0.6:
-                self._broker.kill()
-                self.kills += 1
-                time.sleep(self._random.uniform(0, 0.5))
-                self._broker.start()
+        plan, random = self._plan, self._random
+        while True:
+            operations = stage.history.count()
+            told(operations if plan.kills is None else self.kills)
+            if operations >= plan.operations and self.kills >= (plan.kills or 0):
+                return
+            time.sleep(random.uniform(1, 4) if plan.kills is None else random.uniform(0.2, 3))
+            if plan.kills is not None or random.random() < 0.6:
+                self._kill_and_start()
             else:
                 self._broker.pause()
                 self.pauses += 1
-                time.sleep(self._random.uniform(0.2, 2))
+                time.sleep(random.uniform(0.2, 2))
                 self._broker.go_on()
-        told(count)
+
+    def _kill_and_start(self) -> None:
+        """Sometimes a second time, while it comes up."""
+        self._broker.kill()
+        self.kills += 1
+        time.sleep(self._random.uniform(0, 0.5))
+        if self._random.random() < 0.2:
+            self._broker.launch()
+            time.sleep(self._random.uniform(0, 0.6))
+            self._broker.kill()
+            self.kills += 1
+        self._broker.start()
 
 
 def _clients(stage: Stage) -> dict[str, Callable[[], None]]:
@@ -87,6 +120,13 @@ def _clients(stage: Stage) -> dict[str, Callable[[], None]]:
     for number in range(2):
         made[f"member-{number}"] = partial(clients.consume_subscribed, stage, f"member-{number}")
     return made
+
+
+def _where(thread: threading.Thread) -> str:
+    """The calls that it is in, the innermost last."""
+    frame = sys._current_frames().get(thread.ident or -1)
+    calls = traceback.extract_stack(frame) if frame is not None else ()
+    return " > ".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)
 
 
 def _watched(stage: Stage, client: Callable[[], None]) -> None:

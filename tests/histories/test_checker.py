@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.histories.checker import Kind, check, check_power_cut
+from tests.histories.checker import Author, Kind, check, check_power_cut
 from tests.histories.history import (
     Drained,
     History,
@@ -222,10 +222,20 @@ def test_offsets_of_a_transaction_nobody_knows_the_end_of_may_stand() -> None:
 
 def test_a_power_cut_may_take_a_suffix_but_leave_no_hole_and_revive_nothing() -> None:
     before = Drained([(0, 0), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
-    assert check_power_cut(P, before, Drained([(0, 0)], [(0, 0), (1, 1)], 2)) == []
-    assert check_power_cut(P, before, Drained([], [], 0)) == []
+    assert check_power_cut(P, before, Drained([(0, 0)], [(0, 0), (1, 1)], 2), {}) == []
+    assert check_power_cut(P, before, Drained([], [], 0), {}) == []
     for after, kind in (
         (Drained([(0, 0), (2, 2)], [(0, 0), (2, 2)], 3), Kind.LOST_WRITE),
         (Drained([(0, 0), (1, 1)], [(0, 0), (1, 1)], 2), Kind.ABORTED_READ),
     ):
-        assert [each.kind for each in check_power_cut(P, before, after)] == [kind]
+        assert [each.kind for each in check_power_cut(P, before, after, {})] == [kind]
+
+
+def test_a_power_cut_may_revive_only_what_may_have_lost_its_marker() -> None:
+    before = Drained([(0, 0), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
+    authors = {1: Author("tx", 1), 2: Author("tx", 2)}
+    last_of_its_producer = Drained([(0, 0), (1, 1)], [(0, 0), (1, 1)], 2)
+    assert check_power_cut(P, before, last_of_its_producer, authors) == []
+    before_another = Drained([(0, 0), (1, 1), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
+    found = check_power_cut(P, before, before_another, authors)
+    assert [each.kind for each in found] == [Kind.ABORTED_READ]

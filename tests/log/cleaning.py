@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.log.batches import NOW_MS, read_all
-from wirekafka.codec.batch import BatchHeader, read_header
+from tests.log.batches import NOW_MS, read_bytes
+from wirekafka.codec.batch import BatchHeader, batches, read_header
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.cleanable import Progress, cleanable, job_for
@@ -57,7 +57,7 @@ def records(log: Log, *, committed: bool = True) -> Iterator[tuple[BatchHeader, 
     aborted = sorted(log.aborted_transactions(log.start_offset, log.end_offset),
                      key=lambda each: each.first_offset)
     ongoing: set[int] = set()
-    for batch in read_all(log):
+    for batch in batches_left(log):
         header = read_header(batch)
         while aborted and aborted[0].first_offset < header.end_offset:
             ongoing.add(aborted.pop(0).producer_id)
@@ -69,6 +69,17 @@ def records(log: Log, *, committed: bool = True) -> Iterator[tuple[BatchHeader, 
             continue
         for record in decode_records(batch, header):
             yield header, record
+
+
+def batches_left(log: Log) -> list[bytes]:
+    """From the start to where there is no more: a cleaned log may end in nothing."""
+    found: list[bytes] = []
+    offset = log.start_offset
+    while data := read_bytes(log, offset):
+        for at, header in batches(data):
+            found.append(data[at : at + header.size_bytes])
+            offset = header.end_offset
+    return found
 
 
 def fold(log: Log) -> dict[bytes, tuple[int, bytes]]:

@@ -96,6 +96,26 @@ def test_the_file_has_kafkas_bytes_and_survives_a_restart(tmp_path: Path) -> Non
     assert (tmp_path / FILE_NAME).read_bytes() == b"0\n0\n" and epochs.latest == -1
 
 
+def test_an_epoch_that_begins_reaches_the_file_with_its_first_batch(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (0, 0))
+    epochs.begin(3, 17)
+    assert epochs.latest == 3 and epochs.end_offset_for(0, 17) == (0, 17)
+    assert (tmp_path / FILE_NAME).read_bytes() == b"0\n1\n0 0\n"
+    epochs.assign(3, 17)
+    assert (tmp_path / FILE_NAME).read_bytes() == b"0\n2\n0 0\n3 17\n"
+
+
+def test_an_epoch_forgotten_in_memory_is_gone_from_the_file_before_the_next_batch(
+    tmp_path: Path,
+) -> None:
+    epochs_of(tmp_path, (5, 0), (7, 100))
+    epochs = epochs_of(tmp_path)
+    epochs.forget_from(100)
+    assert epochs.entries == [EpochEntry(5, 0)] and epochs.recorded < 0
+    epochs.assign(5, 100)  # Else a later load would take what follows for epoch 7's.
+    assert (tmp_path / FILE_NAME).read_bytes() == b"0\n1\n5 0\n" and epochs.recorded == 5
+
+
 def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
     epochs = epochs_of(tmp_path)
     epochs.truncate_from_end(0)

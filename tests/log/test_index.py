@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from bisect import bisect_right
 from random import Random
 
 from tests.simulation.disk import SimulatedDisk
@@ -96,3 +97,19 @@ def test_entries_that_cannot_be_written_stay_until_they_can() -> None:
     index.add(BASE + 1200, 12_000)
     index.close()
     assert len(disk.read(index.path)) == 1200 * 8
+
+
+def test_both_neighbours_of_an_offset_are_found_however_the_entries_are_spread() -> None:
+    random = Random(3)
+    for count in (0, 1, 2, 600):
+        for spread in (3, 30_000):
+            disk = SimulatedDisk()
+            index = offset_index(disk)
+            offsets = sorted(random.sample(range(1, spread + count), count))
+            for offset in offsets:
+                index.add(BASE + offset, offset * 10)
+            for wanted in random.sample(range(spread + count), 3):
+                number = bisect_right(offsets, wanted)
+                before = offsets[number - 1] * 10 if number else 0
+                after = offsets[number] * 10 if number < count else -1
+                assert index.positions_around(BASE + wanted) == (before, after)

@@ -23,6 +23,7 @@ from tests.log.batches import (
     with_config,
 )
 from tests.simulation.disk import SimulatedDisk
+from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted import AbortedTransaction
@@ -427,3 +428,19 @@ def test_the_metadata_log_flushes_with_one_sync_for_a_batch() -> None:
     before = disk.operations
     log.flush()
     assert disk.log[before:] == [f"fsync {DIRECTORY}/{0:020d}.log"]
+
+
+def test_each_offset_is_found_among_batches_of_every_size_and_gaps_between_them() -> None:
+    random = Random(5)
+    follower = new_log(index_interval_bytes=200)
+    ends = []
+    for _ in range(120):
+        each = [b"v" * random.choice((1, 40, 400)) for _ in range(random.randint(1, 4))]
+        begin = follower.end_offset + random.choice((0, 0, 3))
+        follower.append_as_follower(b"".join(with_prefix(batch(*each), begin, 0)), NOW_MS)
+        ends.append(follower.end_offset)
+    for offset in range(follower.end_offset):
+        found = follower.segments.active.find(offset)
+        assert found is not None
+        assert found[1].end_offset == next(end for end in ends if end > offset)
+    assert follower.segments.active.find(follower.end_offset) is None

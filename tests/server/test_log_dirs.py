@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import InProcessBroker, batch
+from tests.in_process import InProcessBroker, batch, now
 from tests.log.batches import read_all
 from tests.manual_clock import ManualClock
 from wirekafka.log import log_directory
+from wirekafka.log.checkpoints import properties_from, uuid_from
 from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.metadata.image import PartitionImage
+from wirekafka.metadata.topics import DeleteTopics, TopicReference
 
 
 def started(tmp_path: Path, clock: ManualClock) -> InProcessBroker:
@@ -39,6 +42,39 @@ def test_partitions_spread_and_stay_where_they_are(
     for index in range(6):
         assert b"".join(read_all(again.partition("t", index).log)).endswith(b"%d\x00" % index)
     again.stop()
+
+
+def test_the_metadata_says_where_each_replica_is(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    kafka = started(tmp_path, manual_clock)
+    kafka.create("t", 6)
+    kafka.create("short-lived")
+    now(kafka.broker.controller.submit(DeleteTopics([TopicReference(name="short-lived")])))
+    manual_clock.advance(1)
+    epochs = [partition_in(kafka, index).partition_epoch for index in range(6)]
+    for index in range(6):
+        assert partition_in(kafka, index).directories == [directory_id(tmp_path, index)]
+        assert partition_in(kafka, index).leader_epoch == 0
+        assert kafka.partition("t", index).partition_epoch == epochs[index]
+    kafka.stop()
+    again = started(tmp_path, manual_clock)
+    joined = again.broker.metadata_offset
+    manual_clock.advance(1)
+    assert again.broker.metadata_offset == joined, "what is known is not told again"
+    for index in range(6):
+        assert partition_in(again, index).directories == [directory_id(tmp_path, index)]
+    again.stop()
+
+
+def partition_in(kafka: InProcessBroker, index: int) -> PartitionImage:
+    """As the metadata has it."""
+    return kafka.broker.image.topics["t"].partitions[index]
+
+
+def directory_id(tmp_path: Path, index: int) -> bytes:
+    text = (tmp_path / where(tmp_path)[f"t-{index}"] / "meta.properties").read_bytes()
+    return uuid_from(properties_from(text)["directory.id"])
 
 
 def test_a_directory_of_another_cluster_is_refused(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from wirekafka.apis.produce import ProduceRequest
+from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.flush import Flush
 from wirekafka.server.housekeeping import Housekeeping
@@ -40,6 +41,7 @@ class Medium:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.syncs: list[int] = []
+        self.ended = 0
         self.error: OSError | None = None
         self._may_end = threading.Semaphore(0)
         run, medium = Flush.run, self
@@ -47,15 +49,34 @@ class Medium:
         def slow(flush: Flush) -> None:
             medium.syncs.append(flush.end_offset)
             assert medium._may_end.acquire(timeout=10)
-            if medium.error is not None:
-                raise medium.error
-            run(flush)
+            try:
+                if medium.error is not None:
+                    raise medium.error
+                run(flush)
+            finally:
+                medium.ended += 1
         monkeypatch.setattr(Flush, "run", slow)
 
     async def finish(self, count: int) -> None:
         """Let so many more syncs end, and have what follows from it happen."""
+        ended = self.ended + count
         self._may_end.release(count)
+        await _until(lambda: self.ended >= ended)
         await asyncio.sleep(0.1)
+
+    def let_go(self) -> None:
+        """Hold none back any more."""
+        self._may_end.release(99)
+
+    async def begun(self, count: int) -> None:
+        """Wait until so many have begun."""
+        await _until(lambda: len(self.syncs) >= count)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
 
 
 def produce(kafka: InProcessBroker, acks: int) -> Exchange:
@@ -75,12 +96,13 @@ def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: 
         housekeeping.start()
         partition = kafka.partition("t")
         first = produce(kafka, 1)
-        await asyncio.sleep(0.05)
+        await medium.begun(1)
         rest = [produce(kafka, acks) for acks in (-1, 1) * 10]
         await asyncio.sleep(0.05)
         assert not first.is_done and not any(each.is_done for each in rest)
         assert partition.high_watermark == 0, "nobody reads what may still be lost"
         await medium.finish(1)
+        await medium.begun(2)
         assert first.is_done and not any(each.is_done for each in rest)
         assert partition.high_watermark == 1
         await medium.finish(1)
@@ -88,7 +110,7 @@ def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: 
         assert partition.high_watermark == partition.log.recovery_point == 21
         assert medium.syncs == [1, 21]
         housekeeping.stop()
-        await medium.finish(9)
+        medium.let_go()
 
     asyncio.run(scenario())
 
@@ -109,6 +131,37 @@ def test_what_could_not_be_synced_is_refused_and_nothing_is_tried_again(
         assert len(medium.syncs) == 1
         medium.error = None
         housekeeping.stop()
-        await medium.finish(99)
+        medium.let_go()
+        await asyncio.sleep(0.2)
 
     asyncio.run(scenario())
+
+
+def test_the_markers_of_another_coordinator_are_acknowledged_once_they_are_synced(
+    kafka: InProcessBroker, medium: Medium
+) -> None:
+    async def scenario() -> None:
+        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping.start()
+        written = write_marker(kafka)
+        await asyncio.sleep(0.05)
+        assert not written.is_done
+        await medium.finish(1)
+        assert written.is_done and marker_error(written) == Error.NONE
+        unsynced = write_marker(kafka)
+        medium.error = OSError("gone")
+        await medium.finish(1)
+        assert unsynced.is_done and marker_error(unsynced) == Error.NOT_LEADER_OR_FOLLOWER
+        housekeeping.stop()
+    asyncio.run(scenario())
+
+
+def write_marker(kafka: InProcessBroker) -> Exchange:
+    kind = WriteTxnMarkersRequest.WritableTxnMarker
+    return kafka.begin(WriteTxnMarkersRequest(markers=[kind(
+        producer_id=7, producer_epoch=0, transaction_result=True, coordinator_epoch=0,
+        topics=[kind.WritableTxnMarkerTopic(name="t", partition_indexes=[0])])]), 1)
+
+
+def marker_error(exchange: Exchange) -> int:
+    return int(exchange.response.markers[0].topics[0].partitions[0].error_code)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.histories.checker import Violation, check, check_power_cut
+from tests.histories.checker import Author, Violation, check, check_power_cut
 from tests.histories.history import Drained, Place
 from tests.simulation.disk import Outcome
 from tests.simulation.group import Member
@@ -144,7 +144,15 @@ class _Simulation:
         for place in PLACES:
             # What a transaction lost may never be told: it can stay open, as in Kafka.
             left = await self._drained(wire, place)
-            self._lost += check_power_cut(place, self.world.history.drained[place], left)
+            self._lost += check_power_cut(
+                place, self.world.history.drained[place], left, self._authors())
+
+    def _authors(self) -> dict[int, Author]:
+        """Of all that was written in transactions; names are `<id>-<rival>.<incarnation>`."""
+        return {
+            send.value: Author(operation.process.rpartition("-")[0], operation.began)
+            for operation, send in self.world.history.sends() if operation.is_transaction
+        }
 
     def _worsen(self) -> None:
         weather, random = self.network.weather, self.random

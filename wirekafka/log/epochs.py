@@ -10,6 +10,7 @@ from wirekafka.log.files import Disk
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNDEFINED = -1
+_BEHIND = -2
 
 
 class EpochEntry(NamedTuple):
@@ -24,26 +25,32 @@ class MalformedEpochs(ValueError):
 
 
 class LeaderEpochs:
-    """The epochs of one log, kept in memory and written whole at every change.
+    """The epochs of one log, kept in memory and written whole.
 
     Both columns only grow: an epoch that begins at or before its predecessors replaces them.
+    An epoch under which nothing was written yet is forgotten by the next load, so that `begin`
+    need not write the file: a start would write it for every partition otherwise.
     Raises OSError where the file cannot be written.
     """
 
-    __slots__ = ("_disk", "_entries", "_path", "latest")
+    __slots__ = ("_disk", "_entries", "_path", "latest", "recorded")
 
     def __init__(self, disk: Disk, path: str, entries: list[EpochEntry] | None = None):
         self._disk = disk
         self._path = path
         self._entries = list(entries or ())
-        self.latest = UNDEFINED
+        self.latest = self._entries[-1].epoch if self._entries else UNDEFINED
         """The newest epoch, -1 for none."""
-        self._note_latest()
+        self.recorded = self.latest
+        """The newest epoch in the file; below every epoch while the file says anything else."""
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> LeaderEpochs:
         """The epochs a file holds, none when there is no file. Raises MalformedEpochs."""
-        return cls(disk, path, decode_epochs(disk.read(path)) if disk.exists(path) else None)
+        try:
+            return cls(disk, path, decode_epochs(disk.read(path)))
+        except FileNotFoundError:
+            return cls(disk, path)
 
     @property
     def entries(self) -> list[EpochEntry]:
@@ -51,7 +58,12 @@ class LeaderEpochs:
         return self._entries
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that an epoch begins at an offset; nothing happens if it began already."""
+        """Note that an epoch begins with the batch about to be written at an offset."""
+        self.begin(epoch, start_offset)
+        self.save()
+
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """Note, in memory, that an epoch begins at an offset; nothing happens if it did before."""
         assert epoch >= 0 and start_offset >= 0, (epoch, start_offset)
         if epoch == self.latest and start_offset >= self._entries[-1].start_offset:
             return
@@ -61,7 +73,13 @@ class LeaderEpochs:
             if entry.epoch < epoch and entry.start_offset < start_offset
         ]
         self._entries.append(EpochEntry(epoch, start_offset))
-        self._write()
+        self._changed()
+
+    def save(self) -> None:
+        """Write the file, if it says anything else."""
+        if self.recorded != self.latest:
+            self._disk.write(self._path, encode_epochs(self._entries))
+            self.recorded = self.latest
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch that is not above the one asked for, and where it ends.
@@ -86,9 +104,14 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or behind the log's new end."""
+        self.forget_from(end_offset)
+        self.save()
+
+    def forget_from(self, end_offset: int) -> None:
+        """As `truncate_from_end`, in memory: what a load does with epochs that wrote nothing."""
         if self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries = [e for e in self._entries if e.start_offset < end_offset]
-            self._write()
+            self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that ended by the log's new start; the one around it begins there."""
@@ -97,20 +120,19 @@ class LeaderEpochs:
             return
         first = EpochEntry(self._entries[index - 1].epoch, start_offset)
         self._entries = [first, *self._entries[index:]]
-        self._write()
+        self._changed()
+        self.save()
 
     def clear(self) -> None:
         """Forget every epoch."""
         if self._entries:
             self._entries = []
-            self._write()
+            self._changed()
+            self.save()
 
-    def _write(self) -> None:
-        self._note_latest()
-        self._disk.write(self._path, encode_epochs(self._entries))
-
-    def _note_latest(self) -> None:
+    def _changed(self) -> None:
         self.latest = self._entries[-1].epoch if self._entries else UNDEFINED
+        self.recorded = _BEHIND
 
 
 def encode_epochs(entries: list[EpochEntry]) -> bytes:

@@ -22,6 +22,7 @@ from wirekafka.log.segments import Segments
 from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
 from wirekafka.log.validate import validate
 
+_pack_prefix = PREFIX.pack
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
@@ -64,7 +65,8 @@ class Log:
         self._generation = 0
         self._refusal: str | None = None
         self._snapshots = parts.snapshots
-        self._synced_names = False
+        # What a clean stop left had been synced.
+        self._synced_names = parts.trusted_end >= 0
         self.directory = directory
         self.name = directory.rpartition("/")[2]
         """`<topic>-<partition>`."""
@@ -139,7 +141,8 @@ class Log:
         batch = validate(records, append, self._config, self.name)
         header = batch.header
         marker: Marker | None = None
-        if header.producer_id >= 0:
+        has_producer = header.producer_id >= 0
+        if has_producer:
             if header.is_control:
                 marker = self._checked_marker(records, header, append)
             elif (earlier := self.producers.check(header, append)) is not None:
@@ -149,27 +152,28 @@ class Log:
         size_bytes = length + 12
         end_offset = base_offset + header.last_offset_delta + 1
         max_timestamp = header.max_timestamp
-        shape: BatchShape = _new(BatchShape, (size_bytes, end_offset - 1, max_timestamp))
         segment = self.segments.active
         if (
             segment.file.size_bytes + size_bytes > segment.limit_bytes
             or max_timestamp > segment.roll_after_ms
             or end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
         ):
+            shape = BatchShape(size_bytes, end_offset - 1, max_timestamp)
             segment = self._with_room(shape, base_offset, append.now_ms)
         leader_epoch = append.leader_epoch
         try:
-            if leader_epoch > self.epochs.latest:
+            if leader_epoch > self.epochs.recorded:
                 self._assign(leader_epoch, base_offset)
-            prefix = PREFIX.pack(base_offset, length, leader_epoch)
-            segment.append((prefix, *batch.rest), shape)
+            prefix = _pack_prefix(base_offset, length, leader_epoch)
+            segment.append([prefix, *batch.rest], size_bytes, end_offset - 1, max_timestamp)
         except OSError as error:
             raise _storage_error(error) from error
         self.end_offset = end_offset
-        if marker is not None:
-            self._completed(self.producers.update_marker(header, base_offset, marker))
-        elif header.producer_id >= 0:
-            self.producers.update(header, base_offset)
+        if has_producer:
+            if marker is not None:
+                self._completed(self.producers.update_marker(header, base_offset, marker))
+            else:
+                self.producers.update(header, base_offset)
         appended: Appended = _new(
             Appended, (base_offset, end_offset, batch.log_append_time_ms, self.start_offset, False)
         )
@@ -202,7 +206,7 @@ class Log:
         segment = self._with_room(whole, found[0][1].base_offset, now_ms)
         try:
             for _, header in found:
-                if header.leader_epoch > self.epochs.latest:
+                if header.leader_epoch > self.epochs.recorded:
                     self._assign(header.leader_epoch, header.base_offset)
             segment.append_all(data, shapes)
         except OSError as error:
@@ -261,13 +265,6 @@ class Log:
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch not above that, and where it ends; (-1, -1) when unknown (KIP-320)."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
-
-    def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """Note where a leader epoch begins. Raises KafkaError."""
-        try:
-            self._assign(epoch, start_offset)
-        except OSError as error:
-            raise _storage_error(error) from error
 
     def advance_start(self, offset: int) -> None:
         """Give up the records below an offset; their segments go with the next retention run.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from wirekafka.config.topic_config import TopicConfig
@@ -29,6 +30,7 @@ from wirekafka.log.files import DirectoryLocked, Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import CorruptLog, Opening
+from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,9 @@ METADATA_LOG = "__cluster_metadata-0"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
 _TOLD_EVERY = 250
+_LARGE_BYTES = 1 << 20
+_WORTH_PROCESSES_BYTES = 256 << 20
+"""Less is gone through in about the time it takes to start a process: a quarter of a second."""
 
 _LOG_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _MARKED_NAME = re.compile(r".+-\d+\.[0-9a-f]{32}-(?P<mark>delete|future|stray)")
@@ -141,8 +146,9 @@ class LogDirectory:
         self.metadata_log = Log.open(self._disk, path, config, opening)
         return self.metadata_log
 
-    def load(self, config_of: Callable[[str], TopicConfig], now_ms: int) -> None:
-        """Open every log, recovering those that need it."""
+    def load(self, config_of: Callable[[str], TopicConfig], now_ms: int,
+             recover: Recover | None = None) -> None:
+        """Open every log, recovering those that need it: with `recover` where there is much."""
         self._forget_clean_stop()
         found: list[TopicPartition] = []
         for entry in self._disk.list_directory(self.path):
@@ -159,8 +165,13 @@ class LogDirectory:
                 logger.warning("%s is no log: left alone", self._file(entry.name))
         if found and not self.is_clean:
             logger.info("%s was not closed cleanly: recovering %d logs", self.path, len(found))
-        for number, (topic, partition) in enumerate(sorted(found), 1):
-            self._load(topic, partition, config_of(topic), now_ms)
+        jobs = [RecoveryJob(directory=self._file(f"{topic}-{partition}"), config=config_of(topic),
+                            opening=self._opening((topic, partition), now_ms))
+                for topic, partition in sorted(found)]
+        done = self._recovered(jobs, recover) if recover is not None else set()
+        for number, (key, job) in enumerate(zip(sorted(found), jobs, strict=True), 1):
+            opening = afterwards(job.opening) if job.directory in done else job.opening
+            self._load(key, replace(job, opening=opening))
             if not self.is_clean and number % _TOLD_EVERY == 0:
                 logger.info("Recovered %d of %d logs in %s", number, len(found), self.path)
 
@@ -359,17 +370,34 @@ class LogDirectory:
             self._disk.unlink(self._file(CLEAN_SHUTDOWN))
             self._disk.fsync_directory(self.path)
 
-    def _load(self, topic: str, partition: int, config: TopicConfig, now_ms: int) -> None:
-        key = topic, partition
-        path = self._file(f"{topic}-{partition}")
-        opening = Opening(
+    def _opening(self, key: TopicPartition, now_ms: int) -> Opening:
+        return Opening(
             is_clean=self.is_clean,
             recovery_point=self._recovery_points.get(key, 0),
             start_offset=self._start_offsets.get(key, 0),
             now_ms=now_ms,
         )
+
+    def _recovered(self, jobs: Sequence[RecoveryJob], recover: Recover) -> set[str]:
+        """The directories of logs that several processes have recovered, if that was worth it."""
+        if self.is_clean or len(jobs) < 2:
+            return set()
+        sized = []
+        for job in jobs:
+            with suppress(OSError):
+                sized.append((job.to_scan_bytes(self._disk), job))
+        large = [(size_bytes, job) for size_bytes, job in sized if size_bytes >= _LARGE_BYTES]
+        total_bytes = sum(size_bytes for size_bytes, _ in large)
+        if len(large) < 2 or total_bytes < _WORTH_PROCESSES_BYTES:
+            return set()
+        logger.info("Going through %d MiB of %d logs", total_bytes >> 20, len(large))
+        large.sort(key=itemgetter(0), reverse=True)
+        return recover([job for _, job in large])
+
+    def _load(self, key: TopicPartition, job: RecoveryJob) -> None:
+        topic, partition = key
         try:
-            self.logs[key] = Log.open(self._disk, path, config, opening)
+            self.logs[key] = Log.open(self._disk, job.directory, job.config, job.opening)
         except (CorruptLog, KafkaError, OSError) as error:
             self.offline[key] = str(error)
             logger.error("%s-%d is offline: %s", topic, partition, error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wirekafka.codec.batch import (
     NO_PRODUCER_EPOCH,
@@ -18,15 +18,14 @@ from wirekafka.codec.crc import crc32c
 from wirekafka.errors import Error
 from wirekafka.log.append import Append, Origin, RecordsRefused
 from wirekafka.log.control import Marker, decode_marker
+from wirekafka.log.scan import REMEMBERED_BATCHES
 from wirekafka.log.verification import Verifications
-
-REMEMBERED_BATCHES = 5
-"""How many batches a producer may have in flight and still be told of duplicates."""
 
 NO_COORDINATOR_EPOCH = -1
 
 
 _CLIENT = Origin.CLIENT
+_new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
 class CorruptSnapshot(ValueError):
@@ -143,7 +142,11 @@ class ProducerStates:
         producer = self._producers.get(header.producer_id)
         is_client = append.origin is _CLIENT
         if is_client and producer is not None and header.producer_epoch == producer.epoch:
-            earlier = _repeated(header, producer.batches)
+            batches = producer.batches
+            follows = batches and header.base_sequence == _after(batches[-1])
+            if follows and producer.transaction_offset is None and not header.is_transactional:
+                return None  # The usual case: nothing below has anything to say of it.
+            earlier = None if follows else _repeated(header, batches)
             if earlier is not None:
                 return earlier
         if self.verifications is not None and header.is_transactional:
@@ -203,11 +206,8 @@ class ProducerStates:
             del batches[0]
         last_offset = base_offset + header.last_offset_delta
         timestamp = header.max_timestamp
-        batches.append(
-            BatchSpan(
-                header.base_sequence, header.last_sequence, base_offset, last_offset, timestamp
-            )
-        )
+        first, last = header.base_sequence, header.last_sequence
+        batches.append(_new(BatchSpan, (first, last, base_offset, last_offset, timestamp)))
         producer.last_timestamp = timestamp
         self.end_offset = last_offset + 1
         if producer.transaction_offset is None and header.is_transactional:
@@ -375,14 +375,16 @@ class ProducerStates:
 
 
 def _repeated(header: BatchHeader, batches: list[BatchSpan]) -> BatchSpan | None:
-    first = header.base_sequence
-    if batches and first == batches[-1].last_sequence + 1 & SEQUENCE_MASK:
-        return None  # The usual case; what follows the newest batch cannot be among the five.
-    last = header.last_sequence
+    first, last = header.base_sequence, header.last_sequence
     for span in batches:
         if span.first_sequence == first and span.last_sequence == last:
             return span
     return None
+
+
+def _after(span: BatchSpan) -> int:
+    """The sequence that follows a batch; none of the last five begins with it."""
+    return span.last_sequence + 1 & SEQUENCE_MASK
 
 
 def _is_in_sequence(header: BatchHeader, producer: Producer) -> bool:
@@ -392,7 +394,7 @@ def _is_in_sequence(header: BatchHeader, producer: Producer) -> bool:
     first = header.base_sequence
     if header.producer_epoch != producer.epoch or not producer.batches:
         return first == 0
-    return first == producer.batches[-1].last_sequence + 1 & SEQUENCE_MASK
+    return first == _after(producer.batches[-1])
 
 
 def decode_snapshot(data: Buffer) -> list[Producer]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
@@ -16,15 +16,14 @@ from wirekafka.log.aborted import AbortedTransaction
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import LeaderEpochs, MalformedEpochs
 from wirekafka.log.files import Disk
-from wirekafka.log.index import OffsetIndex, TimeIndex
+from wirekafka.log.index import OffsetIndex, TimeEntry, TimeIndex
 from wirekafka.log.producers import CompletedTransaction, ProducerStates
-from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
+from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch, Passage
 from wirekafka.log.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
-    BatchShape,
     Segment,
     Sizes,
     file_name,
@@ -57,6 +56,8 @@ class Opening:
     """
 
     is_clean: bool
+    is_synced: bool = True
+    """Whether what is trusted is on the medium, too: not where it has just been recovered."""
     recovery_point: int = 0
     start_offset: int = 0
     now_ms: int = 0
@@ -125,6 +126,7 @@ class _Recovery:
         self._snapshots = Snapshots(disk, directory, self._files)
         self._segments = self._found_segments()
         self._epochs = _load_epochs(disk, directory)
+        self._found_epochs = False
         self._producers = ProducerStates(_name(directory))
         self._end_offset = 0
         self._is_trusted = False
@@ -133,7 +135,8 @@ class _Recovery:
         opening, segments = self._opening, self._segments
         suspects = self._suspects()
         trusted = min(suspects, default=len(segments))
-        self._is_trusted = opening.is_clean and not suspects and bool(segments)
+        is_synced = opening.is_clean and opening.is_synced
+        self._is_trusted = is_synced and not suspects and bool(segments)
         if trusted < len(segments):
             self._end_offset = segments[trusted].base_offset
         elif segments:
@@ -166,10 +169,13 @@ class _Recovery:
             segment = Segment.create(self._disk, self._directory, start_offset, opening.now_ms)
             segments.append(segment)
             self._producers.clear(start_offset)
-        self._epochs.truncate_from_end(self._end_offset)
+        self._epochs.forget_from(self._end_offset)
         self._epochs.truncate_from_start(start_offset)
+        if self._found_epochs:
+            self._epochs.save()
         self._snapshots.keep_needed(segments, self._end_offset)
-        recovery_point = self._end_offset if opening.is_clean else opening.recovery_point
+        is_synced = opening.is_clean and opening.is_synced
+        recovery_point = self._end_offset if is_synced else opening.recovery_point
         return Parts(
             segments=segments,
             producers=self._producers,
@@ -257,34 +263,50 @@ class _Recovery:
         segment.seal()
 
     def _note_all(self, segment: Segment) -> None:
-        epochs, producers = self._epochs, self._producers
-        last_possible = segment.base_offset + LARGEST_RELATIVE_OFFSET
-        for position, header, batch in self._batches(segment):
-            base_offset = header.base_offset
-            last_offset = base_offset + header.last_offset_delta
-            if base_offset < self._end_offset:
-                self._refuse(segment, position, f"offset {base_offset} comes too late")
-            if last_offset > last_possible:
-                self._refuse(segment, position, f"offset {base_offset} is too far off")
-            shape = _new(BatchShape, (header.length + 12, last_offset, header.max_timestamp))
-            segment.note(shape, position)
-            if header.leader_epoch > epochs.latest:
-                epochs.assign(header.leader_epoch, base_offset)
-            if header.producer_id >= 0:
-                _note_aborted(segment, producers.replay(header, batch))
-            self._end_offset = last_offset + 1
-        producers.end_offset = self._end_offset
-
-    def _batches(self, segment: Segment) -> Iterator[tuple[int, BatchHeader, Buffer]]:
-        """Batches with their bytes where these matter: checked, or a marker in them."""
+        """Note what is in a segment, as far as it is good. Raises BadBatch, CorruptLog."""
         opening = self._opening
-        position = 0
+        interval_bytes = self._config.index_interval_bytes
+        passage = Passage(
+            end_offset=self._end_offset,
+            due_position=interval_bytes,
+            verified_from=_NEVER if opening.is_clean else opening.recovery_point,
+            replay=lambda header: self._producers.replay(header, b""),
+        )
+        try:
+            for position, header, batch in scan.notable(segment.file, passage):
+                self._note(segment, passage, (position, header, batch))
+                if position > passage.due_position:
+                    last_offset = header.end_offset - 1
+                    segment.note_entry(last_offset, position, _largest(passage))
+                    passage.due_position = position + interval_bytes
+        finally:
+            self._end_offset = self._producers.end_offset = passage.end_offset
+            since_bytes = passage.position + interval_bytes - passage.due_position
+            segment.note_end(_largest(passage), since_bytes)
+        if passage.end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET + 1:
+            self._refuse_far_off(segment)
+
+    def _note(
+        self, segment: Segment, passage: Passage, found: tuple[int, BatchHeader, Buffer]
+    ) -> None:
+        position, header, batch = found
+        if header.base_offset < passage.end_offset:
+            self._refuse(segment, position, f"offset {header.base_offset} comes too late")
+        if header.end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET + 1:
+            self._refuse_far_off(segment)
+        epoch = header.leader_epoch
+        if epoch != passage.leader_epoch:
+            passage.leader_epoch = epoch
+            if epoch > self._epochs.latest:
+                self._epochs.begin(epoch, header.base_offset)
+                self._found_epochs = True
+        if header.producer_id >= 0 and (header.is_transactional or header.is_control):
+            _note_aborted(segment, self._producers.replay(header, batch))
+
+    def _refuse_far_off(self, segment: Segment) -> None:
         for position, header in segment.headers():
-            if not opening.is_clean and header.end_offset > opening.recovery_point:
-                break
-            yield position, header, _marker_bytes(segment, position, header)
-            position += header.size_bytes
-        yield from scan.checked(segment.file, position, segment.size_bytes)
+            if header.end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET + 1:
+                self._refuse(segment, position, f"offset {header.base_offset} is too far off")
 
     def _refuse(self, segment: Segment, position: int, reason: str) -> NoReturn:
         # Offsets are not under the checksum, but no torn write leaves a whole batch with a bad one.
@@ -365,5 +387,9 @@ def _name(directory: str) -> str:
     return directory.rpartition("/")[2]
 
 
+def _largest(passage: Passage) -> TimeEntry:
+    return TimeEntry(passage.largest_timestamp, passage.largest_offset)
+
+
 _base_offset = attrgetter("base_offset")
-_new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
+_NEVER = 1 << 63

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from zlib import crc32
 
+from wirekafka.codec.batch import BatchHeader
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.files import Disk
 from wirekafka.log.segment import BatchShape, RollTime, Segment
@@ -132,16 +133,16 @@ class Segments(Sequence[Segment]):
 
     def read(self, offset: int, limits: ReadLimits) -> LogSlice:
         """From the batch that holds an offset on."""
-        segment, position = self._locate(offset)
+        segment, position, first = self._locate(offset)
         size_bytes = self._bound(segment, limits) - position
         max_bytes = limits.max_bytes
         if size_bytes > max_bytes:
-            for _, first in segment.headers(position):
-                if limits.at_least_one:
-                    max_bytes = max(max_bytes, first.size_bytes)
-                elif max_bytes < first.size_bytes:
-                    return NOTHING  # As Kafka: nothing can be done with part of one batch.
-                break
+            if first is None:
+                _, first = next(segment.headers(position))
+            if limits.at_least_one:
+                max_bytes = max(max_bytes, first.size_bytes)
+            elif max_bytes < first.size_bytes:
+                return NOTHING  # As Kafka: nothing can be done with part of one batch.
             size_bytes = min(size_bytes, max_bytes)
         return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
 
@@ -175,17 +176,20 @@ class Segments(Sequence[Segment]):
         self.active = self._all[-1]
         self.configure(self._config)
 
-    def _locate(self, offset: int) -> tuple[Segment, int]:
-        """The segment and position of the first batch that ends after an offset."""
+    def _locate(self, offset: int) -> tuple[Segment, int, BatchHeader | None]:
+        """The segment and position of the first batch that ends after an offset.
+
+        Its header, too, if it had to be read.
+        """
         if offset >= self.active.base_offset:
             position = self._positions.get(offset, -1)
             if position >= 0:
-                return self.active, position
+                return self.active, position, None
         for number in range(self.number_of(offset), len(self._all)):
             found = self._all[number].find(offset)
             if found is not None:
-                return self._all[number], found[0]
-        return self.active, self.active.size_bytes
+                return self._all[number], *found
+        return self.active, self.active.size_bytes, None
 
     def _bound(self, segment: Segment, limits: ReadLimits) -> int:
         """Where in a segment reading has to stop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import error as StructError
 from typing import Any
 
 from wirekafka.codec.batch import (
@@ -74,27 +75,26 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
     unseen is a client that lies inside an earlier record, or about its newest timestamp: that
     hurts its own readers, not offsets, framing or memory.
     """
-    if len(records) < HEADER_BYTES:
+    try:
+        fields = _unpack_header(records)
+    except StructError:
+        only_batch(records)  # Tells what is wrong with less than a header.
+        raise
+    if fields[1] + LOG_OVERHEAD_BYTES != len(records) or fields[3] != MAGIC:
         records = only_batch(records)
-    header: BatchHeader = _new(BatchHeader, _unpack_header(records))
-    if header[1] + LOG_OVERHEAD_BYTES != len(records) or header[3] != MAGIC:
-        records = only_batch(records)
-    view = memoryview(records)
+    header: BatchHeader = _new(BatchHeader, fields)
+    view = records if records.__class__ is memoryview else memoryview(records)
     body: bytes | memoryview = b""
     is_believable = True
     if append.origin is _CLIENT:
-        body, last_timestamp = _check_client_batch(view, header, config.max_message_bytes)
-        is_believable = _is_believable(header, last_timestamp)
+        body, is_believable = _check_client_batch(view, fields, config.max_message_bytes)
     elif len(view) > config.max_message_bytes and not header.is_control:
         raise too_large(len(view), config.max_message_bytes)
     if (
-        config.compression_type == "producer"
-        and config.message_timestamp_type == "CreateTime"
-        and header[8] <= append.now_ms + config.message_timestamp_after_max_ms
-        and config.message_timestamp_before_max_ms >= append.now_ms
-        and "compact" not in config.cleanup_policy
-        and not header[5] & LOG_APPEND_TIME_BIT
-        and is_believable
+        is_believable
+        and config.stores_as_sent
+        and fields[8] <= append.now_ms + config.message_timestamp_after_max_ms
+        and not fields[5] & LOG_APPEND_TIME_BIT
     ):
         checked: Checked = _new(Checked, (header, (view[PREFIX_BYTES:],), -1))
         return checked
@@ -102,11 +102,15 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
 
 
 def _check_client_batch(
-    view: memoryview, header: BatchHeader, max_message_bytes: int
-) -> tuple[bytes | memoryview, int]:
-    """The plain record bytes, and the timestamp in ms of the last record."""
-    base_offset, length, _, _, crc, attributes, last_delta = header[:7]
-    count = header[12]
+    view: memoryview, fields: tuple[int, ...], max_message_bytes: int
+) -> tuple[bytes | memoryview, bool]:
+    """The plain record bytes, and whether the header's maximum timestamp is to be believed.
+
+    It is when it agrees with the first and the last record. `fields` are those of the header, as
+    a plain tuple: taking one apart costs 0.04 us, a BatchHeader 0.3.
+    """
+    (base_offset, length, _, _, crc, attributes, last_delta, base_timestamp, newest, producer_id, _,
+     base_sequence, count) = fields
     if base_offset:
         raise invalid_record(f"The base offset of an appended batch should be 0, not {base_offset}")
     if length + LOG_OVERHEAD_BYTES > max_message_bytes:
@@ -117,11 +121,11 @@ def _check_client_batch(
         raise invalid_record(f"{count} records where the last offset delta is {last_delta}")
     if attributes & CONTROL_BIT:
         raise invalid_record("Clients are not allowed to write control records")
-    if header[9] >= 0 and header[11] < 0:
-        raise invalid_record(f"Invalid sequence number {header[11]} of producer {header[9]}")
+    if base_sequence < 0 <= producer_id:
+        raise invalid_record(f"Invalid sequence number {base_sequence} of producer {producer_id}")
     body: bytes | memoryview = view[HEADER_BYTES:]
     if attributes & COMPRESSION_MASK:
-        body = _inflate(view, header)
+        body = _inflate(view, _new(BatchHeader, fields))
     try:
         last = 0 if count == 1 else check_framing(body, count)
         timestamp_delta, offset_delta, end = check_record(body, last)
@@ -132,7 +136,10 @@ def _check_client_batch(
     if offset_delta != last_delta and attributes & COMPRESSION_MASK:
         # Kafka renumbers plain records and gives up on compressed ones.
         raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, f"The last offset delta is {offset_delta}")
-    return body, header[7] + timestamp_delta
+    last_timestamp = base_timestamp + timestamp_delta
+    if count == 1:
+        return body, last_timestamp == newest
+    return body, last_timestamp <= newest >= base_timestamp and newest >= NO_TIMESTAMP
 
 
 def only_batch(records: Buffer) -> memoryview:
@@ -204,11 +211,3 @@ def _inflate(view: memoryview, header: BatchHeader) -> bytes:
             # Kafka's answer, by accident or not; clients do not retry it.
             raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, error.message or "") from error
         raise invalid_record(error.message or "") from error
-
-
-def _is_believable(header: BatchHeader, last_timestamp: int) -> bool:
-    """Whether the header's maximum timestamp is one, and agrees with the first and last record."""
-    newest = header.max_timestamp
-    if header[12] == 1:
-        return last_timestamp == newest
-    return last_timestamp <= newest >= header.base_timestamp and newest >= NO_TIMESTAMP

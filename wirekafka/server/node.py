@@ -26,7 +26,7 @@ from wirekafka.log.files import Disk, RealDisk
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
-from wirekafka.server import dispatch
+from wirekafka.server import dispatch, recovery_pool
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.control import Control
 from wirekafka.server.housekeeping import Housekeeping
@@ -47,6 +47,8 @@ class Surroundings:
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = LoopClock
     disk: Callable[[], Disk] = RealDisk
     serve: Serve = dispatch.serve
+    cluster_id: str | None = None
+    """Of directories that are new; None is a random one."""
 
 
 class Node:
@@ -73,8 +75,11 @@ class Node:
         wanted = _servable(self._config)
         registry.load()
         clock = self._surroundings.clock(asyncio.get_running_loop())
+        disk = self._surroundings.disk()
         self.broker = Broker(Foundation(
-            config=self._config, clock=clock, disk=self._surroundings.disk(), new_id=_new_id))
+            config=self._config, clock=clock, disk=disk, new_id=_new_id,
+            recover=recovery_pool.recover if type(disk) is RealDisk else None,
+            cluster_id=self._surroundings.cluster_id))
         try:
             self._bind(wanted)
             await self.broker.join([], _endpoints(wanted, self._listeners))
@@ -118,24 +123,31 @@ class Node:
         roll = Roll(self._surroundings.serve)
         for each in wanted.bound:
             bound = bind(each.host, each.port)
+            if self._config.socket_send_buffer_bytes >= 0:
+                # What is accepted has it from here. Little in flight stays in the processor's
+                # cache: 0.08 ms/MB from file to socket, 0.25 with the megabyte of the system's.
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
+                                 self._config.socket_send_buffer_bytes)
             self._listeners.append(Listener(each.name, bound, roll))
 
 
-def run(config: BrokerConfig, loop: str = "auto") -> int:
-    """Serve until SIGTERM or Ctrl-C; returns the exit status."""
+def run(config: BrokerConfig, loop: str = "auto", cluster_id: str | None = None) -> int:
+    """Serve until SIGTERM or Ctrl-C; returns the exit status. `cluster_id` is for directories
+    that are new."""
     _allow_many_files()
+    gc.disable()  # Until all is loaded: nearly all of it stays, and it would be gone over again.
     with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
-        return runner.run(_serve(config))
+        return runner.run(_serve(config, cluster_id))
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, cluster_id: str | None) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_stop.set)
     for name, source in config.unknown:
         logger.warning("%s (from %s) is no option of Kafka's: it is not used", name, source)
-    node = Node(config)
+    node = Node(config, Surroundings(cluster_id=cluster_id))
     try:
         await node.start()
     except (UnusableDirectory, CorruptLog) as error:
@@ -190,6 +202,7 @@ def _settle_memory() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)
+    gc.enable()
 
 
 def _loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:

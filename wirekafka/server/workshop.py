@@ -40,6 +40,12 @@ class Workshop(Protocol):
         """Stop what is under way."""
 
 
+def worker_environment() -> dict[str, str]:
+    """The environment of a process that finds this very wirekafka, wherever it came from."""
+    paths = [str(_PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class WorkerProcess:
     """A `wirekafka.server.clean_worker`, started when there is a job and let go afterwards."""
 
@@ -81,10 +87,9 @@ class WorkerProcess:
 
     async def _running(self) -> Process:
         if self._process is None or self._process.returncode is not None:
-            paths = [str(_PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "wirekafka.server.clean_worker", stdin=PIPE, stdout=PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                env=worker_environment(),
                 start_new_session=True)  # A Ctrl-C is for the broker, which then stops it.
         return self._process
 

@@ -1,0 +1,338 @@
+"""What must hold of a broker that came back from a crash."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tests.crash.life import COPIES, MEMBERS, TIMEOUT_MS, WORKERS, Node
+from tests.crash.told import Place, Sent, Told
+from tests.in_process import now
+from tests.log.batches import NOW_MS, values
+from tests.log.cleaning import batches_left, fold, records
+from tests.manual_clock import ManualClock
+from tests.simulation.disk import Outcome, SimulatedDisk
+from wirekafka.apis.init_producer_id import InitProducerIdRequest
+from wirekafka.apis.offset_fetch import OffsetFetchRequest
+from wirekafka.codec.batch import BatchHeader, read_header
+from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.coordinator.group_commands import DescribeGroup
+from wirekafka.log.log import Log
+from wirekafka.log.recovery import Opening
+from wirekafka.metadata.image import TOPIC
+from wirekafka.replication.partition import Partition
+
+_DATA = (("orders", 0), ("orders", 1), ("ledger", 0), ("ledger", 1), ("facts", 0))
+_SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot")
+_LATER_MS = NOW_MS + 1_000_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """A disk as the crash left it, and what is known of the time before."""
+
+    disk: SimulatedDisk
+    told: Told
+    outcome: Outcome
+    syncs: bool
+    seed: int
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether everything acknowledged must be there: synced, or nobody lost power."""
+        return self.syncs or self.outcome is Outcome.ALL_KEPT
+
+
+class Examination:
+    """Start the broker on what is left, and look at everything."""
+
+    def __init__(self, case: Case):
+        self._case = case
+        self._told = case.told
+        self._clock = ManualClock(_LATER_MS)
+        self.offline: dict[Place, str] = {}
+
+    def run(self) -> None:
+        """Raises AssertionError for whatever does not hold."""
+        self._files = self._case.disk.files()
+        with _errors_logged() as errors:
+            node = self._node = self._started(self._case.disk)
+            self.offline = dict(node.broker.directories[0].offline)
+            self._offline_only_with_reason(errors)
+            found = {place: _described(partition.log)
+                     for place, partition in node.broker.partitions.items()}
+            self._metadata(node)
+            for place in _DATA:
+                if place in node.broker.partitions:
+                    self._partition(place, node.broker.partitions[place])
+            self._recovery_is_idempotent(found)
+            self._scan_agrees(found)
+            self._retries_are_known(node)
+            self._coordinators(node)
+            if self._case.seed == 0:
+                self._life_goes_on(node)
+            assert set(errors) == self._told_offline, errors
+
+    def _started(self, disk: SimulatedDisk) -> Node:
+        return Node(disk, self._clock, self._case.seed, syncs=self._case.syncs)
+
+    def _offline_only_with_reason(self, errors: list[str]) -> None:
+        """7: what is bad before what is good is never cut, and an operator is told."""
+        if self.offline:
+            assert not self._case.is_durable, self.offline
+        for (topic, index), reason in self.offline.items():
+            assert "stays offline" in reason and f"/{topic}-{index}/" in reason, reason
+        self._told_offline = {f"{topic}-{index} is offline: {reason}"
+                              for (topic, index), reason in self.offline.items()}
+        assert set(errors) == self._told_offline, errors
+
+    def _metadata(self, node: Node) -> None:
+        """Metadata is always synced before it is acknowledged."""
+        image = node.broker.image
+        for name, there in self._told.topics.items():
+            assert there.may_be(name in image.topics or None) or there.may_be(
+                name in image.topics), name
+            if name in image.topics:
+                for index in image.topics[name].partitions:
+                    key = name, index
+                    assert key in node.broker.partitions or key in self.offline, key
+        retention = image.config(TOPIC, "orders").get("retention.bytes")
+        if self._told.retention.answered is not None:
+            assert self._told.retention.may_be(retention), retention
+        unknown = {name for name, _ in node.broker.partitions} - set(image.topics)
+        assert not unknown, unknown
+
+    # 1 to 3: what is in the log
+
+    def _partition(self, place: Place, partition: Partition) -> None:
+        log, told = partition.log, self._told
+        synced = told.acknowledged_end if self._case.is_durable else told.synced_end
+        assert log.end_offset >= synced[place], (place, log.end_offset, synced[place])
+        assert log.start_offset <= told.started[place], place
+        assert log.start_offset <= partition.high_watermark <= log.end_offset, place
+        assert partition.last_stable_offset <= partition.high_watermark, place
+        self._nothing_whole_was_cut(place, log.end_offset)
+        sent = {each.offset: each for each in told.sent[place]}
+        found = [(read_header(batch), batch) for batch in batches_left(log)]
+        for header, batch in found:
+            offset = header.base_offset
+            if not header.is_control and place[0] != "facts":
+                assert sent[offset].batch[16:] == batch[16:], (place, offset)
+        if place[0] == "facts":
+            self._facts(log)
+            return
+        _no_hole(log, [header for header, _ in found])
+
+    def _nothing_whole_was_cut(self, place: Place, end_offset: int) -> None:
+        """7, without asking recovery: no batch behind the end was whole on the disk."""
+        directory = f"/data/{place[0]}-{place[1]}/"
+        logs = [data for path, data in self._files.items()
+                if path.startswith(directory) and path.endswith(".log")]
+        for sent in self._told.sent[place]:
+            if sent.offset >= end_offset:
+                prefix = struct.pack(">qi", sent.offset, len(sent.batch) - 12)
+                for data in logs:
+                    at = data.find(sent.batch[16:])
+                    assert at < 0 or data[at - 16 : at - 4] != prefix, (place, sent.offset)
+
+    def _facts(self, log: Log) -> None:
+        """What a cleaner leaves has gaps, so that a power cut's cannot be told from them."""
+        sent, left = self._told.sent["facts", 0], fold(log)
+        if self._case.is_durable:
+            assert left == _folded(sent, log.end_offset)
+        else:
+            assert left.items() <= {(each.key, (each.offset, each.value)) for each in sent}
+
+    # 4: what is beside it
+
+    def _recovery_is_idempotent(self, found: dict[Place, Any]) -> None:
+        disk = self._case.disk.after_crash(Outcome.ALL_KEPT, self._case.seed)
+        again = self._started(disk).broker
+        for place, each in again.partitions.items():
+            # While one partition is offline, every start writes the markers of the others anew.
+            if not self.offline or place[0] in ("orders", "facts"):
+                assert _described(each.log) == found[place], place
+        assert found.keys() == again.partitions.keys()
+        assert dict(again.directories[0].offline) == self.offline
+
+    def _scan_agrees(self, found: dict[Place, Any]) -> None:
+        disk = self._case.disk.after_crash(Outcome.ALL_KEPT, self._case.seed)
+        for path in disk.files():
+            if path.endswith(_SIDE_FILES):
+                disk.unlink(path)
+        for place in _DATA:
+            directory = f"/data/{place[0]}-{place[1]}"
+            first_file = f"{directory}/{0:020d}.log"
+            if place not in found or not disk.exists(first_file):
+                continue  # The producers' beginnings are gone, so a scan cannot know them.
+            opening = Opening(is_clean=False, now_ms=NOW_MS, start_offset=found[place][1])
+            config = self._config_of(place)
+            scanned = Log.open(disk, directory, config, opening)
+            assert _described(scanned) == found[place], place
+
+    def _config_of(self, place: Place) -> Any:
+        return self._node.broker.partitions[place].log.config
+
+    def _retries_are_known(self, node: Node) -> None:
+        """The last batch of each producer in a partition is told to be there already."""
+        for place in _DATA:
+            partition = node.broker.partitions.get(place)
+            if partition is None or (place[0] == "facts" and not self._case.is_durable):
+                continue  # Offline; or an earlier part may be lost, as in `_facts`.
+            last: dict[tuple[int, int], Sent] = {}
+            for sent in self._told.sent[place]:
+                if partition.log.start_offset <= sent.offset < partition.log.end_offset:
+                    last[sent.producer] = sent
+            for sent in last.values():
+                if sent.transaction < 0:
+                    answer = node.produce(sent.batch, place)
+                    assert (answer.error_code, answer.base_offset) == (0, sent.offset), place
+
+    # 5: coordinators
+
+    def _coordinators(self, node: Node) -> None:
+        self._clock.advance(2 * TIMEOUT_MS)
+        if not self._case.is_durable:
+            return  # Then its logs can lose ends that do not fit together, as in Kafka.
+        for place in _DATA:
+            if place in node.broker.partitions:
+                partition = node.broker.partitions[place]
+                assert partition.last_stable_offset == partition.high_watermark, place
+        self._transactions(node)
+        self._groups(node)
+
+    def _transactions(self, node: Node) -> None:
+        seen = [self._seen(node, ("ledger", index)) for index in (0, 1)
+                if ("ledger", index) in node.broker.partitions]
+        last_offset = -1
+        may_be = set()
+        for number, transaction in enumerate(self._told.transactions):
+            there = {number in each for index, each in enumerate(seen)
+                     if self._is_kept(node, ("ledger", index), number)}
+            assert len(there) <= 1, f"transaction {number} is torn"
+            if not transaction.commits:
+                assert True not in there, f"transaction {number} was not to be committed"
+            elif transaction.is_answered:
+                assert False not in there, f"transaction {number} was committed"
+                last_offset, may_be = transaction.offset, set()
+            else:
+                may_be.add(transaction.offset)
+        if self._told.transactions:
+            offset = _committed(node, COPIES, 0)
+            assert offset in {last_offset, *may_be}, (offset, last_offset, may_be)
+
+    def _is_kept(self, node: Node, place: Place, number: int) -> bool:
+        """Whether the transaction's batch is there: in front of the log's start it is not."""
+        log = node.broker.partitions[place].log
+        return any(sent.transaction == number and log.start_offset <= sent.offset < log.end_offset
+                   for sent in self._told.sent[place])
+
+    def _seen(self, node: Node, place: Place) -> set[int]:
+        """The transactions that a read_committed reader sees something of."""
+        partition = node.broker.partitions[place]
+        by_offset = {sent.offset: sent.transaction for sent in self._told.sent[place]}
+        return {by_offset[record.offset] for _, record in records(partition.log)
+                if record.offset < partition.last_stable_offset}
+
+    def _groups(self, node: Node) -> None:
+        told = self._told
+        if told.group_offset.asked is not None:
+            offset = _committed(node, WORKERS, 1)
+            assert told.group_offset.may_be(None if offset == -1 else offset), offset
+        if told.generation.answered is not None:
+            shard = node.broker.groups.shard_for(MEMBERS)
+            described = shard.post(DescribeGroup(MEMBERS)).result()
+            assert described.state == "Stable" and len(described.members) == 1, described
+            assert described.members[0].assignment == b"all"
+
+    # And on it goes
+
+    def _life_goes_on(self, node: Node) -> None:
+        """New producers are nobody else, new records follow the old, and a clean stop is clean."""
+        answer = node.ask(InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=TIMEOUT_MS), 4)
+        assert answer.error_code == 0 and answer.producer_id not in self._told.producer_ids
+        for place in _DATA:
+            if place in node.broker.partitions:
+                end_offset = node.broker.partitions[place].log.end_offset
+                answer = node.produce(_plain_batch(answer), place)
+                assert (answer.error_code, answer.base_offset) == (0, end_offset), answer
+        before = {place: _described(each.log) for place, each in node.broker.partitions.items()}
+        now(node.broker.stop())
+        again = self._started(self._case.disk).broker
+        for place, each in again.partitions.items():
+            if not self.offline or place[0] in ("orders", "facts"):
+                assert _described(each.log) == before[place], place
+        assert dict(again.directories[0].offline) == self.offline
+
+
+def _plain_batch(_: Any) -> bytes:
+    return encode_batch([Record(0, NOW_MS, b"new", b"new", ())], options=BatchOptions())
+
+
+def _described(log: Log) -> tuple[object, ...]:
+    """All that a client can see of a log, and what recovery makes of it."""
+    return (
+        values(batches_left(log)),
+        log.start_offset,
+        log.end_offset,
+        log.producers.encode_snapshot(),
+        log.producers.first_undecided_offset,
+        log.aborted_transactions(log.start_offset, log.end_offset),
+        log.max_timestamp_offset(),
+    )
+
+
+def _no_hole(log: Log, found: list[BatchHeader]) -> None:
+    end_offset = found[0].base_offset if found else log.end_offset
+    assert end_offset <= log.start_offset or not found
+    for header in found:
+        assert header.base_offset == end_offset, (log.name, header)
+        end_offset = header.end_offset
+    assert end_offset == log.end_offset, log.name
+
+
+def _folded(sent: list[Sent], end_offset: int) -> dict[bytes, tuple[int, bytes]]:
+    latest: dict[bytes, tuple[int, bytes]] = {}
+    for each in sent:
+        if each.offset < end_offset:
+            latest.pop(each.key, None)
+            if each.value is not None:
+                latest[each.key] = each.offset, each.value
+    return latest
+
+
+def _committed(node: Node, group: str, index: int) -> int:
+    kind = OffsetFetchRequest.Group
+    answer = node.ask(OffsetFetchRequest(require_stable=True, groups=[kind(
+        group_id=group, topics=[kind.Topics(name="orders", partition_indexes=[index])])]), 8)
+    (told,) = answer.groups[0].topics[0].partitions
+    assert answer.groups[0].error_code == told.error_code == 0, answer
+    offset: int = told.committed_offset
+    return offset
+
+
+@contextmanager
+def _errors_logged() -> Iterator[list[str]]:
+    """What an operator is told of as an error."""
+    handler, logger = _Keeping(), logging.getLogger("wirekafka")
+    was_propagating, logger.propagate = logger.propagate, False
+    logger.addHandler(handler)
+    try:
+        yield handler.messages
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = was_propagating
+
+
+class _Keeping(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())

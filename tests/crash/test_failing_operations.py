@@ -1,0 +1,50 @@
+"""Any one operation of the disk fails, the broker goes on as it can, and then power is cut."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from functools import cache
+
+import pytest
+
+from tests.crash.disk import SitedDisk
+from tests.crash.examination import Case, Examination
+from tests.crash.life import Life
+from tests.simulation.disk import Outcome
+from wirekafka.errors import KafkaError
+from wirekafka.log.log_directory import UnusableDirectory
+
+STEP = int(os.environ.get("WIREKAFKA_FAILING_STEP", "24"))
+"""Every so-maniest operation; 1 for all of them."""
+SHARDS = 4
+_TOLD = AssertionError, KafkaError, KeyError, OSError, UnusableDirectory
+"""Somebody was told of an error, or found no partition, and asks no more."""
+
+
+@cache
+def operations() -> int:
+    disk = SitedDisk()
+    Life(disk, 0, syncs=True).run()
+    return disk.operations
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
+def test_what_was_acknowledged_despite_a_failing_operation_is_there(code: int, shard: int) -> None:
+    first = shard * STEP + (0 if code == errno.EIO else STEP // 2)
+    for number in range(first, operations(), STEP * SHARDS):
+        disk = SitedDisk()
+        disk.failures = {number: code}
+        life = Life(disk, 0, syncs=True)
+        with suppress(*_TOLD):
+            life.run()
+        for outcome in (Outcome.ALL_KEPT, Outcome.UNSYNCED_LOST):
+            left = disk.after_crash(outcome, number)
+            try:
+                Examination(Case(
+                    disk=left, told=life.told, outcome=outcome, syncs=True, seed=0)).run()
+            except BaseException:
+                print(f"operation {number}, {disk.log[number]}, {outcome.name}")
+                raise

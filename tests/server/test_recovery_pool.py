@@ -1,0 +1,157 @@
+"""Logs of a broker that was killed, recovered in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.log.batches import NOW_MS, append, batch, end_transaction, from_producer, read_all
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log import log_directory
+from wirekafka.log.files import RealDisk
+from wirekafka.log.log import Log
+from wirekafka.log.log_directory import LogDirectory, NewLog
+from wirekafka.log.recovery import Opening
+from wirekafka.log.recovery_job import RecoveryJob, afterwards
+from wirekafka.server import recovery_pool
+
+CONFIG = TopicConfig(segment_bytes=4000, index_interval_bytes=300)
+RECOVER = partial(recovery_pool.recover, processes=2)
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a kill left of five logs of several segments, with producers and an aborted one."""
+    monkeypatch.setattr(log_directory, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(log_directory, "_WORTH_PROCESSES_BYTES", 1)
+    path = tmp_path / "left"
+    directory = LogDirectory(RealDisk(), str(path))
+    directory.load(lambda _: CONFIG, NOW_MS)
+    for partition in range(5):
+        new = NewLog(topic="t", topic_id=bytes(16), partition=partition, config=CONFIG)
+        log = directory.create(new, NOW_MS)
+        for number in range(40 * (partition + 1)):
+            append(log, from_producer(1, number), epoch=number // 30)
+            append(log, batch(b"v" * 50), epoch=number // 30)
+        append(log, from_producer(2, 0, transactional=True), epoch=9)
+        end_transaction(log, 2, commit=False)
+    directory.release()
+    return path
+
+
+def opened(path: Path, *recover: object) -> LogDirectory:
+    directory = LogDirectory(RealDisk(), str(path))
+    directory.load(lambda _: CONFIG, NOW_MS, *recover)  # type: ignore[arg-type]
+    return directory
+
+
+def state(log: Log) -> dict[str, object]:
+    return {
+        "offsets": (log.start_offset, log.end_offset, log.recovery_point),
+        "batches": read_all(log),
+        "epochs": log.epochs.entries,
+        "producers": log.producers.encode_snapshot(),
+        "aborted": log.aborted_transactions(0, log.end_offset),
+        "indexes": [[index.pair(n) for n in range(len(index))] for segment in log.segments
+                    for index in (segment.index, segment.time_index)],
+    }
+
+
+def test_logs_are_as_if_the_broker_had_recovered_them_itself(
+    left: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = left.parent / "copy"
+    shutil.copytree(left, copy)
+    caplog.set_level("INFO")
+    with_processes, alone = opened(left, RECOVER), opened(copy)
+    assert len(alone.logs) == 5
+    assert {key: state(log) for key, log in with_processes.logs.items()} == {
+        key: state(log) for key, log in alone.logs.items()}
+    assert "of 5 logs" in caplog.text
+    for directory in (with_processes, alone):
+        directory.release()
+
+
+def test_what_was_recovered_in_another_process_is_not_taken_for_synced(left: Path) -> None:
+    directory = opened(left, RECOVER)
+    log = directory.logs["t", 0]
+    assert log.recovery_point == 0 < log.end_offset
+    flush = log.begin_flush()
+    assert flush is not None and flush.end_offset == log.end_offset
+    directory.release()
+
+
+def test_a_torn_tail_is_cut_there_and_a_bad_batch_takes_its_log_offline(left: Path) -> None:
+    torn = sorted((left / "t-1").glob("*.log"))[-1]
+    torn.write_bytes(torn.read_bytes() + bytes(100))
+    bad = sorted((left / "t-2").glob("*.log"))[0]
+    data = bytearray(bad.read_bytes())
+    data[65] ^= 1
+    bad.write_bytes(data)
+    directory = opened(left, RECOVER)
+    assert sorted(directory.logs) == [("t", 0), ("t", 1), ("t", 3), ("t", 4)]
+    assert "checksum mismatch at position 0" in directory.offline["t", 2]
+    assert directory.logs["t", 1].segments.active.size_bytes == torn.stat().st_size
+    directory.release()
+
+
+def test_without_processes_the_broker_recovers_by_itself(
+    left: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(recovery_pool.sys, "executable", shutil.which("false"))
+    directory = opened(left, RECOVER)
+    assert len(directory.logs) == 5 and not directory.offline
+    assert "The rest is recovered in the broker's own process" in caplog.text
+    directory.release()
+
+
+def test_one_process_is_the_broker_itself(left: Path) -> None:
+    jobs = [RecoveryJob(directory=str(left / "t-0"), config=CONFIG,
+                        opening=Opening(is_clean=False, now_ms=NOW_MS))]
+    before = sorted(path.name for path in (left / "t-0").iterdir())
+    assert recovery_pool.recover(jobs * 3, processes=1) == set()
+    assert sorted(path.name for path in (left / "t-0").iterdir()) == before
+
+
+def test_after_a_clean_stop_no_process_is_started(left: Path) -> None:
+    directory = opened(left)
+    directory.close_cleanly({}, 1)
+    directory = opened(left, lambda jobs: pytest.fail("there is nothing to recover"))
+    directory.release()
+
+
+def test_only_what_lies_behind_the_recovery_point_counts(left: Path) -> None:
+    segments = sorted((left / "t-4").glob("*.log"))
+    second = int(segments[1].stem)
+
+    def counted(recovery_point: int) -> int:
+        opening = Opening(is_clean=False, recovery_point=recovery_point)
+        job = RecoveryJob(directory=str(left / "t-4"), config=CONFIG, opening=opening)
+        return job.to_scan_bytes(RealDisk())
+
+    sizes = [path.stat().st_size for path in segments]
+    assert counted(0) == counted(second) == sum(sizes)
+    assert counted(second + 1) == sum(sizes[1:])
+
+
+def test_a_job_survives_its_way_to_another_process() -> None:
+    opening = Opening(is_clean=False, recovery_point=7, start_offset=3, now_ms=NOW_MS)
+    config = TopicConfig(cleanup_policy=("compact", "delete"), segment_bytes=123_456)
+    job = RecoveryJob(directory="/data/t-0", config=config, opening=opening)
+    assert RecoveryJob.decode(job.encode()) == job
+    assert afterwards(opening).is_clean and not afterwards(opening).is_synced
+
+
+def test_a_worker_ends_with_its_input_even_amid_a_job(left: Path) -> None:
+    opening = Opening(is_clean=False, now_ms=NOW_MS)
+    job = RecoveryJob(directory=str(left / "t-0"), config=CONFIG, opening=opening)
+    done = subprocess.run(
+        [sys.executable, "-m", "wirekafka.server.recovery_worker"], check=True, timeout=60,
+        input=job.encode().encode() + b"\n", capture_output=True)
+    assert done.stdout.decode() in ("", json.dumps({"done": job.directory}) + "\n")
