@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_engines_alternate_on_one_directory(tmp_path: Path) -> None:
         _work(bootstrap, "first")
         before, last = view(bootstrap), "first"
     for number in range(ROUNDS):
-        for name, engine in ((f"kafka-{number}", _apache_kafka_on(data, tmp_path)),
+        for name, engine in ((f"kafka-{number}", _apache_kafka_on([data], tmp_path)),
                              (f"ours-{number}", live_broker(data))):
             with engine as bootstrap:
                 assert view(bootstrap) == before
@@ -45,24 +45,58 @@ def test_engines_alternate_on_one_directory(tmp_path: Path) -> None:
                 before, last = view(bootstrap), name
 
 
+@pytest.mark.timeout(200)
+def test_logs_in_two_directories_are_where_kafka_is_told_they_are(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    data = ",".join(map(str, directories))
+    (port,) = free_ports(1)
+    serve = [sys.executable, "-m", "wirekafka", "serve", "--data", data,
+             "--listen", f"127.0.0.1:{port}"]
+    with running(serve, tmp_path, port) as bootstrap:
+        _create(bootstrap)
+        _produce(bootstrap, "first")
+        before = view(bootstrap)
+    placed, assigned = _placed(tmp_path), _assignments(directories[0])
+    assert assigned, "with several directories somebody has to say where a replica is"
+    with _apache_kafka_on(directories, tmp_path) as bootstrap:
+        assert view(bootstrap) == before
+    assert _assignments(directories[0]) == assigned, "Kafka had nothing to put right"
+    assert {name: where for name, where in _placed(tmp_path).items() if name in placed} == placed
+    with running(serve, tmp_path, port) as bootstrap:
+        assert view(bootstrap) == before
+    assert not [*tmp_path.glob("[ab]/*-stray")]
+
+
+def _placed(above: Path) -> dict[str, str]:
+    return {log.name: log.parent.name for log in above.glob("[ab]/*-[0-9]*")}
+
+
+def _assignments(directory: Path) -> int:
+    """How many records of the metadata log say in which directory a replica is."""
+    logs = sorted(map(str, directory.glob("__cluster_metadata-0/*.log")))
+    command = [sys.executable, "-m", "wirekafka", "dump-log", "--json", *logs]
+    dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return dumped.stdout.count('"directories": ["')
+
+
 def test_handover_refuses_a_directory_that_kafka_would_not_start_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    assert "no meta.properties" in _handover(data, 19092).stderr
+    assert "no meta.properties" in _handover(data).stderr
     with live_broker(data) as bootstrap:
         _create(bootstrap)
-        assert "is in use" in _handover(data, 19092).stderr
-    assert _handover(data, 19092).returncode == 0
+        assert "is in use" in _handover(data).stderr
+    assert _handover(data).returncode == 0
     (data / "notes").mkdir()
-    refused = _handover(data, 19092)
+    refused = _handover(data)
     assert refused.returncode == 1
     assert "notes" in refused.stderr
 
 
 @contextmanager
-def _apache_kafka_on(data: Path, scratch: Path) -> Iterator[str]:
+def _apache_kafka_on(data: Sequence[Path], scratch: Path) -> Iterator[str]:
     """Apache Kafka, started with what `wirekafka handover` prints."""
     port = _two_ports()
-    printed = _handover(data, port)
+    printed = _handover(*data, port=port)
     assert printed.returncode == 0, printed.stderr
     properties = scratch / "server.properties"
     properties.write_text(printed.stdout + SMALL_CLEANER)
@@ -71,8 +105,8 @@ def _apache_kafka_on(data: Path, scratch: Path) -> Iterator[str]:
         yield bootstrap
 
 
-def _handover(data: Path, port: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "wirekafka", "handover", str(data), "--port", str(port)]
+def _handover(*data: Path, port: int = 19092) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "wirekafka", "handover", *map(str, data), "--port", str(port)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 

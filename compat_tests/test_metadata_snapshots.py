@@ -36,7 +36,7 @@ def test_kafka_starts_on_snapshots_whose_log_is_gone(
     printed = java_tools.run("org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder",
                              "--skip-record-metadata", "--files", str(newest))
     assert printed.count('"type":"TOPIC_RECORD"') > 10
-    with _apache_kafka_on(data, tmp_path) as bootstrap:
+    with _apache_kafka_on([data], tmp_path) as bootstrap:
         found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics
         assert set(topics) <= set(found)
         assert all(len(found[topic].partitions) == 2 for topic in topics)

@@ -84,3 +84,15 @@ def test_replicas_are_in_the_directory_they_are_in_and_in_no_other(cluster, vers
     unknown, nowhere = Error.UNKNOWN_TOPIC_OR_PARTITION, Error.LOG_DIR_NOT_FOUND
     assert move(here) == [("a", 0, 0), ("a", 9, unknown), ("no", 0, unknown)]
     assert move("/nonexistent") == [("a", 0, nowhere), ("a", 9, nowhere), ("no", 0, nowhere)]
+
+
+def test_directories_are_told_by_their_absolute_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cluster = Cluster()
+    cluster.disk = RealDisk()
+    (tmp_path / "data").mkdir()
+    cluster.directories = [LogDirectory(cluster.disk, "./data")]
+    try:
+        assert ask(cluster, 4, None)[0].log_dir == str(tmp_path / "data")
+    finally:
+        cluster.directories[0].release()

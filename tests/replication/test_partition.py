@@ -141,3 +141,36 @@ def test_transactions_decided_before_a_crash_are_stable_after_it(partition: Part
     assert partition.last_stable_offset == 2
     partition.restore_high_watermark(4)
     assert partition.last_stable_offset == 4
+
+
+def test_a_start_after_a_clean_stop_writes_nothing_to_a_log(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    kafka.create("t", 3)
+    append(kafka.partition("t", 0), 2)
+    kafka.stop()
+    files = {path: path.stat() for path in (tmp_path / "data").glob("t-*/*")}
+    assert len(files) > 9
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    assert kafka.partition("t").leader_epoch > 0
+    kafka.stop()
+    found = {path: path.stat() for path in (tmp_path / "data").glob("t-*/*")}
+    assert {path: (stat.st_ino, stat.st_mtime_ns) for path, stat in found.items()} == {
+        path: (stat.st_ino, stat.st_mtime_ns) for path, stat in files.items()}
+
+
+def test_what_is_written_after_a_clean_start_has_its_epoch(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    for _ in range(2):
+        kafka = InProcessBroker(tmp_path / "data", manual_clock)
+        if "t" not in kafka.broker.image.topics:
+            kafka.create("t")
+        append(kafka.partition("t"))
+        kafka.stop()
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    epochs = kafka.partition("t").log.epochs
+    assert [entry.start_offset for entry in epochs.entries] == [0, 1, 2]
+    assert epochs.epoch_at(0) < epochs.epoch_at(1) < epochs.epoch_at(2)
+    kafka.stop()

@@ -319,6 +319,20 @@ def test_two_snapshots_are_kept_and_segments_go_that_both_cover(path, metadata):
     again.stop()
 
 
+def test_the_first_snapshot_is_not_all_there_is(path, metadata):
+    """What it stands for stays in the log, should its file turn out to be unreadable."""
+    node = Node(path).start()
+    node.submit(CreateTopics([NewTopic(name="t")]))
+    node.log.roll(node.clock.now_ms())
+    id = node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
+    assert node.quorum.start_offset == 0
+    node.stop()
+    (metadata / id.file_name).unlink()
+    again = Node(path).start()
+    assert [*again.image.topics] == ["t"]
+    again.stop()
+
+
 def test_a_dynamic_quorum_is_in_its_snapshots(path, metadata):
     node = Node(path)
     node.quorum.epoch = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from os.path import abspath
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
@@ -61,7 +62,9 @@ def _answer(request: AlterReplicaLogDirsRequest,
 
 
 def _error(call: Call, key: TopicPartition, path: str) -> Error:
-    directory = next((each for each in call.broker.directories if each.path == path), None)
+    # Clients are told absolute paths, whatever the setting says.
+    directory = next(
+        (each for each in call.broker.directories if abspath(each.path) == path), None)
     if directory is None:
         return Error.LOG_DIR_NOT_FOUND
     if key in directory.logs:

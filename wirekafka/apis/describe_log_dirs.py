@@ -5,6 +5,7 @@ v4: volume sizes (KIP-827), v5: cordoned directories (KIP-1066).
 from __future__ import annotations
 
 from collections import defaultdict
+from os.path import abspath
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import (
@@ -72,7 +73,7 @@ def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLo
 def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call: Call) -> _Result:
     cordoned = call.broker.config.cordoned_log_dirs
     result = _Result(
-        log_dir=directory.path,
+        log_dir=abspath(directory.path),
         is_cordoned="*" in cordoned or directory.path in cordoned,
     )
     try:

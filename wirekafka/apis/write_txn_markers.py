@@ -17,10 +17,11 @@ from wirekafka.codec.message import (
     String,
     field,
 )
-from wirekafka.coordinator.markers import Ending
-from wirekafka.errors import KafkaError
+from wirekafka.coordinator.markers import Ending, TopicPartition
+from wirekafka.errors import Error, KafkaError
 from wirekafka.log.control import Marker
 from wirekafka.replication.machine import Producer
+from wirekafka.replication.promise import Promise
 
 
 class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
@@ -60,18 +61,36 @@ _Topic = _Written.WritableTxnMarkerTopicResult
 
 
 @api(WriteTxnMarkersRequest, WriteTxnMarkersResponse)
-def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
-    """Append each marker to its partitions; each has an error of its own."""
-    return WriteTxnMarkersResponse(markers=[_write(told, call) for told in request.markers])
+async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
+    """Append each marker to its partitions; each has an error of its own.
+
+    The answer is for markers that are committed: synced too where the topic asks for that.
+    """
+    written = [_write(told, call) for told in request.markers]
+    settled = Promise()
+    call.broker.markers.when_settled(
+        {where for errors in written for where, error in errors.items() if error is Error.NONE},
+        settled.set)
+    for where in await settled:
+        for errors in written:
+            if errors.get(where) is Error.NONE:
+                errors[where] = Error.NOT_LEADER_OR_FOLLOWER
+    return WriteTxnMarkersResponse(markers=[
+        _answer(told, errors) for told, errors in zip(request.markers, written, strict=True)])
 
 
-def _write(told: WriteTxnMarkersRequest.WritableTxnMarker, call: Call) -> _Written:
+def _write(told: WriteTxnMarkersRequest.WritableTxnMarker,
+           call: Call) -> dict[TopicPartition, Error]:
     ending = Ending(
         Producer(told.producer_id, told.producer_epoch),
         Marker(told.transaction_result, told.coordinator_epoch, call.now_ms),
         told.transaction_version)
-    errors = call.broker.markers.write(
+    return call.broker.markers.write(
         ending, [(topic.name, index) for topic in told.topics for index in topic.partition_indexes])
+
+
+def _answer(told: WriteTxnMarkersRequest.WritableTxnMarker,
+            errors: dict[TopicPartition, Error]) -> _Written:
     return _Written(producer_id=told.producer_id, topics=[
         _Topic(name=topic.name, partitions=[
             _Topic.WritableTxnMarkerPartitionResult(

@@ -12,6 +12,7 @@ from pathlib import Path
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.servable import require_servable
+from wirekafka.log.checkpoints import uuid_from, uuid_text
 
 _DATA = "wirekafka-data"
 _LISTENER = "PLAINTEXT"
@@ -25,7 +26,7 @@ def main(words: Sequence[str]) -> int:
     require_servable(config)
     from wirekafka.server.node import run
 
-    return run(config, loop=arguments.loop)
+    return run(config, arguments.loop, _cluster_id(arguments.cluster_id))
 
 
 def configuration(arguments: argparse.Namespace) -> BrokerConfig:
@@ -53,6 +54,9 @@ def _parser() -> argparse.ArgumentParser:
                         help="set a Kafka option; may be repeated")
     parser.add_argument("--loop", choices=("auto", "uvloop", "asyncio"), default="auto",
                         help="the event loop (default: uvloop where it is installed)")
+    parser.add_argument("--cluster-id", metavar="ID", default=os.environ.get("CLUSTER_ID"),
+                        help="of a new data directory: a UUID in Kafka's form (default:"
+                        " CLUSTER_ID in the environment, or else a random one)")
     parser.add_argument("--log-level", default="info", metavar="LEVEL",
                         choices=("debug", "info", "warning", "error"),
                         help="what to log to standard error (default: info)")
@@ -64,6 +68,17 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise ConfigError("--set", text, "expected KEY=VALUE", f"--set {text}: expected KEY=VALUE")
     return key.strip(), value.strip()
+
+
+def _cluster_id(text: str | None) -> str | None:
+    if not text:
+        return None
+    try:
+        return uuid_text(uuid_from(text))
+    except ValueError:
+        expected = "expected a UUID in Kafka's form, such as 5L6g3nShT-eMCtK--X86sw"
+        message = f"--cluster-id {text}: {expected}"
+        raise ConfigError("cluster.id", text, expected, message) from None
 
 
 def _listener(text: str) -> str:

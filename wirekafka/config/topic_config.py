@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from wirekafka.config.option import ConfigError, Option
@@ -14,6 +14,8 @@ from wirekafka.errors import Error, KafkaError
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
+
+_FOREVER_MS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,15 @@ class TopicConfig:
     segment_jitter_ms: int = T.segment_jitter_ms.default
     segment_ms: int = T.segment_ms.default
     unclean_leader_election_enable: bool = T.unclean_leader_election_enable.default
+
+    stores_as_sent: bool = field(init=False, repr=False, compare=False)
+    """Whether the log takes batches as they are, whatever keys and past timestamps they have."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stores_as_sent", (
+            self.compression_type == "producer" and not self.is_compacted
+            and not self.is_stamped_on_append
+            and self.message_timestamp_before_max_ms == _FOREVER_MS))
 
     @classmethod
     def resolve(cls, broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
@@ -123,4 +134,5 @@ def validate_topic_config(name: str, value: str) -> None:
         raise KafkaError(Error.INVALID_CONFIG, str(error)) from None
 
 
-assert [field.name for field in fields(TopicConfig)] == [o.attribute for o in TOPIC.values()]
+assert ([each.name for each in fields(TopicConfig) if each.init]
+        == [option.attribute for option in TOPIC.values()])

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.errors import KafkaError
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.replication.quorum import QuorumLog
+
+logger = logging.getLogger(__name__)
+
+_WORTH_SPARING_BYTES = 128 << 10
+"""Some 3,000 records: what a start takes some hundredths of a second for."""
 
 
 class Snapshots:
@@ -27,6 +35,22 @@ class Snapshots:
         is_old = 0 < interval_ms <= now_ms - self._written_ms and grown_bytes > 0
         if not (is_full or is_old) or self._image.in_transaction:
             return False
-        self._quorum.write_snapshot(self._image.snapshot(), MetadataCodec())
+        self._write()
         self._written_ms = now_ms
         return True
+
+    def write_at_stop(self) -> None:
+        """Spare the next start what has gathered: each stop and start adds two records a partition.
+
+        A failure is logged only, as nothing depends on it.
+        """
+        if (self._quorum.bytes_since_snapshot < _WORTH_SPARING_BYTES
+                or self._image.in_transaction):
+            return
+        try:
+            self._write()
+        except (OSError, KafkaError) as error:
+            logger.warning("No snapshot of the metadata was written: %s", error)
+
+    def _write(self) -> None:
+        self._quorum.write_snapshot(self._image.snapshot(), MetadataCodec())

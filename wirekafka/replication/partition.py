@@ -27,6 +27,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 """Written by brokers alone."""
 
 _ALL_ACKS = -1
+_NEVER_FLUSHED = (1 << 63) - 1
 _READ_BYTES = 1 << 20
 
 
@@ -100,7 +101,7 @@ class Partition(Watched):
     """A replica on this broker; as leader it is also a `ReplicatedLog`."""
 
     __slots__ = ("_client_append", "_clock", "_commits", "_epoch_start_offset", "_flush_at",
-                 "_follower_ends", "_is_alone", "_serial", "high_watermark", "index",
+                 "_follower_ends", "_is_alone", "_is_sole", "_serial", "high_watermark", "index",
                  "is_internal", "is_leader", "leadership", "log", "node_id", "sync_later",
                  "topic", "topic_id")
 
@@ -117,6 +118,8 @@ class Partition(Watched):
         # One for all appends of clients: the log does not keep it.
         self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0)
         self._is_alone = False
+        self._is_sole = False
+        """Whether what is in the log is committed, whatever acks."""
         self._flush_at = log.recovery_point + log.config.flush_messages
         self.sync_later: Callable[[Partition], None] | None = None
         """Has the log synced off this thread and then calls `synced`; None: it is done here."""
@@ -170,6 +173,7 @@ class Partition(Watched):
         """Take over the topic's configuration."""
         self.log.config = config
         self._flush_at = self.log.recovery_point + config.flush_messages
+        self._find_whether_sole()
 
     def restore_high_watermark(self, offset: int) -> None:
         """Begin with what the last checkpoint says, as far as the log bears it out."""
@@ -186,11 +190,12 @@ class Partition(Watched):
         self._is_alone = self.is_leader and leadership.isr == (self.node_id,)
         if self.is_leader and leadership.leader_epoch > was.leader_epoch:
             self._follower_ends.clear()
-            self.log.epochs.assign(leadership.leader_epoch, self.log.end_offset)
+            self.log.epochs.begin(leadership.leader_epoch, self.log.end_offset)
             self._epoch_start_offset = self.log.end_offset
         self._advance()
         if not self.is_leader:
             self._commits.clear()
+        self._find_whether_sole()
         self.wake()
 
     # As a leader.
@@ -225,6 +230,28 @@ class Partition(Watched):
         append.guard = guard
         appended = self.log.append_as_leader(records, append)
         self._appended()
+        return appended
+
+    def append_at_once(self, records: Buffer, now_ms: int) -> Appended | None:
+        """As `append_from_client` without a guard, where that commits the batch too.
+
+        None, with nothing changed, where it does not, or where the batch is refused.
+        """
+        if not self._is_sole:
+            return None
+        append = self._client_append
+        append.now_ms = now_ms
+        append.guard = None
+        log = self.log
+        try:
+            appended = log.append_as_leader(records, append)
+        except KafkaError:
+            return None
+        self.high_watermark = log.end_offset
+        if self._commits:
+            self._release_commits()
+        if self.watchers:
+            self.wake()
         return appended
 
     def append_from_coordinator(self, records: Buffer) -> Appended:
@@ -359,6 +386,12 @@ class Partition(Watched):
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.offset:
             return epoch, end_offset
         return None
+
+    def _find_whether_sole(self) -> None:
+        self._is_sole = (
+            self._is_alone and len(self.leadership.replicas) <= 1
+            and self.log.config.flush_messages == _NEVER_FLUSHED
+            and self.high_watermark == self.log.end_offset)
 
     def _appended(self) -> None:
         end_offset = self.log.end_offset

@@ -177,11 +177,12 @@ class QuorumLog:
             quorum=self._quorum_records()))
         self._disk.write_atomic(self._path(id), b"".join(batches))
         self.bytes_since_snapshot = 0
-        *_, kept = [id, *(older for older in self._snapshots() if older < id)][:_KEPT_SNAPSHOTS]
+        kept = [id, *(older for older in self._snapshots() if older < id)][:_KEPT_SNAPSHOTS]
         for older in self._snapshots():
-            if older < kept:
+            if older < kept[-1]:
                 self._disk.unlink(self._path(older))
-        self._forget_below(kept.end_offset, now_ms)
+        if len(kept) == _KEPT_SNAPSHOTS:
+            self._forget_below(kept[-1].end_offset, now_ms)
         return id
 
     def close(self) -> None:
