@@ -64,3 +64,15 @@ def test_a_transaction_waits_no_longer_when_the_partition_is_deleted(
     now(kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
     kafka.clock.advance(1_000)
     assert state(kafka) == "CompleteCommit"
+
+
+def test_markers_that_cannot_be_written_are_told_of_once(
+    kafka: InProcessBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = ended(kafka)
+    partition.log.fail("no such medium")
+    partition.wake()
+    kafka.clock.advance(10_000)
+    told = [each for each in caplog.messages if "are not written yet" in each]
+    assert told == ["Markers of transaction x are not written yet: "
+                    "{('t', 1): 'KAFKA_STORAGE_ERROR'}"]

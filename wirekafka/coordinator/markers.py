@@ -59,7 +59,8 @@ class MarkerWriter:
                      settled: Callable[[frozenset[TopicPartition]], None]) -> None:
         """Call back once what these logs hold now is committed: synced and replicated, as need be.
 
-        Told are the partitions of which that cannot be known, since they are led here no more.
+        Told are the partitions of which that cannot be known: they are led here no more, or could
+        not be synced.
         """
         ends: dict[Partition, int] = {}
         lost = set()
@@ -106,7 +107,8 @@ class _Settlement:
             self._settled(frozenset(self._lost))
 
     def _is_over(self, partition: Partition) -> bool:
-        return not partition.is_leader or partition.high_watermark >= self._ends[partition]
+        return (partition.high_watermark >= self._ends[partition] or not partition.is_leader
+                or partition.log.has_failed)
 
     def _pass(self, partition: Partition) -> None:
         end_offset = self._ends.pop(partition)

@@ -93,6 +93,7 @@ class TransactionCoordinator(Shards):
         super().__init__(TRANSACTIONS_TOPIC, clock, partition_count)
         self._parts = parts
         self._codec = TransactionRecordCodec()
+        self._unwritten: dict[str, dict[TopicPartition, str]] = {}
 
     # Shards
 
@@ -178,16 +179,22 @@ class TransactionCoordinator(Shards):
         def settled(lost: frozenset[TopicPartition]) -> None:
             missing = failed | {where for where in lost if errors[where] is Error.NONE}
             if not missing and self._note_end(runtime, transactional_id, ending):
+                self._unwritten.pop(transactional_id, None)
                 return
             self._clock.call_later(_RETRY_MS, lambda: self._finish(
                 partition, transactional_id, transaction, missing))
 
-        if failed:
-            logger.warning("Markers of transaction %s are not written yet: %s",
-                           transactional_id, {where: errors[where] for where in failed})
+        self._tell_once(transactional_id, {where: errors[where].name for where in failed})
         # Until then a marker can be lost, and nobody would know that it is to be written again.
         self._parts.markers.when_settled(
             [where for where, error in errors.items() if error is Error.NONE], settled)
+
+    def _tell_once(self, transactional_id: str, failed: dict[TopicPartition, str]) -> None:
+        """Tell of markers that could not be written; they are tried ten times a second."""
+        if failed and failed != self._unwritten.get(transactional_id):
+            self._unwritten[transactional_id] = failed
+            logger.warning("Markers of transaction %s are not written yet: %s",
+                           transactional_id, failed)
 
     def _note_end(self, runtime: Runtime, transactional_id: str, ending: Ending) -> bool:
         """Write down that no marker is missing; whether that could be done."""
