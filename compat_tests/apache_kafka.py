@@ -46,17 +46,9 @@ def apache_kafka(directory: Path) -> Iterator[str]:
 @contextmanager
 def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]:
     """Yields HOST:PORT of the Apache Kafka broker that a command starts; its output goes there."""
-    with (directory / "out.log").open("w") as out:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            # A Ctrl-C in the terminal is for the tests, which then stop the broker themselves.
-            preexec_fn=os.setpgrp,
-        )
+    process = started(command, directory)
     try:
-        eventually(lambda: _accepts(port) or _assert_alive(process, directory), timeout_s=60)
+        await_accepting(process, directory, port)
         yield f"127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGTERM)
@@ -65,6 +57,24 @@ def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def started(command: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]":
+    """The broker's process, its output going to its directory."""
+    with (directory / "out.log").open("w") as out:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            # A Ctrl-C in the terminal is for the tests, which then stop the broker themselves.
+            preexec_fn=os.setpgrp,
+        )
+
+
+def await_accepting(process: "subprocess.Popen[bytes]", directory: Path, port: int) -> None:
+    """Return when it accepts connections. Raises KafkaDied."""
+    eventually(lambda: _accepts(port) or _assert_alive(process, directory), timeout_s=60)
 
 
 def prepare(directory: Path, jvm: Sequence[str], settings: str = "") -> tuple[int, list[str]]:

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -13,6 +14,9 @@ from compat_tests.apache_kafka import apache_kafka as started_apache_kafka
 from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NewTopicName = Callable[..., str]
 
@@ -88,12 +92,16 @@ def admin(bootstrap: str) -> AdminClient:
 
 @pytest.fixture
 def new_topic(admin: AdminClient, unique: str) -> Iterator[NewTopicName]:
-    """`new_topic(partitions=1, config={...})` makes a topic of a unique name and returns it."""
+    """`new_topic(partitions=1, config={...})` makes a topic of a unique name and returns it.
+
+    Without retention by time, which may come at any moment to records of years ago.
+    """
     made: list[str] = []
 
     def make(partitions: int = 1, config: dict[str, str] | None = None) -> str:
         name = f"{unique}-{len(made)}"
-        topic = NewTopic(name, partitions, replication_factor=1, config=config or {})
+        settings = {"retention.ms": "-1"} | (config or {})
+        topic = NewTopic(name, partitions, replication_factor=1, config=settings)
         admin.create_topics([topic])[name].result(30)
         made.append(name)
         return name
@@ -107,6 +115,16 @@ def new_topic(admin: AdminClient, unique: str) -> Iterator[NewTopicName]:
 def topic(new_topic: NewTopicName) -> str:
     """A new topic of one partition."""
     return new_topic()
+
+
+@pytest.fixture(scope="module")
+def spark() -> "Iterator[SparkSession]":
+    """A Spark session of two threads; its JVM stays warm for the next module."""
+    # Imported late: most tests here need no Spark.
+    from compat_tests.spark_session import spark_session
+
+    with spark_session() as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

@@ -499,20 +499,20 @@ def test_partitions_are_added_and_never_taken_away(
 def test_topic_configs_are_described_altered_and_reset(admin: AdminClient, topic: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic)
 
-    def retention() -> tuple[str, bool]:
-        entry = admin.describe_configs([resource])[resource].result(30)["retention.ms"]
+    def segment() -> tuple[str, bool]:
+        entry = admin.describe_configs([resource])[resource].result(30)["segment.ms"]
         return entry.value, entry.is_default
 
-    assert retention() == ("604800000", True)
+    assert segment() == ("604800000", True)
     for operation, value, expected in (
         (AlterConfigOpType.SET, "12345", ("12345", False)),
         (AlterConfigOpType.DELETE, None, ("604800000", True)),
     ):
-        entry = ConfigEntry("retention.ms", value, incremental_operation=operation)
+        entry = ConfigEntry("segment.ms", value, incremental_operation=operation)
         change = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         admin.incremental_alter_configs([change])[change].result(30)
-        eventually(lambda expected=expected: retention() == expected)
-    bad = ConfigEntry("retention.ms", "soon", incremental_operation=AlterConfigOpType.SET)
+        eventually(lambda expected=expected: segment() == expected)
+    bad = ConfigEntry("segment.ms", "soon", incremental_operation=AlterConfigOpType.SET)
     change = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[bad])
     with pytest.raises(KafkaException) as refused:
         admin.incremental_alter_configs([change])[change].result(30)

@@ -1,10 +1,38 @@
-"""Java clients against a broker of the test's own, under faults."""
+"""Java clients against a broker that is nothing to do with Python for them: a process with a
+control port, over which they set the faults themselves."""
 
+import subprocess
+import sys
+
+import pytest
+
+from compat_tests.java_recipes import EXPECTED, outcomes
 from compat_tests.java_tools import JavaTools
 from wirekafka import Broker
 
 
-def test_a_lost_answer_does_not_make_java_write_twice(java_tools: JavaTools) -> None:
+@pytest.fixture(scope="module")
+def told(java_tools: JavaTools) -> dict[str, str]:
+    command = [sys.executable, "-m", "wirekafka.testing"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+        try:
+            assert broker.stdout is not None
+            _, _, bootstrap, _, control = broker.stdout.readline().split()
+            return outcomes(bootstrap, control, java_tools)
+        finally:
+            broker.terminate()
+
+
+@pytest.mark.parametrize("recipe", EXPECTED)
+def test_recipe(told: dict[str, str], recipe: str) -> None:
+    assert told.get(recipe) == EXPECTED[recipe]
+
+
+def test_every_recipe_is_known(told: dict[str, str]) -> None:
+    assert list(told) == list(EXPECTED)
+
+
+def test_javas_own_tools_outlive_lost_answers(java_tools: JavaTools) -> None:
     with Broker(topics=["orders"]) as broker:
         bootstrap = ("--bootstrap-server", broker.bootstrap_servers)
         with (broker.drop("Produce", applied=True, times=1, required=True),

@@ -212,3 +212,18 @@ def test_nothing_of_the_test_process_is_needed() -> None:
         host, _, port = broker.bootstrap_servers.rpartition(":")
         with socket.create_connection((host.strip("[]"), int(port)), 5):
             pass
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_a_reset_brings_a_crashed_broker_back(process: bool) -> None:
+    with Broker(topics=["t"], process=process) as broker:
+        address = broker.bootstrap_servers
+        broker.produce("t", ["1"])
+        broker.crash()
+        broker.reset()
+        assert (broker.bootstrap_servers, broker.records("t")) == (address, [])
+
+
+def test_many_large_records_are_seeded_in_batches_that_fit(broker: Broker) -> None:
+    assert broker.produce("t", [b"x" * 1000] * 3000) == list(range(3000))
+    assert len(broker.records("t")) == 3000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.testing.clients import send
+from tests.testing.clients import confluent_consumer, polled, send
 from wirekafka import Broker
 
 
@@ -53,6 +54,46 @@ def test_time_and_life_are_in_its_hands() -> None:
         assert broker.topics() == {"t": 1}
 
 
+def test_records_are_seeded_and_looked_at() -> None:
+    with Broker() as broker:
+        url = broker.serve_control()
+        seeds = {"topic": "t", "records": ["one", ["key", "two"]]}
+        assert _ask("POST", f"{url}/records", seeds) == (200, [0, 1])
+        broker.produce("t", [b"\xff"])
+        status, records = _ask("GET", f"{url}/records?topic=t&partition=0")
+        assert status == 200 and [(each["key"], each["value"]) for each in records] == [
+            (None, "one"), ("key", "two"), (None, {"base64": "/w=="})]
+        assert _ask("GET", f"{url}/topics") == (200, {"t": 1})
+        assert _ask("GET", f"{url}/records?topic=u")[0] == 404
+
+
+def test_what_a_group_committed_is_told() -> None:
+    with Broker() as broker:
+        broker.produce("t", ["one"])
+        consumer = confluent_consumer(broker, "g")
+        consumer.subscribe(["t"])
+        consumer.commit(polled(consumer), asynchronous=False)
+        assert _ask("GET", f"{broker.serve_control()}/committed?group=g") == (
+            200, [{"topic": "t", "partition": 0, "offset": 1}])
+        consumer.close()
+
+
+def test_a_state_lasts_until_it_is_deleted() -> None:
+    with Broker(topics=["t"]) as broker:
+        url = broker.serve_control()
+        for kind in ("refuse_connections", "disk_full"):
+            number = _ask("POST", f"{url}/rules", {"kind": kind})[1]["id"]
+            assert _ask("GET", f"{url}/rules/{number}")[1] == {"id": number, "rule": kind}
+            with socket.socket() as attempt:
+                refused = attempt.connect_ex((broker.host, broker.port)) != 0
+            assert refused == (kind == "refuse_connections")
+            status, _ = _ask("POST", f"{url}/records", {"topic": "t", "records": ["v"]})
+            assert status == (400 if kind == "disk_full" else 200)
+            assert _ask("POST", f"{url}/rules/{number}/release")[0] == 404
+            assert _ask("DELETE", f"{url}/rules/{number}")[0] == 200
+        assert send("confluent-kafka", broker, "t") is None
+
+
 @pytest.mark.parametrize(("path", "body", "status", "message"), [
     ("nothing", {}, 404, "there are GET /"),
     ("rules", {"kind": "break"}, 400, "say one of fail"),
@@ -66,6 +107,13 @@ def test_a_mistake_is_told(path: str, body: Any, status: int, message: str) -> N
     with Broker() as broker:
         answer = _ask("POST", f"{broker.serve_control()}/{path}", body)
         assert answer[0] == status and message in answer[1]["error"]
+
+
+def test_a_control_port_in_use_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, Broker() as broker:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"cannot listen at 127\.0\.0\.1:{port}.*port=0"):
+            broker.serve_control(port)
 
 
 def test_a_browser_is_kept_out() -> None:

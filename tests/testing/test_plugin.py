@@ -45,6 +45,24 @@ def test_misspelt(wirekafka_broker):
     pass
 '''
 
+ROUGH_TESTS = '''
+import pytest
+
+@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("end", ["stop", "crash"])
+def test_it_is_there_whatever_the_last_test_did(wirekafka_session_broker, turn, end):
+    assert wirekafka_session_broker.topics() == {}
+    wirekafka_session_broker.produce("t", ["1"])
+    getattr(wirekafka_session_broker, end)()
+
+def test_that_stops_it_and_fails(wirekafka_broker):
+    wirekafka_broker.stop()
+    assert wirekafka_broker is None
+
+def test_the_next(wirekafka_broker):
+    assert wirekafka_broker.topics() == {}
+'''
+
 MANY_TESTS = '''
 import pytest
 
@@ -63,6 +81,13 @@ def test_fixtures_markers_and_reports(tmp_path: Path) -> None:
     assert re.search(r"rdkafka Produce v\d+ \(t-0\) -> INVALID_TIMESTAMP", run)
     assert "cannot be configured by a test" in run
     assert "did you mean 'num.partitions'" in run
+
+
+def test_a_test_may_leave_its_broker_dead(tmp_path: Path) -> None:
+    (tmp_path / "test_rough.py").write_text(ROUGH_TESTS)
+    run = _pytest(tmp_path)
+    assert "7 passed" in run and "1 failed" in run and "INTERNALERROR" not in run
+    assert "this broker was stopped" in run
 
 
 def test_eight_workers_with_25_tests_each(tmp_path: Path) -> None:

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wirekafka.testing.admin import Group, Member
     from wirekafka.testing.broker import Broker, Clock, Snapshot
-    from wirekafka.testing.faults import Match, Rule
+    from wirekafka.testing.faults import Match, Rule, State
     from wirekafka.testing.records import Record, StoredRecord
     from wirekafka.testing.traffic import Exchange, Traffic
 
 __all__ = [
     "Broker", "Clock", "Exchange", "Group", "Match", "Member", "Record", "Rule", "Snapshot",
-    "StoredRecord", "Traffic",
+    "State", "StoredRecord", "Traffic",
 ]
 
 _MODULES = {
     "Broker": "broker", "Clock": "broker", "Exchange": "traffic", "Group": "admin",
     "Match": "faults", "Member": "admin", "Record": "records", "Rule": "faults",
-    "Snapshot": "broker", "StoredRecord": "records", "Traffic": "traffic",
+    "Snapshot": "broker", "State": "faults", "StoredRecord": "records", "Traffic": "traffic",
 }
 
 

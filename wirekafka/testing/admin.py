@@ -104,11 +104,14 @@ def remove_member(engine: Engine, group: str, member_id: str) -> None:
 
 
 def fence(engine: Engine, transactional_id: str) -> None:
-    """Take over a transactional id, as a newer producer of that id does. Raises KafkaError."""
+    """Take over a transactional id, as a newer producer of that id does. Raises KafkaError, and
+    LookupError where there is none."""
     request = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS)
     for _ in range(_CONCURRENT_TRIES):
         answer: Any = engine.ask(request, 4)
+        if answer.error_code == Error.NOT_COORDINATOR:
+            raise LookupError(f"no producer of transactional.id {transactional_id!r} has started")
         if answer.error_code != Error.CONCURRENT_TRANSACTIONS:
             _check(answer.error_code, transactional_id)
             return

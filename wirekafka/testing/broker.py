@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import WeakSet
 
 from wirekafka.testing import admin, records
 from wirekafka.testing.admin import Group
 from wirekafka.testing.engine import Engine, EngineGone, Setup
 from wirekafka.testing.faults import Faults
 from wirekafka.testing.records import Recordlike, StoredRecord
-from wirekafka.testing.settings import broker_settings, checked
+from wirekafka.testing.settings import broker_settings, checked, directory_name, wanted_topics
 from wirekafka.testing.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -51,16 +54,18 @@ class Broker(Faults):
         process: run in a process of its own; `when=` must then be picklable, and a crash is a
         real `kill -9`.
         config, options: Kafka's, as {"log.retention.ms": 1000} or log_retention_ms=1000.
-        ValueError for a name or value that Kafka would not take.
+        ValueError for a name or value that Kafka would not take, TypeError for what is of the
+        wrong type.
         """
         self._settings = broker_settings(config, options)
-        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 0)
-        self._kept = None if directory is None else str(directory)
+        self._topics = wanted_topics(topics)
+        self._kept = None if directory is None else directory_name(directory)
         self._host, self._wanted_port, self._in_process = host, port, process
         checked(self._settings)
         self._running: Engine | None = None
         self._was_stopped = False
         self._snapshots = 0
+        self._rules = WeakSet()
         self._control: Control | None = None
         self.requests = Traffic(lambda: self._engine.exchanges(),
                                 lambda: self._engine.forget_exchanges())
@@ -76,7 +81,7 @@ class Broker(Faults):
         if self._running is not None:
             raise RuntimeError("this broker runs already")
         self._scratch = tempfile.mkdtemp(prefix="wirekafka-")
-        self._remove_scratch = weakref.finalize(self, shutil.rmtree, self._scratch, True)
+        self._remove_scratch = weakref.finalize(self, _remove, self._scratch, os.getpid())
         self.directory = self._kept or f"{self._scratch}/data"
         """Where its data is."""
         engine = _engine_class(self._in_process)(Setup(
@@ -88,6 +93,7 @@ class Broker(Faults):
             self._remove_scratch()
             raise
         self._running = engine
+        self._abandon = weakref.finalize(self, engine.abandon)
         self._was_stopped = False
         try:
             self._make_topics()
@@ -102,7 +108,9 @@ class Broker(Faults):
         if engine is None:
             return
         self._was_stopped = True
+        self._abandon.detach()
         try:
+            self._end_rules(engine)
             if self._control is not None:
                 self._control.close()
                 self._control = None
@@ -128,11 +136,22 @@ class Broker(Faults):
         self.stop()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        starting = asyncio.create_task(_in_thread(self.start)) if _in_asyncio() else None
+        if starting is None:
+            return self.start()
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # It comes up all the same, and nobody would end it.
+            with suppress(Exception):
+                await starting
+            self.stop()
+            raise
+        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
                         trace: TracebackType | None) -> None:
-        await asyncio.to_thread(self.stop)
+        await _in_thread(self.stop)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -180,8 +199,9 @@ class Broker(Faults):
         The topic is made, with one partition, if it is not there. Faults do not touch this.
         KafkaError as a producer would be told.
         """
-        if isinstance(given, bytes | str):
-            raise TypeError(f"give a list of records, such as [{given!r}]")
+        if isinstance(given, bytes | str | Mapping | records.Record):
+            raise TypeError(f"give a list of records, such as [{given!r}]" if not isinstance(
+                given, Mapping) else "give a list of records, such as [(key, value)]")
         if topic not in self._engine.topics():
             self.create_topic(topic)
         return records.produce(self._engine, topic, given)
@@ -209,22 +229,32 @@ class Broker(Faults):
 
     def wait_for(self, condition: Callable[[], T], timeout_s: float = 10.0) -> T:
         """Ask until the answer is true, and return it. TimeoutError, which tells what clients did
-        last."""
+        last.
+
+        It blocks. Beside clients of an event loop: `await asyncio.to_thread(broker.wait_for, ...)`.
+        """
+        if not callable(condition):
+            raise TypeError(f"give a function, such as lambda: {condition!r}")
         deadline = time.monotonic() + timeout_s
         while True:
             answer = condition()
+            if isinstance(answer, Coroutine):
+                answer.close()
+                raise TypeError("the condition is to be a plain function, not an `async def`")
             if answer:
                 return answer
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not so within {timeout_s} s; the broker saw:\n"
-                                   f"{self._traffic_text()}")
+                raise TimeoutError(f"not so within {timeout_s} s{_hint_of_loop()}; the broker"
+                                   f" saw:\n{self._traffic_text()}")
             time.sleep(_POLL_S)
 
     # State.
 
     def reset(self) -> None:
         """Be as new, at the same port: topics, groups, transactions, rules, recorded requests and
-        a changed clock are gone, connections are cut, the topics of the start are made again."""
+        a changed clock are gone, connections are cut, the topics of the start are made again.
+        After a crash it runs again."""
+        self._engine.revive()
         self._engine.clear()
         admin.delete_topics(self._engine, list(self._engine.topics()))
         self._make_topics()
@@ -238,6 +268,8 @@ class Broker(Faults):
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot of this broker; connections are cut, the port stays."""
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(f"{snapshot!r} is no snapshot: give what broker.snapshot() returned")
         self._engine.replace_by(snapshot.directory)
 
     @property
@@ -254,10 +286,14 @@ class Broker(Faults):
         present = self._engine.topics()
         for name, partitions in self._topics.items():
             if name not in present:
-                admin.create_topic(self._engine, name, partitions or -1, None)
+                admin.create_topic(
+                    self._engine, name, -1 if partitions is None else partitions, None)
 
     def _traffic_text(self) -> str:
         return str(self.requests)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a broker cannot be given to another process: give its bootstrap_servers")
 
     def __repr__(self) -> str:
         return f"<Broker {self.bootstrap_servers if self._running else 'not running'}>"
@@ -315,6 +351,35 @@ class Frozen:
 
     def __exit__(self, *_: Any) -> None:
         self._clock.thaw()
+
+
+async def _in_thread(do: Callable[[], object]) -> None:
+    """Without holding up asyncio's loop; others' are held up for a few milliseconds."""
+    if _in_asyncio():
+        await asyncio.to_thread(do)
+    else:
+        do()
+
+
+def _in_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _hint_of_loop() -> str:
+    if not _in_asyncio():
+        return ""
+    return (", while the event loop it was called in stood still (write"
+            " await asyncio.to_thread(broker.wait_for, ...))")
+
+
+def _remove(scratch: str, process_id: int) -> None:
+    # What was forked of this process must not, when it ends, take away what is not its own.
+    if os.getpid() == process_id:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _engine_class(in_process: bool) -> Callable[[Setup], Engine]:

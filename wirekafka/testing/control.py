@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Callable
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wirekafka.errors import KafkaError
+from wirekafka.testing.faults import Rule, State
 
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
-    from wirekafka.testing.faults import Rule
 
 _MOST_BYTES = 1 << 20
 _KINDS = ("fail", "delay", "drop", "hold", "throttle")
+_STATES = ("refuse_connections", "disk_full")
 
 
 class Control:
@@ -27,7 +29,7 @@ class Control:
 
     def __init__(self, broker: Broker, host: str = "127.0.0.1", port: int = 0):
         self._broker = broker
-        self._rules: dict[int, Rule] = {}
+        self._rules: dict[int, Rule | State] = {}
         self._serial = 0
         self._lock = threading.Lock()
         control = self
@@ -35,7 +37,11 @@ class Control:
         class Handler(_Handler):
             answer = control.answer
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise OSError(f"cannot listen at {host}:{port}: {error.strerror}; port=0 takes a free"
+                          " port") from error
         self._server.daemon_threads = True
         bound = self._server.server_address
         self.url = f"http://{host}:{bound[1]}"
@@ -59,8 +65,12 @@ class Control:
             ("DELETE", "rules"): self._remove_all,
             ("GET", "requests"): lambda: [_told(each) for each in broker.requests.of(**body)],
             ("DELETE", "requests"): broker.requests.clear,
+            ("GET", "topics"): broker.topics,
             ("POST", "topics"): lambda: broker.create_topic(**body),
+            ("GET", "records"): lambda: self._records(**body),
+            ("POST", "records"): lambda: self._produce(**body),
             ("GET", "groups"): lambda: [_group(each) for each in broker.groups()],
+            ("GET", "committed"): lambda: self._committed(**body),
             ("POST", "clock"): lambda: self._set_clock(body),
             ("GET", "clock"): lambda: {"now_ms": broker.clock.now_ms},
             ("POST", "reset"): self._reset,
@@ -82,9 +92,9 @@ class Control:
     def _add(self, body: dict[str, Any]) -> Any:
         words = dict(body)
         kind = words.pop("kind", None)
-        if kind not in _KINDS:
-            raise ValueError(f"kind={kind!r}: say one of {', '.join(_KINDS)}")
-        rule: Rule = getattr(self._broker, kind)(**words)
+        if kind not in (*_KINDS, *_STATES):
+            raise ValueError(f"kind={kind!r}: say one of {', '.join((*_KINDS, *_STATES))}")
+        rule: Rule | State = getattr(self._broker, kind)(**words)
         with self._lock:
             self._serial += 1
             self._rules[self._serial] = rule
@@ -94,14 +104,16 @@ class Control:
         rule = self._rules.get(number)
         if rule is None:
             raise LookupError(f"there is no rule {number}")
-        if (method, rest) == ("POST", ["release"]):
+        if (method, rest) == ("POST", ["release"]) and isinstance(rule, Rule):
             rule.release()
         elif (method, rest) == ("DELETE", []):
             rule.remove()
         elif (method, rest) != ("GET", []):
             raise LookupError(
                 f"for a rule there are GET, DELETE, and POST /rules/{number}/release")
-        return {"id": number, "rule": repr(rule), "hits": rule.hits, "waiting": rule.waiting}
+        told = {"id": number, "rule": repr(rule)}
+        return told if isinstance(rule, State) else told | {
+            "hits": rule.hits, "waiting": rule.waiting}
 
     def _remove_all(self) -> None:
         for rule in self._rules.values():
@@ -111,6 +123,21 @@ class Control:
     def _reset(self) -> None:
         self._remove_all()
         self._broker.reset()
+
+    def _records(self, topic: str, partition: str | None = None) -> Any:
+        stored = self._broker.records(topic, None if partition is None else int(partition))
+        return [{
+            "partition": each.partition, "offset": each.offset, "timestamp_ms": each.timestamp_ms,
+            "key": _text(each.key), "value": _text(each.value), "transaction": each.transaction,
+            "headers": [[name, _text(value)] for name, value in each.headers]} for each in stored]
+
+    def _produce(self, topic: str, records: list[Any]) -> Any:
+        return self._broker.produce(topic, [
+            tuple(each) if isinstance(each, list) else each for each in records])
+
+    def _committed(self, group: str) -> Any:
+        return [{"topic": topic, "partition": partition, "offset": offset}
+                for (topic, partition), offset in self._broker.committed(group).items()]
 
     def _set_clock(self, body: dict[str, Any]) -> Any:
         clock = self._broker.clock
@@ -188,3 +215,11 @@ def _told(exchange: Any) -> dict[str, Any]:
 def _group(group: Any) -> dict[str, Any]:
     return {"id": group.id, "state": group.state,
             "members": [{"id": each.id, "client_id": each.client_id} for each in group.members]}
+
+
+def _text(data: bytes | None) -> Any:
+    """Text, or {"base64": ...} for what is none."""
+    try:
+        return data if data is None else data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data or b"").decode()}

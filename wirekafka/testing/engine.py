@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 from collections.abc import Callable, Coroutine, Mapping
@@ -58,6 +59,7 @@ class Engine:
 
     def __init__(self, setup: Setup):
         self._setup = setup
+        self._process_id = os.getpid()
         self._config = checked(_with_address(setup, setup.port))
         self._port = setup.port
         self._loop = asyncio.new_event_loop()
@@ -67,6 +69,8 @@ class Engine:
         self._recorder = Recorder()
         self._serving = Serving(self._rules, self._recorder)
         self._node: Node | None = None
+        self._refusals = 0
+        self._fillings = 0
         self._thread = threading.Thread(target=self._main, name="wirekafka", daemon=True)
 
     # The thread.
@@ -88,9 +92,25 @@ class Engine:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
+    def abandon(self) -> None:
+        """Have it end as by a crash, without waiting for that: its owner is gone."""
+        def end() -> None:
+            if self._node is not None:
+                self._node.abort()
+            self._loop.stop()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(end)
+
     def restart(self) -> tuple[str, int]:
         """Start on the directory as it is, at the same port. Raises OSError, ValueError."""
         return self._run(self._start())
+
+    def revive(self) -> None:
+        """`restart` after a crash; nothing if it runs."""
+        async def start_if_down() -> None:
+            if self._node is None:
+                await self._start()
+        self._run(start_if_down())
 
     def stop(self) -> None:
         """Stop cleanly, as SIGTERM does; the engine can `restart`."""
@@ -118,7 +138,13 @@ class Engine:
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():
             coroutine.close()
-            raise EngineGone("the broker was stopped")
+            raise EngineGone("the broker was stopped" if self._process_id == os.getpid() else
+                             "the broker runs in the process this one was forked from: connect to"
+                             " its bootstrap_servers from here, as any client does")
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("asked from the broker's own thread, in which `when=` is called: it"
+                               " would wait for itself; decide by the request alone")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _do(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -139,10 +165,13 @@ class Engine:
             raise ValueError(str(error)) from None
         except OSError as error:
             if "cannot listen" in str(error):
-                raise OSError(f"{error}; port=0 takes a free port") from None
+                hint = "; port=0 takes a free port" if "in use" in str(error) else ""
+                raise OSError(f"{error}{hint}") from None
             raise
         node.broker.waiting.clock = LongPollClock(self._clock, self._loop)
         self._node = node
+        if self._refusals:
+            self._stop_accepting()
         host, self._port = node.address
         return host, self._port
 
@@ -257,6 +286,10 @@ class Engine:
             return rule.hits, rule.waiting
         return self._do(lambda: count(self._rules.rule(number)))
 
+    def rule_mistake(self, number: int) -> str | None:
+        """What a rule could not do for a mistake of whoever wrote it."""
+        return self._do(lambda: self._rules.rule(number).mistake)
+
     def release(self, number: int) -> None:
         """Let go what a rule holds, now and later."""
         self._do(lambda: self._rules.rule(number).release())
@@ -264,19 +297,25 @@ class Engine:
     def refuse_connections(self) -> None:
         """Close the listeners and cut every connection; the broker goes on."""
         def refuse() -> None:
-            if self._node is not None:
-                for listener in self._node.listeners:
-                    listener.stop_accepting()
-                    listener.abort()
+            self._refusals += 1
+            self._stop_accepting()
         self._do(refuse)
 
+    def _stop_accepting(self) -> None:
+        if self._node is not None:
+            for listener in self._node.listeners:
+                listener.stop_accepting()
+                listener.abort()
+
     def accept_connections(self) -> None:
-        """Open the listeners again. Raises OSError."""
-        async def accept() -> None:
-            if self._node is not None:
-                for listener in self._node.listeners:
-                    await listener.reopen(self._node.broker)
-        self._run(accept())
+        """Open the listeners again, if none else has them closed. Raises OSError."""
+        self._run(self._accept(max(self._refusals - 1, 0)))
+
+    async def _accept(self, refusals: int) -> None:
+        was_refusing, self._refusals = self._refusals > 0, refusals
+        if was_refusing and not refusals and self._node is not None:
+            for listener in self._node.listeners:
+                await listener.reopen(self._node.broker)
 
     def cut_connections(self) -> None:
         """Drop every connection there is."""
@@ -288,15 +327,22 @@ class Engine:
 
     def fill_disk(self) -> None:
         """Have no append succeed for want of space."""
-        self._do(setattr, self._disk, "is_full", True)
+        def fill() -> None:
+            self._fillings += 1
+            self._disk.is_full = True
+        self._do(fill)
 
     def empty_disk(self) -> None:
-        """Have appends succeed again."""
-        def empty() -> None:
-            self._disk.is_full = False
-            for directory in self._broker.directories:
-                directory.check_space(0)
-        self._do(empty)
+        """Have appends succeed again, if none else has the disk full."""
+        self._do(self._empty, 1)
+
+    def _empty(self, fillings: int) -> None:
+        self._fillings = max(self._fillings - fillings, 0)
+        if self._fillings:
+            return
+        self._disk.is_full = False
+        for directory in self._node.broker.directories if self._node is not None else ():
+            directory.check_space(0)
 
     def move_coordinator(self, kind: str, key: str, seconds: float) -> None:
         """Resign as coordinator of a "group" or "transaction", and take over again later."""
@@ -335,10 +381,11 @@ class Engine:
         def drop() -> None:
             self._rules.clear()
             self._serving.forget_throttling()
-            self._disk.is_full = False
+            self._empty(self._fillings)
             self._clock.reset()
         self.cut_connections()
         self._do(drop)
+        self._run(self._accept(0))
         self.forget_exchanges()
 
     def copy_to(self, directory: str) -> None:

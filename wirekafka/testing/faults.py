@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
+from weakref import WeakSet
 
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
 from wirekafka.testing import admin
 from wirekafka.testing.engine import Engine, EngineGone
 from wirekafka.testing.rules import Kind, RuleSpec, api_names, check
@@ -36,7 +37,10 @@ class Match(TypedDict, total=False):
 
 
 class Rule:
-    """A rule in force until its `with` ends or `remove` is called."""
+    """A rule in force until its `with` ends or `remove` is called.
+
+    RuntimeError, when it is counted or ends, tells that its `when` raised.
+    """
 
     def __init__(self, faults: Faults, number: int, spec: RuleSpec, required: bool):
         self._faults = faults
@@ -44,13 +48,19 @@ class Rule:
         self._spec = spec
         self._required = required
         self._hits_at_end: int | None = None
+        self._hits = 0
+        self._mistake: str | None = None
+        faults._rules.add(self)
 
     @property
     def hits(self) -> int:
         """How many requests it acted on."""
         if self._hits_at_end is not None:
+            self._tell_mistake()
             return self._hits_at_end
-        return self._faults._engine.rule_counts(self._number)[0]
+        self._look(self._faults._engine)
+        self._tell_mistake()
+        return self._hits
 
     @property
     def waiting(self) -> int:
@@ -66,25 +76,65 @@ class Rule:
     def remove(self) -> None:
         """End it, releasing what it holds. A second time does nothing."""
         if self._hits_at_end is None:
-            try:
-                hits = self.hits
-                self._faults._engine.remove_rule(self._number)
-            except EngineGone:
-                hits = 0  # Rules end with the broker.
-            self._hits_at_end = hits
+            with suppress(EngineGone, KeyError):  # It ended with the broker's process.
+                self._end(self._faults._engine)
+            self._hits_at_end = self._hits
+            self._tell_mistake()
 
     def __enter__(self) -> Self:
+        if self._hits_at_end is not None:
+            raise RuntimeError(f"{self} has ended: make it anew")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        self.remove()
+        with suppress(RuntimeError) if kind is not None else nullcontext():
+            self.remove()
         if self._required and kind is None and not self._hits_at_end:
             raise AssertionError(
                 f"{self} acted on nothing; the broker saw:\n{self._faults._traffic_text()}")
 
+    def _end(self, engine: Engine) -> None:
+        if self._hits_at_end is None:
+            self._look(engine)
+            engine.remove_rule(self._number)
+            self._hits_at_end = self._hits
+
+    def _look(self, engine: Engine) -> None:
+        self._hits = engine.rule_counts(self._number)[0]
+        self._mistake = engine.rule_mistake(self._number)
+
+    def _tell_mistake(self) -> None:
+        if self._mistake is not None:
+            raise RuntimeError(f"{self}: {self._mistake}")
+
     def __repr__(self) -> str:
         return str(self._spec)
+
+
+class State:
+    """What a broker is kept in until the `with` ends or `remove` is called."""
+
+    def __init__(self, name: str, begin: Callable[[], None], end: Callable[[], None]):
+        begin()
+        self._name = name
+        self._end: Callable[[], None] | None = end
+
+    def remove(self) -> None:
+        """End it. A second time does nothing."""
+        end, self._end = self._end, None
+        if end is not None:
+            with suppress(EngineGone):  # It ended with the broker.
+                end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        return self._name
 
 
 class Faults:
@@ -97,6 +147,7 @@ class Faults:
     """
 
     _engine: Engine
+    _rules: WeakSet[Rule]
 
     def fail(self, api: str | Iterable[str], error: Error | str, *, applied: bool = False,
              **match: Unpack[Match]) -> Rule:
@@ -122,38 +173,35 @@ class Faults:
         """Tell the client that it is over its quota, and serve its connection no sooner."""
         return self._rule(Kind.THROTTLE, api, match, seconds=seconds)
 
-    @contextmanager
-    def refuse_connections(self) -> Iterator[None]:
+    def refuse_connections(self) -> State:
         """Cut every connection and have nobody connect; the broker's timers go on."""
-        self._engine.refuse_connections()
-        try:
-            yield
-        finally:
-            self._engine.accept_connections()
+        engine = self._engine
+        return State("refuse_connections", engine.refuse_connections, engine.accept_connections)
 
     def drop_connections(self) -> None:
         """Cut every connection once; clients may connect again."""
         self._engine.cut_connections()
 
-    @contextmanager
-    def disk_full(self) -> Iterator[None]:
+    def disk_full(self) -> State:
         """Have no record appended for want of space."""
-        self._engine.fill_disk()
-        try:
-            yield
-        finally:
-            self._engine.empty_disk()
+        return State("disk_full", self._engine.fill_disk, self._engine.empty_disk)
 
     def move_coordinator(self, *, group: str | None = None, transactional_id: str | None = None,
                          seconds: float = 0.0) -> None:
         """Have the coordinator go away and come back, as from another broker, after `seconds`.
 
         It is NOT_COORDINATOR meanwhile; whoever waits is told so. Then it loads its log anew.
+        LookupError when it has not been asked for yet.
         """
         if (group is None) == (transactional_id is None):
             raise ValueError("name one: group=... or transactional_id=...")
         kind = "group" if group is not None else "transaction"
-        self._engine.move_coordinator(kind, group or transactional_id or "", seconds)
+        key = group or transactional_id or ""
+        try:
+            self._engine.move_coordinator(kind, key, seconds)
+        except KafkaError:
+            raise LookupError(f"nobody has looked for the coordinator of {kind} {key!r} yet: have"
+                              " a client join or start first") from None
 
     def expire_member(self, group: str, *, client_id: str | None = None,
                       member_id: str | None = None) -> None:
@@ -171,7 +219,10 @@ class Faults:
             admin.remove_member(self._engine, group, member.id)
 
     def fence_producer(self, transactional_id: str) -> None:
-        """Do as another producer of that id that starts: the one there is gets PRODUCER_FENCED."""
+        """Do as another producer of that id that starts: the one there is gets PRODUCER_FENCED.
+
+        LookupError when none of that id has started.
+        """
         admin.fence(self._engine, transactional_id)
 
     def _rule(self, kind: Kind, api: str | Iterable[str], match: Match, **values: Any) -> Rule:
@@ -183,6 +234,12 @@ class Faults:
         spec = RuleSpec(kind=kind, apis=api_names(api), **values, **words)
         check(spec)
         return Rule(self, self._engine.add_rule(spec), spec, required)
+
+    def _end_rules(self, engine: Engine) -> None:
+        """Take what they counted: it can be asked for when the broker has stopped."""
+        for rule in list(self._rules):
+            with suppress(EngineGone, KeyError):
+                rule._end(engine)
 
     def _traffic_text(self) -> str:
         raise NotImplementedError

@@ -50,7 +50,10 @@ def wirekafka_session_broker(
             " cannot be configured by a test")
     request.node.stash.setdefault(_KEPT, []).append(_wirekafka_shared)
     yield _wirekafka_shared
-    _wirekafka_shared.reset()
+    try:
+        _wirekafka_shared.reset()
+    except RuntimeError:
+        _wirekafka_shared.start()  # The test has stopped it; the next one needs it.
 
 
 @pytest.hookimpl(wrapper=True)
@@ -61,8 +64,15 @@ def pytest_runtest_makereport(
     report = yield
     if report.when == "call" and report.failed:
         for broker in item.stash.get(_KEPT, []):
-            report.sections.append((f"requests of {broker!r}", str(broker.requests)))
+            report.sections.append((f"requests of {broker!r}", _requests(broker)))
     return report
+
+
+def _requests(broker: Broker) -> str:
+    try:
+        return str(broker.requests)
+    except RuntimeError as error:
+        return str(error)  # The test has stopped it; that it failed is to be told all the same.
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:

@@ -20,6 +20,7 @@ Data: TypeAlias = bytes | str | None
 _PRODUCE_VERSION = 12
 _TIMEOUT_MS = 30_000
 _BATCH_RECORDS = 5_000
+_BATCH_BYTES = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
     count = engine.topics()[topic]
     offsets: list[int] = []
     now_ms = engine.now_ms()
+    sizes: dict[int, int] = {}
     pending: dict[int, list[tuple[int, WireRecord]]] = {}
     for number, given in enumerate(records):
         record = _record(given)
@@ -71,9 +73,11 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
         placed.append((number, WireRecord(
             len(placed), timestamp, _data(record.key), _data(record.value),
             tuple(record.headers))))
-        if len(placed) >= _BATCH_RECORDS:
+        sizes[partition] = sizes.get(partition, 0) + len(placed[-1][1].value or b"") + len(
+            placed[-1][1].key or b"")
+        if len(placed) >= _BATCH_RECORDS or sizes[partition] >= _BATCH_BYTES:
             _append(engine, topic, partition, placed, offsets)
-            del pending[partition]
+            del pending[partition], sizes[partition]
     for partition, placed in pending.items():
         _append(engine, topic, partition, placed, offsets)
     return offsets

@@ -16,7 +16,8 @@ from wirekafka.testing.engine import Engine, EngineGone, Setup
 
 _UP_TIMEOUT_S = 60.0
 _DOWN_TIMEOUT_S = 10.0
-_OWN = frozenset({"start", "stop", "close", "crash", "restart"})
+_OWN = frozenset({"start", "stop", "close", "crash", "restart", "revive",
+                  "abandon"})
 
 
 class RemoteEngine(Engine):
@@ -46,6 +47,18 @@ class RemoteEngine(Engine):
             address: tuple[str, int] = self._call("restart")
             return address
         return self._spawn()
+
+    def abandon(self) -> None:
+        """Have it end, without waiting for that."""
+        if self._pipe is not None:
+            self._pipe.close()  # Upon which it stops.
+
+    def revive(self) -> None:
+        """`restart` after a crash; nothing if it runs."""
+        if self._child is None:
+            self._spawn()
+        else:
+            self._call("revive")
 
     def crash(self) -> None:
         """`kill -9`."""

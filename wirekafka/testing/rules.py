@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -80,6 +81,8 @@ class LiveRule:
         self.hits = 0
         self.seen = 0
         self.waiting = 0
+        self.mistake: str | None = None
+        """What `when` raised, if it did."""
         self._random = Random(spec.seed)
         self._released = asyncio.Event()
 
@@ -90,8 +93,7 @@ class LiveRule:
                 and (spec.group is None or spec.group in asked.groups)
                 and (spec.transactional_id is None
                      or spec.transactional_id in asked.transactional_ids)
-                and self._is_about(asked, request)
-                and (spec.when is None or spec.when(request))):
+                and self._is_about(asked, request) and self._is_when(request)):
             return False
         self.seen += 1
         if spec.nth is not None and self.seen != spec.nth:
@@ -115,6 +117,16 @@ class LiveRule:
         """Let all go that wait, and those to come."""
         self._released.set()
 
+    def _is_when(self, request: Request) -> bool:
+        if self.spec.when is None:
+            return True
+        try:
+            return bool(self.spec.when(request))
+        except Exception as error:
+            # For whoever wrote the rule: the client has no part in it.
+            self.mistake = f"its when= failed: {type(error).__name__}: {error}"
+            return False
+
     def _is_about(self, asked: Subjects, request: Request) -> bool:
         spec = self.spec
         if not spec.names_partitions or asked.has_topic(spec.topic, spec.partition):
@@ -129,7 +141,8 @@ class RuleBook:
     def __init__(self) -> None:
         self.by_api: dict[str, list[LiveRule]] = {}
         self._rules: dict[int, LiveRule] = {}
-        self._serial = 0
+        # A broker's next process must not take a rule of this one for its own.
+        self._serial = os.getpid() << 20
 
     def add(self, spec: RuleSpec) -> int:
         """Put a rule in force; its number."""
@@ -180,7 +193,11 @@ def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
     """Kafka's names of APIs, "*" being all. Raises ValueError for one that is not served."""
     known = [each.name for each in registry.served()]
     names = []
+    if not isinstance(given, str | Iterable):
+        raise TypeError(f"{given!r} is no API: write its name, such as 'Produce', or '*' for all")
     for name in [given] if isinstance(given, str) else given:
+        if not isinstance(name, str):
+            raise TypeError(f"{name!r} is no API: write its name, such as 'Produce'")
         if name == "*":
             return tuple(known)
         found = {each.lower(): each for each in known}.get(name.replace("_", "").lower())
@@ -193,7 +210,9 @@ def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def check(spec: RuleSpec) -> None:
-    """Raise ValueError, saying what to write instead, for a rule that can never match."""
+    """Raise ValueError, saying what to write instead, for a rule that can never match, and
+    TypeError for what is of the wrong type."""
+    _check_types(spec)
     if spec.nth is not None and spec.nth < 1:
         raise ValueError(f"nth={spec.nth} never comes: the first request is nth=1")
     if spec.times is not None and spec.times < 1:
@@ -217,6 +236,24 @@ def check(spec: RuleSpec) -> None:
         if value is not None:
             _check_any(spec, lambda request, _, can=can: can(request),
                        f"it names no {name}; leave out {name}={value!r}")
+
+
+def _check_types(spec: RuleSpec) -> None:
+    for name in ("topic", "client_id", "group", "transactional_id"):
+        value = getattr(spec, name)
+        if not isinstance(value, str | None):
+            raise TypeError(f"{name}={value!r} must be one name; make a rule for each")
+    for name in ("partition", "nth", "times", "seed"):
+        value = getattr(spec, name)
+        if not isinstance(value, int | None):
+            raise TypeError(f"{name}={value!r} must be a whole number")
+    for name in ("seconds", "probability"):
+        value = getattr(spec, name)
+        if not isinstance(value, int | float):
+            raise TypeError(f"{name}={value!r} must be a number, such as 0.5")
+    if not (spec.when is None or callable(spec.when)):
+        raise TypeError(f"when={spec.when!r} must be a function of the request, such as"
+                        " lambda request: request.acks == -1")
 
 
 def _check_any(spec: RuleSpec, can: Callable[..., bool], reason: str) -> None:

@@ -46,7 +46,7 @@ class Serving:
         call.correlation_id = header.correlation_id
         call.version = route.version
         request, _ = route.decode(data, position, end)
-        response = self._answer(route, request, call)
+        response = self.answer(route, request, call)
         if response.__class__ is CoroutineType:
             try:
                 waited = response.send(None)
@@ -62,7 +62,7 @@ class Serving:
         """Have no connection wait any longer."""
         self._muted_until.clear()
 
-    def _answer(self, route: Route, request: Request, call: Call) -> Any:
+    def answer(self, route: Route, request: Request, call: Call) -> Any:
         """The response, or a coroutine that returns it."""
         name_of = _namer(call)
         if partial.is_fetch(request) and self._rules.is_about_fetched_partitions:

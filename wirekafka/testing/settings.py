@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
@@ -12,6 +13,8 @@ from wirekafka.config.servable import require_servable
 from wirekafka.errors import Error
 
 _PREFIXES = ("listener.name.",)
+
+_DIRECTORIES = ("log.dir", "log.dirs")
 
 _FOR_TESTS = {
     "offsets.topic.num.partitions": "4",
@@ -28,8 +31,35 @@ def broker_settings(
     """Kafka's names and texts. Raises ValueError for a name that Kafka does not have."""
     settings = dict(_FOR_TESTS)
     for name, value in {**(config or {}), **keywords}.items():
-        settings[_known(name, BROKER, "broker config")] = setting_text(value)
+        known = _known(name, BROKER, "broker config")
+        if known in _DIRECTORIES:
+            raise ValueError(f"{known}: say where the data is as Broker(directory=...)")
+        settings[known] = setting_text(value)
     return settings
+
+
+def wanted_topics(topics: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
+    """Names with numbers of partitions, None being as many as `num.partitions`. Raises TypeError.
+    """
+    if isinstance(topics, str):
+        raise TypeError(f"topics={topics!r}: give a list of names, such as [{topics!r}]")
+    counts: dict[str, int | None] = {}
+    for name in topics:
+        count = topics[name] if isinstance(topics, Mapping) else None
+        if not isinstance(name, str) or not isinstance(count, int | None):
+            raise TypeError(f"topics={topics!r}: give names, as ['orders'], or names with numbers"
+                            " of partitions, as {'orders': 3}")
+        counts[name] = count
+    return counts
+
+
+def directory_name(given: object) -> str:
+    """Of a path. Raises TypeError, ValueError."""
+    if not isinstance(given, str | Path):
+        raise TypeError(f"the directory is a path, not {given!r}; topics go as Broker(topics=...)")
+    if Path(given).exists() and not Path(given).is_dir():
+        raise ValueError(f"{given} is a file; give a directory, or none for a temporary one")
+    return str(given)
 
 
 def topic_settings(config: Mapping[str, object] | None) -> dict[str, str]:
@@ -64,16 +94,26 @@ def named_error(error: Error | str | int) -> Error:
     if isinstance(error, Error):
         found = error
     elif isinstance(error, int):
+        if error not in list(Error):
+            raise ValueError(f"Kafka has no error {error}; name one, such as"
+                             " 'NOT_LEADER_OR_FOLLOWER'")
         found = Error(error)
-    else:
-        word = error.upper().replace("-", "_").replace(" ", "_")
-        if word not in Error.__members__:
+    elif isinstance(error, str):
+        by_letters = {_letters(name): each for name, each in Error.__members__.items()}
+        if _letters(error) not in by_letters:
             raise ValueError(unknown("error", error, Error.__members__))
-        found = Error[word]
+        found = by_letters[_letters(error)]
+    else:
+        raise TypeError(f"{error!r} is no error: name one, such as 'NOT_LEADER_OR_FOLLOWER'")
     if found is Error.NONE:
         raise ValueError("NONE is no error: nothing would fail. Name one, such as "
                          "'NOT_LEADER_OR_FOLLOWER'")
     return found
+
+
+def _letters(name: str) -> str:
+    """Of NOT_LEADER_OR_FOLLOWER, and of NotLeaderOrFollower too."""
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> str:

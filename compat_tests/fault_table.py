@@ -1,0 +1,406 @@
+"""What a client may meet, as cases that are played alike on two brokers: each tells what the
+client did about it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from compat_tests.fault_clients import CLIENTS, Client, Plan
+from wirekafka import Broker
+from wirekafka.testing import Rule
+
+Play = Callable[[Client, Plan], Any]
+"""Plays a case on the plan's broker; what is returned is compared."""
+
+RETRIED = ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "REQUEST_TIMED_OUT",
+           "NOT_ENOUGH_REPLICAS", "KAFKA_STORAGE_ERROR", "CORRUPT_MESSAGE")
+REFUSED = ("MESSAGE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED", "INVALID_TIMESTAMP",
+           "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "UNKNOWN_SERVER_ERROR")
+OF_SEQUENCES = ("OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER",
+                "INVALID_PRODUCER_EPOCH")
+JOINING = (
+    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
+    ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("JoinGroup", "NOT_COORDINATOR"),
+    ("JoinGroup", "UNKNOWN_MEMBER_ID"),
+    ("SyncGroup", "REBALANCE_IN_PROGRESS"),
+    ("OffsetFetch", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("OffsetFetch", "UNSTABLE_OFFSET_COMMIT"),
+    ("ListOffsets", "NOT_LEADER_OR_FOLLOWER"),
+    ("Fetch", "NOT_LEADER_OR_FOLLOWER"),
+    ("Fetch", "OFFSET_OUT_OF_RANGE"),
+    ("Metadata", "LEADER_NOT_AVAILABLE"),
+)
+BARRED = (
+    ("FindCoordinator", "GROUP_AUTHORIZATION_FAILED"),
+    ("JoinGroup", "GROUP_MAX_SIZE_REACHED"),
+    ("Fetch", "TOPIC_AUTHORIZATION_FAILED"),
+)
+"""Not once only: what has passed when a client asks again, librdkafka may tell or not."""
+HEARTBEATS = ("REBALANCE_IN_PROGRESS", "NOT_COORDINATOR")
+COMMITS = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "NOT_COORDINATOR",
+           "COORDINATOR_LOAD_IN_PROGRESS", "GROUP_AUTHORIZATION_FAILED",
+           "OFFSET_METADATA_TOO_LARGE")
+TRANSACTIONS = (
+    ("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
+    ("InitProducerId", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+    ("AddPartitionsToTxn", "CONCURRENT_TRANSACTIONS"),
+    ("AddPartitionsToTxn", "NOT_COORDINATOR"),
+    ("AddPartitionsToTxn", "INVALID_PRODUCER_ID_MAPPING"),
+    ("Produce", "NOT_LEADER_OR_FOLLOWER"),
+    ("Produce", "INVALID_PRODUCER_EPOCH"),
+    ("AddOffsetsToTxn", "COORDINATOR_NOT_AVAILABLE"),
+    ("TxnOffsetCommit", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("TxnOffsetCommit", "ILLEGAL_GENERATION"),
+    ("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS"),
+    ("EndTxn", "NOT_COORDINATOR"),
+    ("EndTxn", "PRODUCER_FENCED"),
+    ("EndTxn", "INVALID_TXN_STATE"),
+)
+ADMINISTERED = ("TOPIC_ALREADY_EXISTS", "POLICY_VIOLATION", "NOT_CONTROLLER")
+
+_RECORDED = ("Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn",
+             "TxnOffsetCommit", "EndTxn", "JoinGroup", "SyncGroup", "OffsetCommit", "LeaveGroup",
+             "CreateTopics")
+
+
+def asked(plan: Plan) -> list[str]:
+    """What the client asked that tells its reaction, in order, with the errors it was told.
+
+    Without lookups and polls, whose number is the machine's, and without what is said when a
+    client closes, which need not have arrived.
+    """
+    said = []
+    for each in plan.broker.requests.of(client_id=plan.name):
+        if each.api in _RECORDED and each.api != "LeaveGroup":
+            errors = " ".join(dict.fromkeys(error.name for error in each.errors))
+            said.append(f"{each.api} {errors}".strip())
+            # kafka-python joins anew, now and then, for metadata that came late.
+            if said[-4:] == ["JoinGroup", "SyncGroup"] * 2:
+                del said[-2:]
+    return said
+
+
+def logged(plan: Plan) -> list[tuple[Any, str | None]]:
+    """What the topic holds, and what became of each record's transaction."""
+    return [(record.value, record.transaction) for record in plan.broker.records(plan.topic)]
+
+
+def decided(plan: Plan) -> list[tuple[Any, str | None]]:
+    """The same once no transaction is open: Kafka writes the markers after it has answered."""
+    return plan.broker.wait_for(lambda: [] if any(
+        state == "open" for _, state in logged(plan)) else logged(plan), 30)
+
+
+def _sent(client: Client, plan: Plan, fault: AbstractContextManager[Rule],
+          idempotent: bool = False) -> Any:
+    plan.broker.create_topic(plan.topic)
+    with fault as rule:
+        told = client.send(plan, [b"1", b"2"], idempotent)
+        hits = rule.hits
+    return told, hits, asked(plan), logged(plan)
+
+
+def _failed_produce(error: str, *, times: int | None, idempotent: bool = False,
+                    applied: bool = False) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        limit: dict[str, Any] = {} if times is None else {"times": times}
+        return _sent(client, plan, plan.broker.fail(
+            "Produce", error, topic=plan.topic, applied=applied, **limit), idempotent)
+    return play
+
+
+def _dropped_produce(*, applied: bool, idempotent: bool) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        return _sent(client, plan, plan.broker.drop(
+            "Produce", topic=plan.topic, times=1, applied=applied), idempotent)
+    return play
+
+
+def _throttled_produce(client: Client, plan: Plan) -> Any:
+    began = time.monotonic()
+    rule = plan.broker.throttle("Produce", 0.4, topic=plan.topic, times=1)
+    return _sent(client, plan, rule), time.monotonic() - began >= 0.4
+
+
+def _delayed_produce(client: Client, plan: Plan) -> Any:
+    began = time.monotonic()
+    rule = plan.broker.delay("Produce", 0.3, topic=plan.topic, times=1)
+    return _sent(client, plan, rule), time.monotonic() - began >= 0.3
+
+
+def _held_produce(client: Client, plan: Plan) -> Any:
+    plan.broker.create_topic(plan.topic)
+    held: list[Any] = []
+    with plan.broker.hold("Produce", topic=plan.topic, applied=True, times=1) as rule:
+        def let_go() -> None:
+            plan.broker.wait_for(lambda: rule.waiting == 1, 30)
+            held.append(logged(plan))
+            rule.release()
+        releasing = threading.Thread(target=let_go)
+        releasing.start()
+        told = client.send(plan, [b"1"], False)
+        releasing.join()
+    return told, held, asked(plan), logged(plan)
+
+
+def _refused_connections(client: Client, plan: Plan) -> Any:
+    plan.broker.create_topic(plan.topic)
+    told: list[Any] = []
+    sending = threading.Thread(target=lambda: told.extend(client.send(plan, [b"1"], False)))
+    with plan.broker.hold("Produce", topic=plan.topic, times=1) as rule:
+        sending.start()
+        plan.broker.wait_for(lambda: rule.waiting == 1, 30)
+        with plan.broker.refuse_connections():
+            pass
+    sending.join()
+    return told, logged(plan)[-1:]
+
+
+def _joined(api: str, error: str, times: int | None = 1) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        broker = plan.broker
+        broker.create_topic(plan.topic)
+        broker.produce(plan.topic, ["1", "2"])
+        hits = []
+
+        class Fault(AbstractContextManager[None]):
+            def __enter__(self) -> None:
+                about: dict[str, Any] = {} if times is None else {"times": times}
+                if api in ("Fetch", "ListOffsets", "Metadata"):
+                    about["topic"] = plan.topic
+                self.rule = broker.fail(api, error, client_id=plan.name, **about)
+
+            def __exit__(self, *_: object) -> None:
+                self.rule.remove()
+                hits.append(self.rule.hits > 0)
+
+        values = client.join(plan, 1 if times is None else 2, Fault)
+        # How often one that is barred asks before it is told is not settled.
+        said = asked(plan) if times is not None else list(dict.fromkeys(asked(plan)))
+        return values, hits, said
+    return play
+
+
+def _beaten(error: str) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        broker = plan.broker
+        broker.create_topic(plan.topic)
+        broker.produce(plan.topic, ["1"])
+        rules: list[Rule] = []
+
+        def fault() -> Rule:
+            rules.append(broker.fail("Heartbeat", error, group=plan.name, times=1))
+            return rules[0]
+
+        def has_reacted() -> bool:
+            if not rules[0].hits:
+                return False
+            asked = broker.requests.of(client_id=plan.name)
+            failed_at = next(each.number for each in asked
+                             if each.api == "Heartbeat" and any(each.errors))
+            wanted = "FindCoordinator" if error == "NOT_COORDINATOR" else "SyncGroup"
+            return any(each.api == wanted and each.number > failed_at and each.is_done
+                       for each in asked)
+
+        values = client.go_on(plan, fault, has_reacted)
+        return values, asked(plan), broker.committed(plan.name)
+    return play
+
+
+def _committed(error: str) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        broker = plan.broker
+        broker.create_topic(plan.topic)
+        broker.produce(plan.topic, ["1"])
+        told = client.commit(plan, lambda: broker.fail(
+            "OffsetCommit", error, group=plan.name, times=1))
+        return told, asked(plan), broker.committed(plan.name)
+    return play
+
+
+def _transacted(api: str, fault: Callable[[Plan], Rule]) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        broker = plan.broker
+        broker.create_topic(plan.topic)
+        broker.produce(plan.topic, ["1"])
+        with fault(plan) as rule:
+            told = client.transact(plan, nullcontext, nullcontext)
+            hits = rule.hits
+        if told[-1] is not None:
+            return told, hits, _up_to(api, _without_joining(asked(plan))), logged(plan)
+        state = decided(plan)
+        broker.wait_for(lambda: broker.committed(plan.name), 20)
+        state.append((broker.committed(plan.name), None))
+        return told, hits, _without_joining(asked(plan)), state
+    return play
+
+
+def _without_joining(said: list[str]) -> list[str]:
+    return [each for each in said if not each.startswith(("JoinGroup", "SyncGroup"))]
+
+
+def _up_to(api: str, said: list[str]) -> list[str]:
+    """Without what came after a client gave up: it may be recorded, or not yet."""
+    ends = [at for at, each in enumerate(said, 1) if each.startswith(api)]
+    return said[: max(ends, default=0)]
+
+
+def _failed_step(api: str, error: str) -> Play:
+    times: dict[str, Any] = {"times": 1} if error not in (
+        "INVALID_PRODUCER_EPOCH", "ILLEGAL_GENERATION") else {}
+    return _transacted(api, lambda plan: plan.broker.fail(api, error, client_id=plan.name, **times))
+
+
+def _fenced(client: Client, plan: Plan) -> Any:
+    broker = plan.broker
+    broker.create_topic(plan.topic)
+    broker.produce(plan.topic, ["1"])
+
+    class Fenced(AbstractContextManager[None]):
+        def __enter__(self) -> None:
+            broker.fence_producer(plan.name)
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    return client.transact(plan, nullcontext, Fenced), decided(plan)
+
+
+def _expired(client: Client, plan: Plan) -> Any:
+    broker = plan.broker
+    broker.create_topic(plan.topic)
+    broker.produce(plan.topic, ["1"])
+
+    class Expired(AbstractContextManager[None]):
+        def __enter__(self) -> None:
+            broker.expire_member(plan.name)
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    def has_joined_again() -> bool:
+        return sum(each.api == "SyncGroup" and not any(each.errors) and each.is_done
+                   for each in broker.requests.of(client_id=plan.name)) > 1
+
+    return client.go_on(plan, Expired, has_joined_again), broker.committed(plan.name)
+
+
+def _silent(client: Client, plan: Plan) -> Any:
+    """Heartbeats are held until the group goes on without the member."""
+    broker = plan.broker
+    plan.session_ms = 1500
+    broker.create_topic(plan.topic)
+    broker.produce(plan.topic, ["1"])
+    rules: list[Rule] = []
+
+    def fault() -> Rule:
+        rules.append(broker.hold("Heartbeat", group=plan.name))
+        return rules[0]
+
+    def has_joined_again() -> bool:
+        if rules[0].waiting and not any(
+                group.members for group in broker.groups() if group.id == plan.name):
+            rules[0].release()
+        asked = broker.requests.of("SyncGroup", client_id=plan.name)
+        return len([each for each in asked if each.is_done and not any(each.errors)]) > 1
+
+    return client.go_on(plan, fault, has_joined_again), broker.committed(plan.name)
+
+
+def _created(error: str) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        with plan.broker.fail("CreateTopics", error, client_id=plan.name, times=1) as rule:
+            told = client.create(plan)
+            hits = rule.hits
+        is_there = plan.broker.wait_for(
+            lambda: told is not None or plan.topic in plan.broker.topics(), 10)
+        return told, hits, asked(plan), is_there
+    return play
+
+
+PLAYS: dict[str, Play] = {
+    **{f"produce {error} twice": _failed_produce(error, times=2) for error in RETRIED},
+    **{f"produce {error}": _failed_produce(error, times=1) for error in REFUSED},
+    **{f"idempotent produce {error}": _failed_produce(error, times=1, idempotent=True)
+       for error in OF_SEQUENCES},
+    "produce REQUEST_TIMED_OUT after the write": _failed_produce(
+        "REQUEST_TIMED_OUT", times=1, applied=True),
+    "idempotent produce REQUEST_TIMED_OUT after the write": _failed_produce(
+        "REQUEST_TIMED_OUT", times=1, applied=True, idempotent=True),
+    "connection lost before the write": _dropped_produce(applied=False, idempotent=False),
+    "connection lost after the write": _dropped_produce(applied=True, idempotent=False),
+    "connection lost after an idempotent write": _dropped_produce(applied=True, idempotent=True),
+    "throttled": _throttled_produce,
+    "delayed": _delayed_produce,
+    "answer held until released": _held_produce,
+    "connections refused": _refused_connections,
+    **{f"{api} {error}": _joined(api, error) for api, error in JOINING},
+    **{f"{api} {error}": _joined(api, error, times=None) for api, error in BARRED},
+    **{f"heartbeat {error}": _beaten(error) for error in HEARTBEATS},
+    **{f"commit {error}": _committed(error) for error in COMMITS},
+    **{f"transaction {api} {error}": _failed_step(api, error) for api, error in TRANSACTIONS},
+    "answer to a commit of a transaction lost": _transacted("EndTxn", lambda plan:
+        plan.broker.drop("EndTxn", client_id=plan.name, applied=True, times=1)),
+    "fenced": _fenced,
+    "member expired": _expired,
+    "member silent": _silent,
+    **{f"create topic {error}": _created(error) for error in ADMINISTERED},
+}
+
+UNSTEADY = {
+    # aiokafka joins as another member, and waits for the session of the one it was.
+    ("commit ILLEGAL_GENERATION", "aiokafka"), ("commit UNKNOWN_MEMBER_ID", "aiokafka"),
+    # librdkafka breaks its own connection when it is told its coordinator again, in a circle that
+    # it leaves by chance of timing: at once or after a minute, sooner behind a proxy.
+    ("commit NOT_COORDINATOR", "confluent-kafka"), ("heartbeat NOT_COORDINATOR", "confluent-kafka"),
+}
+"""What takes too long, or as long as it likes: not compared."""
+
+def outlive_a_crash(broker: Broker) -> dict[str, Any]:
+    """All clients at once write before and after a crash, in which the broker is down for a while;
+    what each was told, what its topic holds, and what it reads of it."""
+    restarting = threading.Thread(target=broker.restart)
+
+    def crash() -> None:
+        broker.crash()
+        restarting.start()
+
+    at_once = threading.Barrier(len(CLIENTS), crash)
+    outcomes: dict[str, Any] = {}
+
+    def play(name: str, client: Client) -> None:
+        plan = Plan(broker, f"crash-{name}", f"crash-{name}")
+
+        def values() -> Iterator[bytes]:
+            yield b"before"
+            at_once.wait(60)
+            yield b"meanwhile"
+
+        told = client.send(plan, values(), True)
+        restarting.join()
+        outcomes[name] = told, logged(plan), client.join(plan, 2, nullcontext)
+
+    playing = []
+    for name, client in CLIENTS.items():
+        broker.create_topic(f"crash-{name}")
+        playing.append(threading.Thread(target=play, args=(name, client)))
+    for each in playing:
+        each.start()
+    for each in playing:
+        each.join()
+    return outcomes
+
+
+CASES = [(play, client) for play in PLAYS for client in CLIENTS if (play, client) not in UNSTEADY]
+
+
+def reaction(broker: Broker, play: str, client: str) -> Any:
+    """What the client did, on topics and in groups of that case alone."""
+    name = f"{play} {client}".replace(" ", "-")
+    return PLAYS[play](CLIENTS[client], Plan(broker, name, name))

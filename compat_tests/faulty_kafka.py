@@ -1,0 +1,236 @@
+"""`wirekafka.Broker` with Apache Kafka in its place: the same methods, the same faults."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from compat_tests import apache_kafka
+from compat_tests.eventually import eventually
+from compat_tests.faulty_proxy import Proxy, in_loop
+from compat_tests.wire import Wire
+from wirekafka import Broker
+from wirekafka.apis.fetch import FetchRequest
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.apis.init_producer_id import InitProducerIdRequest
+from wirekafka.apis.list_offsets import ListOffsetsRequest
+from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.codec.batch import batches
+from wirekafka.codec.message import Request, Response
+from wirekafka.testing.rules import RuleSpec
+from wirekafka.testing.traffic import Exchange
+
+SETTINGS = f"""{apache_kafka.SMALL_CLEANER}group.min.session.timeout.ms=100
+offsets.topic.num.partitions=4
+transaction.state.log.num.partitions=4
+"""
+"""Those of `wirekafka.testing` that are not Kafka's own."""
+
+_READ_BYTES = 16 << 20
+_COMMITTED = 1
+
+
+class FaultyKafka(Broker):
+    """A broker whose work is done by Apache Kafka. The clock, snapshots, a full disk and moving a
+    coordinator are not in reach from outside."""
+
+    def __init__(self, directory: Path):
+        super().__init__()
+        self._kafka = KafkaProcess(directory)
+
+    def start(self) -> Self:
+        self._kafka.start()
+        engine: Any = KafkaEngine(self._kafka)
+        self._running = engine
+        self.host, self.port = engine.start()
+        engine.warm_up()
+        return self
+
+    def stop(self) -> None:
+        engine, self._running = self._running, None
+        if engine is not None:
+            engine.close()
+            self._kafka.stop()
+
+    def create_topic(self, name: str, partitions: int = 1,
+                     config: Mapping[str, object] | None = None, **options: object) -> None:
+        super().create_topic(name, partitions, config, **options)
+        engine: Any = self._engine
+        engine.wait_for_leaders(name, partitions)
+
+
+class KafkaProcess:
+    """The broker behind the proxy."""
+
+    def __init__(self, directory: Path):
+        self._directory = directory
+        self.port, self._command = apache_kafka.prepare(
+            directory, apache_kafka.SMALL_JVM, SETTINGS)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and return when it accepts connections."""
+        self._process = apache_kafka.started(self._command, self._directory)
+        apache_kafka.await_accepting(self._process, self._directory, self.port)
+
+    def kill(self) -> None:
+        """`kill -9`."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> None:
+        """As told to, or not."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+
+class KafkaEngine:
+    """What `wirekafka.testing.engine.Engine` can be asked, as far as Kafka can answer it."""
+
+    def __init__(self, kafka: KafkaProcess):
+        self._kafka = kafka
+        self._wire = Wire(("127.0.0.1", kafka.port), timeout_s=40)
+        self._lock = threading.Lock()
+        self._proxy = Proxy(("127.0.0.1", kafka.port))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+
+    def start(self) -> tuple[str, int]:
+        self._thread.start()
+        in_loop(self._loop, self._proxy.open)
+        return self._proxy.address
+
+    def close(self) -> None:
+        in_loop(self._loop, self._proxy.refuse)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._wire.close()
+
+    def crash(self) -> None:
+        self._kafka.kill()
+        in_loop(self._loop, self._proxy.refuse)
+        self._wire.close()
+
+    def stop(self) -> None:
+        """Nothing: `restart` comes after a crash."""
+
+    def restart(self) -> None:
+        self._kafka.start()
+        self.warm_up()
+        in_loop(self._loop, self._proxy.open)
+
+    # Asking.
+
+    def ask(self, request: Request, version: int) -> Response:
+        with self._lock:
+            answer = self._wire.ask(request, version)
+        assert not isinstance(answer, str), answer
+        response: Response = answer
+        return response
+
+    def warm_up(self) -> None:
+        """Have Kafka make its own topics, and wait until it coordinates."""
+        def is_ready() -> bool:
+            answers: list[Any] = [
+                self.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), 4)
+                for kind in (0, 1)]
+            # One without a name is told to wait until there are producer ids to give.
+            producers: list[Any] = [self.ask(InitProducerIdRequest(
+                transactional_id=name, transaction_timeout_ms=1000), 4)
+                for name in (None, "warm-up")]
+            return not any([each.error_code for each in producers]
+                           + [each.coordinators[0].error_code for each in answers])
+        eventually(is_ready, timeout_s=60)
+
+    def wait_for_leaders(self, topic: str, partitions: int) -> None:
+        kind = ListOffsetsRequest.Topic
+        request = ListOffsetsRequest(replica_id=-1, topics=[kind(name=topic, partitions=[
+            kind.Partition(partition_index=each, timestamp=-1) for each in range(partitions)])])
+
+        def are_led() -> bool:
+            answer: Any = self.ask(request, 6)
+            return not any(each.error_code for each in answer.topics[0].partitions)
+        eventually(are_led, every_s=0.01)
+
+    def topics(self) -> dict[str, int]:
+        answer: Any = self.ask(
+            MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+        self._proxy.topic_names |= {topic.topic_id: topic.name for topic in answer.topics}
+        return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+    def now_ms(self) -> int:
+        return int(time.time() * 1000)
+
+    def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
+        told = self._read(topic, partition, isolation_level=0)
+        return bytes(told.records or b""), told.last_stable_offset
+
+    def aborted(self, topic: str, partition: int) -> list[tuple[int, int, int]]:
+        markers = [(header.producer_id, header.base_offset)
+                   for _, header in batches(memoryview(self.batches(topic, partition)[0]))
+                   if header.is_control]
+        told = self._read(topic, partition, isolation_level=_COMMITTED)
+        return [(each.producer_id, each.first_offset, min(
+                    offset for producer, offset in markers
+                    if producer == each.producer_id and offset >= each.first_offset))
+                for each in told.aborted_transactions or ()]
+
+    def _read(self, topic: str, partition: int, isolation_level: int) -> Any:
+        kind = FetchRequest.Topic
+        asked = kind.Partition(
+            partition=partition, fetch_offset=0, partition_max_bytes=_READ_BYTES)
+        answer: Any = self.ask(FetchRequest(
+            max_wait_ms=0, min_bytes=0, max_bytes=_READ_BYTES, isolation_level=isolation_level,
+            session_id=0, session_epoch=-1, topics=[kind(topic=topic, partitions=[asked])],
+            forgotten_topics_data=[], rack_id=""), 12)
+        (told,) = answer.responses[0].partitions
+        assert not told.error_code, told
+        return told
+
+    def exchanges(self) -> list[Exchange]:
+        exchanges: list[Exchange] = in_loop(
+            self._loop, lambda: list(self._proxy.recorder.exchanges))
+        return exchanges
+
+    def forget_exchanges(self) -> None:
+        in_loop(self._loop, self._proxy.recorder.clear)
+
+    # Faults.
+
+    def add_rule(self, spec: RuleSpec) -> int:
+        number: int = in_loop(self._loop, lambda: self._proxy.rules.add(spec))
+        return number
+
+    def remove_rule(self, number: int) -> None:
+        in_loop(self._loop, lambda: self._proxy.rules.remove(number))
+
+    def rule_counts(self, number: int) -> tuple[int, int]:
+        rule = self._proxy.rules.rule(number)
+        return rule.hits, rule.waiting
+
+    def rule_mistake(self, number: int) -> str | None:
+        return self._proxy.rules.rule(number).mistake
+
+    def release(self, number: int) -> None:
+        in_loop(self._loop, lambda: self._proxy.rules.rule(number).release())
+
+    def refuse_connections(self) -> None:
+        in_loop(self._loop, self._proxy.refuse)
+
+    def accept_connections(self) -> None:
+        in_loop(self._loop, self._proxy.open)
+
+    def cut_connections(self) -> None:
+        in_loop(self._loop, self._proxy.cut)

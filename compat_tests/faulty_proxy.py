@@ -1,0 +1,182 @@
+"""A proxy before Apache Kafka on which the rules of `wirekafka.testing` act."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import CoroutineType, SimpleNamespace
+from typing import Any
+
+from wirekafka.apis import registry
+from wirekafka.apis.registry import Call, Route
+from wirekafka.codec.frame import (
+    RequestHeader,
+    decode_response,
+    encode_frame,
+    encode_request,
+)
+from wirekafka.codec.message import Part, Request
+from wirekafka.server.dispatch import Replies
+from wirekafka.testing.rules import RuleBook
+from wirekafka.testing.serving import Serving
+from wirekafka.testing.traffic import Recorder
+
+Address = tuple[str, int]
+_LARGEST = 64 << 20
+
+
+class Proxy:
+    """Takes clients' connections, each with one of its own to Kafka, all in one loop.
+
+    What it can decode goes through `Serving`, as in a broker under test, with Kafka as the
+    handler of every API; what it cannot, such as Kafka's newer APIs, is passed on as it is.
+    """
+
+    def __init__(self, kafka: Address):
+        self._kafka = kafka
+        self.address: Address = ("127.0.0.1", 0)
+        self.rules = RuleBook()
+        self.recorder = Recorder()
+        self.serving = Serving(self.rules, self.recorder)
+        self.topic_names: dict[bytes, str] = {}
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.Task[None]] = set()
+        self._serial = 0
+
+    async def open(self) -> None:
+        """Take connections, at the same port as before. Raises OSError."""
+        if self._server is None:
+            self._server = await asyncio.start_server(
+                self._serve, *self.address, limit=_LARGEST)
+            self.address = self._server.sockets[0].getsockname()[:2]
+
+    async def refuse(self) -> None:
+        """Take no connection, and cut those there are."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        await self.cut()
+
+    async def cut(self) -> None:
+        """Cut all connections, those to Kafka too."""
+        clients = [*self._clients]
+        for client in clients:
+            client.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients.add(task)
+        self._serial += 1
+        upstream = None
+        try:
+            upstream = await asyncio.open_connection(*self._kafka, limit=_LARGEST)
+            client = _Client(self, upstream, f"{self._serial}")
+            while await client.answer(await _frame(reader), writer):
+                await writer.drain()
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass  # Whoever hung up, the other end is hung up on too.
+        finally:
+            self._clients.discard(task)
+            writer.transport.abort()
+            if upstream is not None:
+                upstream[1].transport.abort()
+
+    def shown(self, message: Any) -> None:
+        """Put the proxy's address wherever an answer tells Kafka's."""
+        for field in message.fields:
+            value = getattr(message, field.name)
+            if isinstance(value, Part):
+                self.shown(value)
+            elif isinstance(value, list | tuple):
+                for each in value:
+                    if isinstance(each, Part):
+                        self.shown(each)
+            elif field.name == "port" and value == self._kafka[1]:
+                message.host, message.port = self.address
+
+
+class _Client:
+    """One client's connection and its twin."""
+
+    def __init__(self, proxy: Proxy, upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+                 name: str):
+        self._proxy = proxy
+        self._reader, self._writer = upstream
+        names = proxy.topic_names
+        topics = SimpleNamespace(get=lambda topic_id: (
+            SimpleNamespace(name=names[topic_id]) if topic_id in names else None))
+        broker: Any = SimpleNamespace(
+            clock=SimpleNamespace(now_ms=lambda: int(time.time() * 1000)),
+            image=SimpleNamespace(topics_by_id=topics))
+        self._call = Call(broker, connection_id=name)
+
+    async def answer(self, data: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection lives on."""
+        found = registry.find(int.from_bytes(data[:4], "big"))
+        if found is None:
+            writer.write(encode_frame([await self._passed_on(data)]))
+            return True
+        call = self._call
+        header, position = RequestHeader.decoder(2 if found.header_is_flexible else 1)(
+            data, 0, len(data))
+        call.version, call.client_id = found.version, header.client_id
+        call.correlation_id, call.wants_close = header.correlation_id, False
+        request, _ = found.decode(memoryview(data), position, len(data))
+        route = Route(found.api, found.version)
+        route.handle = self._ask_kafka
+        response = self._proxy.serving.answer(route, request, call)
+        if response.__class__ is CoroutineType:
+            response = await response
+        if response is not None:
+            replies = Replies()
+            replies.add(route, header.correlation_id, response)
+            writer.write(b"".join([*replies.buffers, replies.tail]))
+        return not call.wants_close
+
+    async def _passed_on(self, data: bytes) -> bytes:
+        self._writer.write(encode_frame([data]))
+        return await _frame(self._reader)
+
+    async def _ask_kafka(self, request: Request, call: Call) -> Any:
+        frame = encode_request(call.correlation_id, call.client_id, request, call.version)
+        self._writer.write(frame)
+        if getattr(request, "acks", None) == 0:
+            return None
+        answered = registry.find(type(request).key << 16 | call.version)
+        assert answered is not None
+        try:
+            payload = await _frame(self._reader)
+        except EOFError:
+            # Kafka hung up, so the client is hung up on: no error stands for that.
+            call.close()
+            return None
+        correlation_id, response = decode_response(answered.api.response, call.version, payload)
+        assert correlation_id == call.correlation_id
+        self._learn(response)
+        self._proxy.shown(response)
+        return response
+
+    def _learn(self, response: Any) -> None:
+        for topic in getattr(response, "topics", None) or ():
+            if getattr(topic, "topic_id", None) and getattr(topic, "name", None):
+                self._proxy.topic_names[topic.topic_id] = topic.name
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    (size,) = struct.unpack(">i", await reader.readexactly(4))
+    return await reader.readexactly(size)
+
+
+def in_loop(loop: asyncio.AbstractEventLoop, do: Callable[[], Any]) -> Any:
+    """What `do` returns, or its coroutine, when called in a loop of another thread."""
+    async def call() -> Any:
+        with suppress(asyncio.CancelledError):
+            result = do()
+            return await result if asyncio.iscoroutine(result) else result
+
+    return asyncio.run_coroutine_threadsafe(call(), loop).result(60)

@@ -1,0 +1,36 @@
+"""The guide's recipes with a Java client, all in one JVM, the faults set over the control port."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compat_tests.java_tools import JavaTools
+
+SOURCE = Path(__file__).with_name("java") / "Recipes.java"
+
+EXPECTED = {
+    "rebalance-during-commit": "RebalanceInProgressException [1] committed hits 1",
+    "expelled-before-commit": "CommitFailedException [1] committed",
+    "poison-record": "[1, put aside, 2] committed 3",
+    "producer-fenced": "ProducerFencedException ProducerFencedException",
+    "lag": "2",
+    "exactly-once": "[A] 1 hits 1",
+    "late-timestamps": "[on time, late]",
+    "schema-change": "[6, 7]",
+    "slow-broker": "TimeoutException",
+    "dead-letters": "[x] committed hits 1",
+    "lost-answer": "[1] hits 1",
+    "too-large": "RecordTooLargeException [2] hits 1",
+    "not-authorized": "TopicAuthorizationException [2] hits 1",
+    "out-of-order": "ok [1, 2] hits 1",
+    "refused-connections": "[1, 2]",
+    "broker-restart": "[before, meanwhile]",
+}
+"""What each recipe tells of itself."""
+
+
+def outcomes(bootstrap: str, control: str, java_tools: JavaTools) -> dict[str, str]:
+    """What came of each."""
+    # One source file needs no build: java compiles it as it starts.
+    told = java_tools.run(str(SOURCE), bootstrap, control)
+    return dict(line.split("\t") for line in told.splitlines() if "\t" in line)

@@ -1,0 +1,68 @@
+"""Stock clients react to a fault of `wirekafka.Broker` as to the same fault of Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from compat_tests import fault_table, java_recipes, true_faults
+from compat_tests.fault_clients import CLIENTS, Plan
+from compat_tests.faulty_kafka import FaultyKafka
+from compat_tests.java_tools import JavaTools
+from wirekafka import Broker
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyKafka]:
+    with FaultyKafka(tmp_path_factory.mktemp("faulty-kafka")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[Broker]:
+    with Broker(group_min_session_timeout_ms=100) as started:
+        yield started
+
+
+# First, while there is little that Kafka must recover.
+def test_clients_outlive_a_crash_as_they_do_with_kafka(ours: Broker, kafka: FaultyKafka) -> None:
+    reacted, expected = _both(lambda: fault_table.outlive_a_crash(ours),
+                              lambda: fault_table.outlive_a_crash(kafka))
+    assert reacted == expected
+
+
+def test_javas_recipes_come_to_the_same_with_kafka(
+    kafka: FaultyKafka, java_tools: JavaTools
+) -> None:
+    outcomes = java_recipes.outcomes(kafka.bootstrap_servers, kafka.serve_control(), java_tools)
+    assert outcomes == java_recipes.EXPECTED
+
+
+@pytest.mark.parametrize(("play", "client"), fault_table.CASES)
+def test_a_client_reacts_as_with_kafka(
+    ours: Broker, kafka: FaultyKafka, play: str, client: str
+) -> None:
+    reacted, expected = _both(lambda: fault_table.reaction(ours, play, client),
+                              lambda: fault_table.reaction(kafka, play, client))
+    assert reacted == expected
+
+
+@pytest.mark.parametrize(("fault", "client"), true_faults.CASES)
+def test_a_client_reacts_to_a_rule_as_to_kafkas_own_fault(
+    ours: Broker, kafka: FaultyKafka, fault: str, client: str
+) -> None:
+    by_rule, by_itself = true_faults.PAIRS[fault]
+    name = f"true {fault} {client}".replace(" ", "-")
+    reacted, expected = _both(lambda: by_rule(CLIENTS[client], Plan(ours, name, name)),
+                              lambda: by_itself(CLIENTS[client], Plan(kafka, name, name)))
+    assert reacted == expected
+
+
+def _both(ours: Callable[[], Any], kafkas: Callable[[], Any]) -> tuple[Any, Any]:
+    """What both come to, at the same time: most of it is waiting."""
+    with ThreadPoolExecutor(1) as other:
+        expected = other.submit(kafkas)
+        return ours(), expected.result()
