@@ -1,8 +1,8 @@
 """The connector's tests with other Sparks than the installed one: `make spark-matrix`.
 
 Each PySpark goes to a directory of its own in .cache, which stands before the installed one on
-the path. The connector of 4.2 does not resolve whole (one module of its release is nowhere), so
-its jars are put together here.
+the path. Their connectors do not resolve whole (some modules of their releases are nowhere), so
+the jars are put together here.
 
 usage: python -m compat_tests.spark_matrix [VERSION ...] [-- PYTEST_ARGUMENT ...]
 """
@@ -16,13 +16,28 @@ from pathlib import Path
 
 from tests import kafka_jars
 
-TESTS = ("compat_tests/test_spark.py", "compat_tests/test_spark_options.py")
+TESTS = [
+    f"compat_tests/test_spark{what}.py" for what in ("", "_options", "_clients", "_examples")
+]
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 SPARK = "org.apache.spark"
 
-PY4J = {"3.5.6": "0.10.9.7", "4.2.0": "0.10.9.9"}
+PACKAGES = {
+    # With pandas 2, as PySpark 3.5 knows no other.
+    "3.5.6": ("py4j==0.10.9.7", "pandas==2.3.3", "pytz"),
+    "4.2.0": ("py4j==0.10.9.9", "protobuf==6.33.5"),
+}
+"""Versions that run unless others are named, and what goes with them into their directory."""
+
 JARS: dict[str, tuple[kafka_jars.Module, ...]] = {
+    # 3.5.6 has no connector where Maven's modules are mirrored; its next release has.
+    "3.5.6": (
+        (SPARK, "spark-sql-kafka-0-10_2.12", "3.5.7"),
+        (SPARK, "spark-token-provider-kafka-0-10_2.12", "3.5.7"),
+        ("org.apache.kafka", "kafka-clients", "3.4.1"),
+        ("org.apache.commons", "commons-pool2", "2.11.1"),
+    ),
     "4.2.0": (
         (SPARK, "spark-sql-kafka-0-10_2.13", "4.2.0"),
         (SPARK, "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
@@ -37,7 +52,7 @@ def main() -> int:
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     failed = []
-    for version in words[:split] or list(PY4J):
+    for version in words[:split] or list(PACKAGES):
         print(f"== Spark {version}", flush=True)
         try:
             status = tested(version, words[split + 1 :])
@@ -57,20 +72,23 @@ def tested(version: str, arguments: Sequence[str]) -> int:
     environment.pop("SPARK_HOME", None)
     if version in JARS:
         environment["SPARK_KAFKA_JARS"] = ",".join(map(str, jars(version)))
-    command = [sys.executable, "-m", "pytest", "-q", *TESTS, *arguments]
+    command = [sys.executable, "-m", "pytest", "-v", *TESTS, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
 def installed(version: str) -> Path:
     """The directory with that PySpark, made by pip unless it is there."""
     directory = CACHE / f"pyspark-{version}"
-    if not directory.is_dir():
+    packages = [f"pyspark=={version}", *PACKAGES.get(version, ())]
+    stamp = directory / "packages.txt"
+    if not stamp.exists() or stamp.read_text().split() != packages:
+        print(f"installing {' '.join(packages)} into {directory.relative_to(ROOT)}", flush=True)
         partial = directory.with_suffix(".partial")
         shutil.rmtree(partial, ignore_errors=True)
-        packages = [f"pyspark=={version}"]
-        packages += [f"py4j=={PY4J[version]}"] if version in PY4J else []
+        shutil.rmtree(directory, ignore_errors=True)
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
         subprocess.run([*command, "--target", str(partial), *packages], check=True)
+        (partial / stamp.name).write_text("\n".join(packages))
         partial.rename(directory)
     return directory
 

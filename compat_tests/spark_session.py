@@ -1,24 +1,38 @@
 """One Spark session for the tests of a module; the JVM stays warm for the next."""
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from spark_examples.session import kafka_session
+
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Tests run each query a few times: compiling for speed would take more than it gives."""
+
+
+def environment(master: str) -> dict[str, str]:
+    """What tests set for Spark, in this process or another."""
+    return {"SPARK_MASTER": master, "SPARK_SUBMIT_OPTS": JVM}
+
+
+def progress(query: StreamingQuery) -> list[dict[str, Any]]:
+    """What a query tells of its last batches, as Spark's JSON has it in every version."""
+    return [json.loads(getattr(each, "json", "null")) or each for each in query.recentProgress]
 
 
 @contextmanager
 def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
     """A session of this machine, stopped at the end."""
     os.environ.pop("SPARK_HOME", None)
-    os.environ["SPARK_MASTER"] = master
-    options = {
-        "spark.driver.memory": "1g",
-        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    }
-    session = kafka_session("compat-tests", **options)
+    os.environ.update(environment(master))
+    session = kafka_session("compat-tests", **{"spark.driver.memory": "1g"})
+    # Set here, for what starts the JVM holds for all later sessions in it.
+    session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     try:
         yield session
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 from compat_tests.eventually import eventually
 
 ROOT = Path(__file__).parents[1]
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 
 
@@ -57,7 +59,7 @@ def test_the_image_serves_with_kafka_environment_names_and_is_healthy(image: Pat
     settings = (image / "server.properties").read_text()
     port = re.search(r"localhost:(\d+)", settings)
     assert port
-    environment = _environment(image) | {"KAFKA_NUM_PARTITIONS": "7"}
+    environment = _environment(image) | {"KAFKA_NUM_PARTITIONS": "7", "CLUSTER_ID": CLUSTER_ID}
     broker = subprocess.Popen(["sh", "-c", command], env=environment, cwd=image,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
@@ -71,7 +73,9 @@ def test_the_image_serves_with_kafka_environment_names_and_is_healthy(image: Pat
         described = subprocess.run(
             ["wirekafka", "configs", "describe", "broker", "1", "-b", server,
              "--json"], env=environment, check=False, capture_output=True, text=True)
-        assert '"num.partitions"' in described.stdout, described.stderr
+        configs = {each["name"]: each["value"] for each in json.loads(described.stdout)}
+        assert configs["num.partitions"] == "7", described.stderr
+        assert f"cluster.id={CLUSTER_ID}" in (image / "data" / "meta.properties").read_text()
     finally:
         broker.send_signal(signal.Signals[_instruction(r"^STOPSIGNAL (\S+)$")])
         status = broker.wait(20)

@@ -1,6 +1,7 @@
 """Spark's own connector: every way to read, the stream and the sink."""
 
 import contextlib
+import inspect
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,21 +14,16 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from compat_tests.conftest import NewTopicName
 from compat_tests.eventually import eventually
-from compat_tests.spark_session import spark_session
+from compat_tests.spark_session import progress
 
 Reader = Callable[..., DataFrame]
 Stream = Callable[..., Any]
 
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
 
 
 @pytest.fixture(params=["false", "true"], ids=["admin-offsets", "consumer-offsets"])
@@ -229,14 +225,14 @@ def test_a_stream_takes_what_is_available_and_goes_on_from_its_checkpoint(
     produce(bootstrap, topic, numbers(0, 100), partition=1)
     query, rows = stream(subscribe=topic, maxOffsetsPerTrigger=150)
     assert len(rows) == 400
-    batches = [progress.numInputRows for progress in query.recentProgress if progress.numInputRows]
+    batches = [each["numInputRows"] for each in progress(query) if each["numInputRows"]]
     assert len(batches) >= 3 and max(batches) <= 152
     produce(bootstrap, topic, numbers(300, 310), partition=0)
     query, rows = stream(subscribe=topic, maxOffsetsPerTrigger=150)
     assert [row.value for row in rows if row.partition == 0] == numbers(0, 310)
-    (source,) = query.lastProgress.sources
-    assert json.loads(source.endOffset) == {topic: {"0": 310, "1": 100}}
-    assert source.metrics["maxOffsetsBehindLatest"] == "0"
+    (source,) = progress(query)[-1]["sources"]
+    assert source["endOffset"] == {topic: {"0": 310, "1": 100}}
+    assert source["metrics"]["maxOffsetsBehindLatest"] == "0"
 
 
 def test_a_pattern_stream_takes_up_new_topics_and_partitions(
@@ -375,8 +371,21 @@ def test_a_stream_writes_to_the_sink_every_record_once_without_faults(
     assert by_key == {b"0": list(range(500)), b"1": list(range(500))}
 
 
+HAS_REAL_TIME = "realTime" in inspect.signature(DataStreamWriter.trigger).parameters
+
+
 @pytest.mark.parametrize(
-    "trigger", [{"processingTime": "100 milliseconds"}, {"continuous": "1 second"}]
+    "trigger",
+    [
+        {"processingTime": "100 milliseconds"},
+        {"continuous": "1 second"},
+        # Records come through while a batch goes on: none ends within this test.
+        pytest.param(
+            {"realTime": "5 minutes"},
+            marks=pytest.mark.skipif(not HAS_REAL_TIME, reason="real-time mode is newer"),
+        ),
+    ],
+    ids=["micro-batches", "continuous", "real-time"],
 )
 def test_a_running_stream_sees_records_as_they_come(
     spark: SparkSession,
@@ -394,6 +403,7 @@ def test_a_running_stream_sees_records_as_they_come(
         .load()
         .select("key", "value")
         .writeStream.format("kafka")
+        .outputMode("update")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("topic", target)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))

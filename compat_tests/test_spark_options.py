@@ -10,16 +10,14 @@ from typing import Any
 import pyspark
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from compat_tests.conftest import NewTopicName
 from compat_tests.eventually import eventually
-from compat_tests.spark_session import spark_session
-
-pytestmark = pytest.mark.campaign
+from compat_tests.spark_session import progress
 
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
@@ -27,12 +25,6 @@ READ_COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 Reader = Callable[..., list[str]]
 Stream = Callable[..., tuple[StreamingQuery, list[str]]]
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    with spark_session() as session:
-        yield session
 
 
 @pytest.fixture(params=["false", "true"], ids=["admin-offsets", "consumer-offsets"])
@@ -205,7 +197,7 @@ def test_once_takes_all_in_one_batch(stream: Stream, topic: str, bootstrap: str)
     produce(bootstrap, topic, numbers(0, 100))
     query, found = stream({"subscribe": topic, "maxOffsetsPerTrigger": 10}, once=True)
     assert len(found) == 100
-    assert [each.numInputRows for each in query.recentProgress] == [100]
+    assert [each["numInputRows"] for each in progress(query)] == [100]
 
 
 def test_min_offsets_wait_for_enough_or_for_the_delay(
@@ -236,13 +228,13 @@ def test_progress_tells_how_far_behind_a_stream_is(
     query = running(load(spark.readStream, bootstrap, options), tmp_path)
     try:
         eventually(lambda: rows_of(query) == 100, timeout_s=60)
-        read = [each.sources[0] for each in query.recentProgress if each.numInputRows]
-        behind = [int(source.metrics["maxOffsetsBehindLatest"]) for source in read]
-        assert behind == [60, 20, 0]
-        assert [int(source.metrics["minOffsetsBehindLatest"]) for source in read] == [0, 0, 0]
-        assert [float(source.metrics["avgOffsetsBehindLatest"]) for source in read] == [30, 10, 0]
+        read = [each["sources"][0] for each in progress(query) if each["numInputRows"]]
+        metrics = [source["metrics"] for source in read]
+        assert [int(each["maxOffsetsBehindLatest"]) for each in metrics] == [60, 20, 0]
+        assert [int(each["minOffsetsBehindLatest"]) for each in metrics] == [0, 0, 0]
+        assert [float(each["avgOffsetsBehindLatest"]) for each in metrics] == [30, 10, 0]
         latest = {topic: {"0": 100, "1": 0}}
-        assert [json.loads(source.latestOffset) for source in read] == [latest] * 3
+        assert [source["latestOffset"] for source in read] == [latest] * 3
     finally:
         query.stop()
 
@@ -304,6 +296,34 @@ def test_groups_that_spark_uses_leave_no_trace(
     assert not {group for group in groups if group.startswith(unique)}
 
 
+@pytest.mark.usefixtures("either_offset_reader")
+def test_topics_and_partitions_that_come_while_a_pattern_stream_runs_are_read(
+    spark: SparkSession,
+    new_topic: NewTopicName,
+    bootstrap: str,
+    unique: str,
+    admin: AdminClient,
+    tmp_path: Path,
+) -> None:
+    first = new_topic()
+    produce(bootstrap, first, ["a"])
+    options = {"subscribePattern": f"{unique}-.*", "startingOffsets": "earliest"}
+    # The old way's consumer looks for topics that match as often as it asks for metadata.
+    query = running(
+        load(spark.readStream, bootstrap, options | {"kafka.metadata.max.age.ms": 500}), tmp_path
+    )
+    try:
+        eventually(lambda: rows_of(query) == 1, timeout_s=60)
+        produce(bootstrap, new_topic(), ["b", "c"])
+        eventually(lambda: rows_of(query) == 3, timeout_s=60)
+        admin.create_partitions([NewPartitions(first, 2)])[first].result(30)
+        eventually(lambda: len(admin.list_topics(first, timeout=10).topics[first].partitions) == 2)
+        produce(bootstrap, first, ["d", "e", "f"], partition=1)
+        eventually(lambda: rows_of(query) == 6, timeout_s=60)
+    finally:
+        query.stop()
+
+
 def test_a_wrong_option_names_itself(batch: Reader, topic: str) -> None:
     with pytest.raises(Exception, match=r"(?i)minPartitions"):
         batch({"subscribe": topic, "minPartitions": 0})
@@ -323,4 +343,4 @@ def running(frame: DataFrame, directory: Path) -> StreamingQuery:
 def rows_of(query: StreamingQuery) -> int:
     if not query.isActive:
         query.awaitTermination()
-    return sum(progress.numInputRows for progress in query.recentProgress)
+    return sum(each["numInputRows"] for each in progress(query))

@@ -40,8 +40,14 @@ def parser(description: str | None, rows: int) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument("bootstrap", metavar="HOST:PORT", help="a Kafka broker")
-    made.add_argument("--rows", type=int, default=rows, help=f"flights to use ({rows})")
+    made.add_argument("--rows", type=_count, default=rows, help=f"flights to use ({rows})")
     return made
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of 1 or more")
+    return int(text)
 
 
 def table(name: str) -> pd.DataFrame:
@@ -82,12 +88,19 @@ def unique(name: str) -> str:
 
 def connect(bootstrap: str) -> AdminClient:
     """Raises ExampleFailed when no broker answers there."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "logger": _silent})
-    try:
-        admin.list_topics(timeout=10)
-    except KafkaException as failure:
-        raise ExampleFailed(f"no broker answers at {bootstrap}") from failure
-    return admin
+    down: list[KafkaError] = []
+    settings = {"bootstrap.servers": bootstrap, "logger": _silent, "error_cb": down.append}
+    admin = AdminClient(settings)
+    for timeout_s in (1, 3, 10):
+        try:
+            admin.list_topics(timeout=timeout_s)
+            return admin
+        except KafkaException:
+            # A refused connection is known at once; only silence is worth waiting for.
+            admin.poll(0)
+            if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in down):
+                break
+    raise ExampleFailed(f"no broker answers at {bootstrap}")
 
 
 def require(bootstrap: str, *topics: str) -> None:

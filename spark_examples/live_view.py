@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import matplotlib
 import pandas as pd
@@ -28,8 +29,10 @@ from spark_examples.session import TIMEOUTS, fits, kafka_session, run
 matplotlib.use("Agg")
 
 from matplotlib import dates, pyplot
+from matplotlib.axis import Axis
 
 COLORS = {"EWR": "#b5523b", "JFK": "#2f6690", "LGA": "#2a7f62"}
+NEW_YORK = ZoneInfo("America/New_York")
 TICK_S = 0.1
 
 
@@ -79,7 +82,7 @@ def replay(bootstrap: str, topic: str, flights: pd.DataFrame, speed: float) -> i
             record = records[place]
             producer.produce(topic, record.value, record.key, timestamp=record.time_ms)
             producer.poll(0)
-            now = pd.Timestamp(int(due_ms[place]), unit="ms")
+            now = pd.Timestamp(int(due_ms[place]), unit="ms", tz=NEW_YORK)
             progress.update(task, advance=1, description=f"Departing {now:%d %b %Y %H:%M}")
         if producer.flush(60):
             raise ExampleFailed(f"topic {topic} did not take all flights within a minute")
@@ -143,6 +146,7 @@ class View:
             self.flights = int(frame["flights"].sum())
 
     def draw(self, frame: pd.DataFrame) -> None:
+        frame = frame.assign(hour=frame["hour"].dt.tz_localize("UTC").dt.tz_convert(NEW_YORK))
         figure, (above, below) = pyplot.subplots(
             2, 1, figsize=(10, 6), sharex=True, height_ratios=[3, 1], layout="constrained"
         )
@@ -157,11 +161,12 @@ class View:
         above.axhline(0, color="#cccccc", linewidth=0.8, zorder=0)
         above.set_ylabel("mean departure delay\nof 3 hours, minutes")
         below.set_ylabel("flights an hour")
-        above.set_title(f"Departures from New York, {int(frame['flights'].sum()):,} flights so far")
-        above.legend(loc="upper left", frameon=False, ncols=len(COLORS))
-        locator = dates.AutoDateLocator()
-        below.xaxis.set_major_locator(locator)
-        below.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        below.set_xlabel("time in New York", loc="left")
+        count = f"{int(frame['flights'].sum()):,}"
+        above.set_title(f"Departures from New York, {count} flights so far", loc="left")
+        # Above the axes, where no line can run through it.
+        above.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, ncols=len(COLORS))
+        label_times(below.xaxis)
         for axes in (above, below):
             axes.spines[["top", "right"]].set_visible(False)
         # Renamed when it is whole: a viewer that reloads never sees half a picture.
@@ -169,6 +174,16 @@ class View:
         figure.savefig(unfinished, dpi=110)
         pyplot.close(figure)
         os.replace(unfinished, self.picture)
+
+
+def label_times(axis: Axis) -> None:
+    locator = dates.AutoDateLocator(tz=NEW_YORK)
+    formatter = dates.ConciseDateFormatter(locator, tz=NEW_YORK)
+    # Days with their month: the first of January is no "Jan".
+    formatter.formats[2] = formatter.zero_formats[2] = formatter.zero_formats[3] = "%d %b"
+    formatter.offset_formats[2] = "%Y"
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(formatter)
 
 
 if __name__ == "__main__":

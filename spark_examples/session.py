@@ -61,8 +61,10 @@ def kafka_session(name: str, **options: str) -> SparkSession:
         "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
         "spark.driver.extraJavaOptions": quiet,
         "spark.executor.extraJavaOptions": quiet,
-        # Executors' Python finds this package where it was not installed.
-        "spark.executorEnv.PYTHONPATH": str(HERE.parent),
+        # Executors' Python finds this package where it was not installed, and what we find.
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(
+            filter(None, [os.environ.get("PYTHONPATH"), str(HERE.parent)])
+        ),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",

@@ -1,0 +1,88 @@
+"""How far Spark is, which commits no offsets: `wirekafka clients` while a streaming query runs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from compat_tests.conftest import NewTopicName, RunningBroker
+from compat_tests.eventually import eventually
+from compat_tests.spark_session import progress
+
+
+def clients(bootstrap: str, *options: str) -> str:
+    command = [sys.executable, "-m", "wirekafka", "clients", "--bootstrap-server", bootstrap]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def rows_of(bootstrap: str, topic: str) -> dict[int, dict[str, Any]]:
+    """The row of each partition of a topic, which one client reads."""
+    rows = [row for row in json.loads(clients(bootstrap, "--json")) if row["topic"] == topic]
+    by_partition = {row["partition"]: row for row in rows}
+    assert len(rows) == len(by_partition), rows
+    return by_partition
+
+
+def produce(bootstrap: str, topic: str, partition: int, count: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(count):
+        producer.produce(topic, str(number), partition=partition)
+    assert producer.flush(30) == 0
+
+
+def test_the_lag_of_a_running_query_is_shown(
+    spark: SparkSession, broker: RunningBroker, new_topic: NewTopicName, tmp_path: Path
+) -> None:
+    if broker.is_reference:
+        pytest.skip("a command that asks wirekafka only")
+    bootstrap, topic = broker.bootstrap, new_topic(2)
+    produce(bootstrap, topic, 0, 60)
+    produce(bootstrap, topic, 1, 30)
+    query = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        # It reads what is there, and then nothing for as long as this test looks.
+        .trigger(processingTime="1 hour")
+        .start()
+    )
+    try:
+        eventually(lambda: [each["numInputRows"] for each in progress(query)] == [90], 60)
+        rows = rows_of(bootstrap, topic)
+        assert {at: (row["last_fetched"], row["lag"]) for at, row in rows.items()} == {
+            0: (59, 0),
+            1: (29, 0),
+        }
+        for row in rows.values():
+            # Spark's executors name their consumers so; each partition has its own.
+            assert "spark-kafka-source-" in row["client"] and "executor" in row["client"]
+            assert row["host"] == "127.0.0.1"
+
+        def behind() -> bool:
+            # A consumer asks ahead: what comes within its last fetch's wait, it still gets.
+            produce(bootstrap, topic, 0, 1)
+            return bool(rows_of(bootstrap, topic)[0]["lag"] >= 5)
+
+        eventually(behind, 60)
+        row = rows_of(bootstrap, topic)[0]
+        assert row["end"] > 60 and row["lag"] == row["end"] - 1 - row["last_fetched"]
+        (line,) = [
+            line.split()
+            for line in clients(bootstrap).splitlines()
+            if topic in line and line.split()[3] == "0"
+        ]
+        assert line[:3] == [row["client"], row["host"], topic]
+        assert line[4:7] == [str(row[name]) for name in ("last_fetched", "end", "lag")]
+    finally:
+        query.stop()
