@@ -46,6 +46,7 @@ def main() -> int:
                         lambda text: progress.update(bar, description=text))
         for case in cases:
             result = runner.run(case)
+            result.commit = report.machine().get("commit", "")
             results.append(result)
             progress.advance(bar)
             for line in report.summary(case, result):

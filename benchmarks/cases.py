@@ -8,7 +8,7 @@ from enum import IntEnum
 from functools import partial
 from typing import Any
 
-from benchmarks import clients, raw
+from benchmarks import clients, raw, starting
 from benchmarks.driver import ALL, Load
 from benchmarks.measure import (
     CPU_PER_MB,
@@ -20,7 +20,6 @@ from benchmarks.measure import (
     RATIO,
     RESIDENT,
     START,
-    START_CPU,
     WITH_IDLE,
     Metrics,
 )
@@ -62,11 +61,6 @@ class Case:
     """The figure that goes into the plot."""
 
 
-def started(target: Target, seconds: float) -> Metrics:
-    """What the start took, and the memory it left."""
-    return {START: target.start_s, START_CPU: target.cpu_s(), RESIDENT: target.resident_mib()}
-
-
 def _librdkafka(settings: dict[str, Any], record_bytes: int = 200, per_request: int = 0) -> Measure:
     return partial(
         clients.produce, settings=settings, record_bytes=record_bytes, per_request=per_request)
@@ -82,9 +76,12 @@ _BATCHED = {"linger.ms": 5}
 _CODECS = ("gzip", "snappy", "lz4", "zstd")
 
 STARTING = (
-    Case(name="start", measure=started, is_fresh=True, suite=Suite.QUICK, chart=START, goals=(
-        Goal(metric=START, at_most=0.3, times_at_most=1 / 8),
-        Goal(metric=RESIDENT, at_most=60))),
+    Case(name="start", measure=starting.started, is_fresh=True, suite=Suite.QUICK, chart=START,
+         goals=(Goal(metric=START, at_most=0.3, times_at_most=1 / 8),
+                Goal(metric=RESIDENT, at_most=60))),
+    Case(name="start with 2,000 partitions", chart=START,
+         measure=partial(starting.restarted, partitions=2000), goals=(
+             Goal(metric=START, at_most=2),)),
     Case(name="memory after a mixed run", measure=clients.mixed, suite=Suite.QUICK, chart=RESIDENT,
          goals=(Goal(metric=RESIDENT, at_most=120),)),
 )
@@ -156,6 +153,8 @@ COORDINATING = (
     Case(name="offset commits, raw 4 × 5", measure=raw.offset_commits, chart="requests/s"),
     Case(name="transactions every 100 ms against none", suite=Suite.QUICK, chart=RATIO,
          measure=clients.transactions, goals=(Goal(metric=RATIO, at_least=0.97),)),
+    Case(name="transactions every 100 ms against none, Java", chart=RATIO,
+         measure=clients.java_transactions, goals=(Goal(metric=RATIO, at_least=0.97),)),
 )
 
 SCALING = (
@@ -171,7 +170,10 @@ SCALING = (
          measure=partial(raw.connections, count=1000)),
     Case(name="100 active of 5,000 connections", chart=WITH_IDLE,
          measure=partial(raw.connections, count=5000), goals=(Goal(metric=WITH_IDLE, at_most=2),)),
-    Case(name="rate as data grows", chart=RATIO, measure=partial(raw.growing, megabytes=500)),
+    Case(name="rates with 1 GB held against 200 MB", chart=RATIO, is_fresh=True,
+         measure=partial(raw.growing, megabytes=1000)),
+    Case(name="rates with 10 GB held against 200 MB", chart=RATIO, is_fresh=True,
+         suite=Suite.FULL, measure=partial(raw.growing, megabytes=10_000)),
 )
 
 CASES = (*STARTING, *PRODUCING, *CONSUMING, *WAITING, *COORDINATING, *SCALING)
@@ -196,7 +198,7 @@ class Plan:
 
 
 PLANS = {
-    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=3, seconds=0.8, warm_up_s=1.0),
+    Suite.QUICK: Plan(suite=Suite.QUICK, alternations=5, seconds=0.6, warm_up_s=1.0),
     Suite.USUAL: Plan(suite=Suite.USUAL, alternations=5, seconds=1.5, warm_up_s=2.0),
     Suite.FULL: Plan(suite=Suite.FULL, alternations=7, seconds=4.0, warm_up_s=3.0),
 }

@@ -10,13 +10,24 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from benchmarks import raw
 from benchmarks.driver import Load, RequestFailed, create_topic
-from benchmarks.measure import JOIN, MB_RATE, RATE, RATIO, RESIDENT, Meter, Metrics, latencies
+from benchmarks.measure import (
+    CPU_PER_MB,
+    JOIN,
+    MB_RATE,
+    RATE,
+    RATIO,
+    RESIDENT,
+    Meter,
+    Metrics,
+    latencies,
+)
 from benchmarks.peers import Target
 from compat_tests.java_tools import JavaTools
 from tests import kafka_jars
@@ -24,10 +35,12 @@ from tests import kafka_jars
 _TOPIC = "librdkafka"
 _QUEUED = 100_000
 _COMMIT_EVERY_S = 0.1
+_TURNS = 4
 # Little is queued when it is time to commit, or a commit would wait for seconds.
 _TRANSACTED = {"enable.idempotence": True, "acks": "all", "linger.ms": 5,
                "queue.buffering.max.kbytes": 8192}
 _DELIVERY_LIMIT_S = 60
+_JAVA_TRANSACTED_PER_S = 50_000
 _PARTITIONS_LIMIT_S = 10
 _VALUES = 100
 
@@ -123,22 +136,32 @@ def join(target: Target, seconds: float) -> Metrics:
 
 
 def transactions(target: Target, seconds: float) -> Metrics:
-    """1 KB records, committed every 100 ms, against the same without transactions."""
+    """1 KB records, committed every 100 ms, against the same without transactions, in turn."""
     create_topic(target.host, target.port, _TOPIC)
-    plain = _idempotent_rate(target, seconds / 2)
-    producer = _producer(
-        target, _TRANSACTED | {"transactional.id": f"t-{target.port}"})
-    producer.init_transactions(30)
     values = _texts(1000)
-    meter = Meter(target)
-    count = commits = 0
-    while meter.elapsed_s < seconds / 2:
-        producer.begin_transaction()
-        count += _produce_until(producer, values, time.perf_counter() + _COMMIT_EVERY_S)
-        producer.commit_transaction(30)
-        commits += 1
-    metrics = meter.metrics(records=count, size_bytes=count * 1000)
-    return metrics | {RATIO: metrics[RATE] / plain, "commits/s": commits / meter.elapsed_s}
+    plain = _producer(target, _TRANSACTED)
+    producer = _producer(target, _TRANSACTED | {"transactional.id": f"t-{target.port}"})
+    producer.init_transactions(30)
+    plain.produce(_TOPIC, values[0])
+    _flush(plain)
+    plain_rates, rates, costs, commits = [], [], [], 0
+    for _ in range(_TURNS):
+        meter = Meter(target)
+        count = _produce_until(plain, values, time.perf_counter() + seconds / _TURNS)
+        _flush(plain)
+        plain_rates.append(meter.metrics(records=count)[RATE])
+        meter, count = Meter(target), 0
+        while meter.elapsed_s < seconds / _TURNS:
+            producer.begin_transaction()
+            count += _produce_until(producer, values, time.perf_counter() + _COMMIT_EVERY_S)
+            producer.commit_transaction(30)
+            commits += 1
+        found = meter.metrics(records=count, size_bytes=count * 1000)
+        rates.append(found[RATE])
+        costs.append(found[CPU_PER_MB])
+    rate = fmean(rates)
+    return {RATE: rate, MB_RATE: rate / 1000, CPU_PER_MB: fmean(costs),
+            RATIO: rate / fmean(plain_rates), "commits": commits}
 
 
 def partitions(target: Target, seconds: float, count: int, records: int) -> Metrics:
@@ -188,19 +211,38 @@ def java_producer(target: Target, seconds: float, records_per_s: int,
                   settings: Settings) -> Metrics:
     """Kafka's own kafka-producer-perf-test, 200-byte records."""
     create_topic(target.host, target.port, _TOPIC)
-    props = {"bootstrap.servers": target.bootstrap} | dict(settings)
     count = max(int(records_per_s * seconds), 1000)
     meter = Meter(target)
+    rate = _java_rate(target, count, 200, settings)
+    metrics = meter.metrics(size_bytes=count * 200)
+    return metrics | {RATE: rate, MB_RATE: rate * 200 / 1e6}
+
+
+def java_transactions(target: Target, seconds: float) -> Metrics:
+    """The same tool with 1 KB records, a commit every 100 ms, against an idempotent producer."""
+    create_topic(target.host, target.port, _TOPIC)
+    count = int(_JAVA_TRANSACTED_PER_S * seconds)
+    settings = {"acks": "all", "linger.ms": 5}
+    plain = _java_rate(target, count, 1000, settings)
+    meter = Meter(target)
+    rate = _java_rate(target, count, 1000, settings, "--transactional-id", f"j-{target.port}",
+                      "--transaction-duration-ms", str(int(_COMMIT_EVERY_S * 1000)))
+    metrics = meter.metrics(size_bytes=count * 1000)
+    return metrics | {RATE: rate, MB_RATE: rate / 1000, RATIO: rate / plain}
+
+
+def _java_rate(target: Target, count: int, record_bytes: int, settings: Settings,
+               *more: str) -> float:
+    props = {"bootstrap.servers": target.bootstrap} | dict(settings)
     output = _java_tool(
         "kafka-producer-perf-test", "--topic", _TOPIC, "--num-records", str(count),
-        "--record-size", "200", "--throughput", "-1",
+        "--record-size", str(record_bytes), "--throughput", "-1", *more,
         "--producer-props", *(f"{name}={value}" for name, value in props.items()))
     last = output.strip().splitlines()[-1]
     found = re.search(r"([\d.]+) records/sec \(([\d.]+) MB/sec\)", last)
     if found is None:
         raise RequestFailed(f"kafka-producer-perf-test said {last!r}")
-    metrics = meter.metrics(size_bytes=count * 200)
-    return metrics | {RATE: float(found[1]), MB_RATE: float(found[2]) * 1.048576}
+    return float(found[1])
 
 
 def java_consumer(target: Target, seconds: float) -> Metrics:
@@ -240,17 +282,6 @@ def _java_tool(name: str, *arguments: str) -> str:
     if done.returncode:
         raise RequestFailed(f"{name}: {done.stderr[-500:]}")
     return done.stdout
-
-
-def _idempotent_rate(target: Target, seconds: float) -> float:
-    producer = _producer(target, _TRANSACTED)
-    values = _texts(1000)
-    producer.produce(_TOPIC, values[0])
-    _flush(producer)
-    meter = Meter(target)
-    count = _produce_until(producer, values, time.perf_counter() + seconds)
-    _flush(producer)
-    return meter.metrics(records=count)[RATE]
 
 
 def _produce_until(producer: Producer, values: Sequence[bytes], deadline: float) -> int:

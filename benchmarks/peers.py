@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ START_SCRIPT_JVM = (
 """What kafka-server-start.sh and kafka-run-class.sh give the JVM."""
 
 _START_LIMIT_S = 60
+_STOP_LIMIT_S = 60
 
 
 class NoBroker(Exception):
@@ -49,6 +50,15 @@ class Target:
     data: Path | None = None
     start_s: float = 0.0
     """From the start of its process to its first answer."""
+    start_anew: Callable[[], None] | None = None
+
+    def restart(self) -> None:
+        """Stop it in good order and start it again on its data. Raises NoBroker."""
+        if self.start_anew is None or self.process is None:
+            raise NoBroker(f"{self.name} was not started here, so it is not started again")
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(_STOP_LIMIT_S)
+        self.start_anew()
 
     @property
     def bootstrap(self) -> str:
@@ -125,21 +135,28 @@ class Running:
 @contextmanager
 def _running(command: Sequence[str], directory: Path, target: Target,
              environment: dict[str, str]) -> Iterator[Target]:
-    log = directory / "out.log"
-    with log.open("w") as out:
-        started = time.perf_counter()
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
-            env=environment)
-    try:
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        with (directory / "out.log").open("a") as out:
+            started = time.perf_counter()
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True, env=environment)
+        processes.append(process)
         _await_answer(target.host, target.port, process)
         target.start_s = time.perf_counter() - started
         target.process = psutil.Process(process.pid)
+
+    target.start_anew = start
+    try:
+        start()
         yield target
     finally:
         # The data is thrown away, so there is nothing a slow, orderly stop would be good for.
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        for process in processes:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
 
 
 def _await_answer(host: str, port: int, process: subprocess.Popen[bytes] | None) -> None:

@@ -21,7 +21,17 @@ from benchmarks.driver import (
     fetched_records_at,
     produce_frame,
 )
-from benchmarks.measure import NONE_IDLE, P99, RATIO, WITH_IDLE, Meter, Metrics, latencies
+from benchmarks.measure import (
+    MB_RATE,
+    NONE_IDLE,
+    P99,
+    RATIO,
+    TAIL_RATIO,
+    WITH_IDLE,
+    Meter,
+    Metrics,
+    latencies,
+)
 from benchmarks.peers import Target
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -30,6 +40,7 @@ from wirekafka.codec.frame import encode_request
 _TOPIC = "raw"
 FILLED = "filled"
 _FETCH_BYTES = 1 << 20
+_LITTLE_BYTES = 100e6
 _STORED_BATCH = Load(records=75)
 """What a busy librdkafka sends: some 16 KB."""
 
@@ -47,44 +58,27 @@ def produce(target: Target, seconds: float, load: Load) -> Metrics:
 
 
 def growing(target: Target, seconds: float, megabytes: int) -> Metrics:
-    """Batches of 10 KB records until that much is written: the last tenth against the first."""
-    load = Load(connections=2, depth=2, records=9, record_bytes=10_000)
-    pipeline = _producing(target, load)
-    tenth_mb = megabytes * min(1.0, seconds) / 10
+    """Rates of producing and of reading the newest data: with that much held, against little."""
+    fill(target, _LITTLE_BYTES)
+    held_bytes = _LITTLE_BYTES
     rates = []
-    meter = Meter(target)
-    total_bytes = 0
-    for _ in range(10):
-        start, written_bytes = time.perf_counter(), 0
-        while written_bytes < tenth_mb * 1e6:
-            written_bytes += pipeline.run(0.02) * load.records * load.record_bytes
-        rates.append(written_bytes / (time.perf_counter() - start))
-        total_bytes += written_bytes
-    metrics = meter.metrics(size_bytes=total_bytes)
-    pipeline.finish()
-    return metrics | {RATIO: rates[-1] / rates[0]}
+    for wanted_bytes in (0, 0, megabytes * 1e6):  # The first time only warms up.
+        held_bytes += _extend(target, wanted_bytes - held_bytes)
+        os.sync()  # Or the disk would be what is measured, as it takes in what was written.
+        start = time.perf_counter()
+        written_bytes = _extend(target, _LITTLE_BYTES)
+        produced = written_bytes / 1e6 / (time.perf_counter() - start)
+        held_bytes += written_bytes
+        newest = int((held_bytes - _LITTLE_BYTES / 2) / _STORED_BYTES) * _STORED_BATCH.records
+        rates.append((produced, _consume(target, seconds / 2, 1, newest)[MB_RATE]))
+    _, (produced_before, read_before), (produced, read) = rates
+    return {MB_RATE: produced, RATIO: produced / produced_before, TAIL_RATIO: read / read_before}
 
 
 def consume(target: Target, seconds: float, consumers: int) -> Metrics:
     """Consumers, each with a Fetch of 1 MiB in flight, read a topic from memory, over and over."""
     fill(target, 100e6)
-    with ExitStack() as stack:
-        readers = [_Reader(target, stack) for _ in range(consumers)]
-        selector = stack.enter_context(closing(selectors.DefaultSelector()))
-        for reader in readers:
-            selector.register(reader.connection.socket, selectors.EVENT_READ, reader)
-            reader.ask()
-        meter = Meter(target)
-        total_bytes = requests = 0
-        while meter.elapsed_s < seconds:
-            for key, _ in selector.select():
-                size_bytes = key.data.receive()
-                if size_bytes is not None:
-                    total_bytes += size_bytes
-                    requests += 1
-                    key.data.ask()
-        records = total_bytes / _STORED_BYTES * _STORED_BATCH.records
-        return meter.metrics(records=records, requests=requests, size_bytes=total_bytes)
+    return _consume(target, seconds, consumers, 0)
 
 
 def consume_cold(target: Target, seconds: float) -> Metrics:
@@ -104,6 +98,26 @@ def consume_cold(target: Target, seconds: float) -> Metrics:
             total_bytes += received
         return meter.metrics(
             records=total_bytes / _STORED_BYTES * _STORED_BATCH.records, size_bytes=total_bytes)
+
+
+def _consume(target: Target, seconds: float, consumers: int, first_offset: int) -> Metrics:
+    with ExitStack() as stack:
+        readers = [_Reader(target, stack, first_offset) for _ in range(consumers)]
+        selector = stack.enter_context(closing(selectors.DefaultSelector()))
+        for reader in readers:
+            selector.register(reader.connection.socket, selectors.EVENT_READ, reader)
+            reader.ask()
+        meter = Meter(target)
+        total_bytes = requests = 0
+        while meter.elapsed_s < seconds:
+            for key, _ in selector.select():
+                size_bytes = key.data.receive()
+                if size_bytes is not None:
+                    total_bytes += size_bytes
+                    requests += 1
+                    key.data.ask()
+        records = total_bytes / _STORED_BYTES * _STORED_BATCH.records
+        return meter.metrics(records=records, requests=requests, size_bytes=total_bytes)
 
 
 def round_trip(target: Target, seconds: float) -> Metrics:
@@ -209,12 +223,12 @@ _STORED_BYTES = len(batch_of(_STORED_BATCH.records, _STORED_BATCH.record_bytes))
 class _Reader:
     """A consumer of the filled topic."""
 
-    def __init__(self, target: Target, stack: ExitStack):
+    def __init__(self, target: Target, stack: ExitStack, first_offset: int = 0):
         self.connection = Connection(target.host, target.port)
         stack.callback(self.connection.close)
         self._records_at = fetched_records_at(FILLED)
         self._buffer = memoryview(bytearray(_FETCH_BYTES + 4096))
-        self._offset = 0
+        self._first_offset = self._offset = first_offset
         self._at = 0
 
     def ask(self) -> None:
@@ -232,25 +246,40 @@ class _Reader:
         if self._at < size:
             return None
         self._at = 0
-        whole = (size - self._records_at) // _STORED_BYTES
-        # At the end of the log it starts anew.
-        self._offset = self._offset + whole * _STORED_BATCH.records if whole > 0 else 0
-        return max(whole, 0) * _STORED_BYTES
+        received_bytes = max(size - self._records_at, 0)
+        whole = received_bytes // _STORED_BYTES
+        self._offset += whole * _STORED_BATCH.records
+        if received_bytes < _FETCH_BYTES:
+            # The log ends here: anew, since the next Fetch would wait for half a second.
+            self._offset = self._first_offset
+        return whole * _STORED_BYTES
 
 
 def fill(target: Target, size_bytes: float) -> None:
     """Write that much of uniform batches, unless it was done before."""
     if not create_topic(target.host, target.port, FILLED):
         return
-    frame = produce_frame(
-        FILLED, batch_of(_STORED_BATCH.records, _STORED_BATCH.record_bytes), 1)
     with closing(Connection(target.host, target.port)) as connection:
-        check_produced(connection, frame)
-        for _ in range(int(size_bytes / _STORED_BYTES / 16) + 1):
-            connection.send(frame * 16)
+        check_produced(connection, _filling_frame())
+    _extend(target, size_bytes)
+
+
+def _extend(target: Target, size_bytes: float) -> float:
+    """Write so much more, sixteen batches in flight; how much it came to."""
+    written_bytes = 0.0
+    with closing(Connection(target.host, target.port)) as connection:
+        frames = _filling_frame() * 16
+        while written_bytes < size_bytes:
+            connection.send(frames)
             done = 0
             while done < 16:
                 done += connection.count()
+            written_bytes += 16 * _STORED_BYTES
+    return written_bytes
+
+
+def _filling_frame() -> bytes:
+    return produce_frame(FILLED, batch_of(_STORED_BATCH.records, _STORED_BATCH.record_bytes), 1)
 
 
 def _drop_page_cache(target: Target) -> None:

@@ -26,7 +26,7 @@ class Report:
     plan: Plan
     peers: Sequence[str]
     seconds: float
-    """How long all took; 0 where it was put together from several runs."""
+    """How long all took, put together from several runs where need be."""
     cases: Sequence[Case]
     results: Sequence[Result]
 
@@ -49,9 +49,11 @@ def combined(report: Report, path: Path) -> Report:
         return report
     found = {result.case: result for result in (*earlier.results, *report.results)}
     cases = [case for case in CASES if case.name in found]
+    results = [found[case.name] for case in cases]
+    commits = dict.fromkeys(result.commit for result in results if result.commit)
     return replace(
-        earlier, seconds=0, cases=cases, results=[found[case.name] for case in cases],
-        machine=earlier.machine | report.machine)
+        earlier, seconds=sum(result.seconds for result in results), cases=cases, results=results,
+        machine=report.machine | ({"commit": ", ".join(commits)} if commits else {}))
 
 
 def write(report: Report, directory: Path, name: str) -> None:
@@ -107,7 +109,6 @@ def machine() -> dict[str, str]:
         found["commit"] = commit.stdout.strip()
     except (OSError, IndexError):
         pass
-    found["load at the end"] = " ".join(f"{load:.1f}" for load in os.getloadavg())
     return found
 
 
@@ -122,7 +123,8 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
     yield "; ".join(f"{key} {value}" for key, value in report.machine.items()) + "."
     yield (f"Medians of {report.plan.alternations} runs of {report.plan.seconds:g} s, and their"
            f" range; × is the first over the second. Absolute goals are judged by the best run,"
-           f" ratios by medians."
+           f" ratios by medians. Load is the machine's, over the minute in which the case ended:"
+           f" what runs by itself comes to one or two."
            + (f" The whole took {report.seconds / 60:.0f} minutes." if report.seconds else ""))
     if len(report.peers) > 1:
         yield ""
@@ -133,8 +135,8 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
     for case, result in zip(report.cases, report.results, strict=True):
         yield from _goals(case, result, report.peers)
     yield ""
-    yield f"| Case | Figure | {' | '.join(report.peers)} | × | Goal |"
-    yield f"|---|---|{'---|' * len(report.peers)}---|---|"
+    yield f"| Case | Figure | {' | '.join(report.peers)} | × | Goal | Load |"
+    yield f"|---|---|{'---|' * len(report.peers)}---|---|---|"
     for case, result in zip(report.cases, report.results, strict=True):
         yield from _rows(case, result, report.peers)
 
@@ -149,16 +151,17 @@ def _goals(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
 
 def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
     label = case.name
+    load = f"{result.load:.1f}" if result.load else ""
     for metric in result.metrics():
         cells = [_cell(result, peer, metric) for peer in peers]
         ratio = _times(result, *peers, metric) if len(peers) == 2 else None
         goals = "; ".join(_verdict(goal, result, peers)
                           for goal in case.goals if goal.metric == metric)
         yield (f"| {label} | {metric} | {' | '.join(cells)} |"
-               f" {f'{ratio:.2f}' if ratio else ''} | {goals} |")
-        label = ""
+               f" {f'{ratio:.2f}' if ratio else ''} | {goals} | {load} |")
+        label = load = ""
     for peer, error in result.errors.items():
-        yield f"| {label} | failed | {peer}: {error} | | | |"
+        yield f"| {label} | failed | {peer}: {error} | | | | |"
 
 
 def _verdict(goal: Goal, result: Result, peers: Sequence[str]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +29,12 @@ class Result:
     case: str
     runs: dict[str, list[Metrics]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    """How long the case took, warm-up and all; 0 where that was not kept."""
+    load: float = 0.0
+    """The machine's load over the last minute, as the case ended."""
+    commit: str = ""
+    """What was measured."""
 
     def metrics(self) -> list[str]:
         """The names of the figures, in the order they were given."""
@@ -52,6 +60,7 @@ class Runner:
 
     def run(self, case: Case) -> Result:
         """A B A B ...; a peer that fails sits the rest of the case out."""
+        began = time.monotonic()
         result = Result(case.name, {peer.name: [] for peer in self._peers})
         with ExitStack() as stack:
             targets = self._begin(case, result) if case.is_fresh else self._warm(
@@ -62,6 +71,7 @@ class Runner:
                         continue
                     self._tell(f"{case.name}: {peer.name}, {turn + 1}")
                     self._measure(case, peer, targets.get(peer.name), result)
+        result.seconds, result.load = round(time.monotonic() - began), os.getloadavg()[0]
         return result
 
     def _begin(self, case: Case, result: Result) -> dict[str, Target]:

@@ -2,23 +2,26 @@
 
     python -m benchmarks.spark
     python -m benchmarks.spark --full
+    python -m benchmarks.spark --full --only read
     python -m benchmarks.spark --against other=127.0.0.1:9099
 
 Both brokers run together and one Spark serves both, by turns, after a turn that does not count.
-Figures go to benchmarks/results/spark.json; --full takes 5 million records and five turns.
+Figures go to benchmarks/results/spark.json and spark.md, beside those of cases that were not run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,40 +52,89 @@ class Size:
     stream_s: int
 
 
-QUICK = Size(records=500_000, turns=3, stream_s=15)
-FULL = Size(records=5_000_000, turns=5, stream_s=60)
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is timed, by turns; `fills` where it reads a topic that was written before."""
+
+    name: str
+    run: Callable[[SparkSession, Target, Size], float]
+    fills: bool = False
+
+
+QUICK = Size(records=500_000, turns=3, stream_s=10)
+FULL = Size(records=5_000_000, turns=3, stream_s=15)
+
+Figures = dict[str, list[float]]
+"""Peer -> the figure of each turn."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="5 million records, five turns")
+    parser.add_argument("--full", action="store_true", help="5 million records")
     parser.add_argument("--records", type=int, help="another number of records")
+    parser.add_argument("--turns", type=int, help="another number of turns")
+    parser.add_argument("--only", choices=CASES, help="one case")
     parser.add_argument("--against", type=Running, metavar="NAME=HOST:PORT",
                         help="a running broker to compare with, instead of Apache Kafka")
     arguments = parser.parse_args()
     size = FULL if arguments.full else QUICK
-    if arguments.records:
-        size = Size(arguments.records, size.turns, size.stream_s)
+    size = replace(
+        size, records=arguments.records or size.records, turns=arguments.turns or size.turns)
     peers: list[Peer] = [Wirekafka(), arguments.against or ApacheKafka()]
+    cases = [CASES[arguments.only]] if arguments.only else list(CASES.values())
+    # Whoever ends this program ends its brokers too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("spark: ended before it was done"))
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch:
-        figures = measure(peers, size, Path(scratch))
+        figures = measure(cases, peers, size, Path(scratch))
     show(figures)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(
-        {"machine": report.machine(), "records": size.records, "turns": size.turns,
-         "figures": figures}, indent=1) + "\n")
+    save(figures, size)
     return 0
 
 
-def measure(peers: list[Peer], size: Size, scratch: Path) -> dict[str, dict[str, list[float]]]:
+def save(figures: dict[str, Figures], size: Size) -> None:
+    """Write the results: what was measured, and of other cases what is there."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    for case, found in figures.items():
+        load = {"load at the end": " ".join(f"{each:.1f}" for each in os.getloadavg())}
+        results[case] = {"machine": report.machine() | load, **asdict(size), "figures": found}
+    results = {case.name: results[case.name] for case in CASES.values() if case.name in results}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    RESULTS.with_suffix(".md").write_text("\n".join(markdown(results)) + "\n")
+
+
+def markdown(results: dict[str, Any]) -> Iterator[str]:
+    peers = list(next(iter(results.values()))["figures"])
+    yield "# Spark with either broker, in turn"
+    yield ""
+    yield f"`python -m benchmarks.spark`: medians, and least to most. Records of {RECORD_BYTES} "
+    yield f"bytes, {PARTITIONS} partitions, Spark and both brokers on one machine."
+    yield ""
+    yield f"| Case | {' | '.join(peers)} | {peers[0]} to {peers[1]} |"
+    yield f"|---|{'---|' * len(peers)}---|"
+    for name, case in results.items():
+        found = case["figures"]
+        times = statistics.median(found[peers[0]]) / statistics.median(found[peers[1]])
+        amount = (f"{RATE:,} records/s for {case['stream_s']} s" if name.startswith("micro")
+                  else f"{case['records']:,} records")
+        cells = " | ".join(summary(found[peer]) for peer in peers)
+        yield f"| {name}, {amount}, {case['turns']} turns | {cells} | {times:.2f} |"
+    yield ""
+    for name, case in results.items():
+        machine = ", ".join(f"{key} {value}" for key, value in case["machine"].items())
+        yield f"- {name}: {machine}"
+
+
+def summary(found: Sequence[float]) -> str:
+    return f"{statistics.median(found):,.0f} ({min(found):,.0f} to {max(found):,.0f})"
+
+
+def measure(
+    cases: Sequence[Case], peers: Sequence[Peer], size: Size, scratch: Path
+) -> dict[str, Figures]:
     """Case -> peer -> the figure of each turn."""
-    cases: dict[str, Callable[[SparkSession, Target, Size], float]] = {
-        "batch read, records/s": batch_read,
-        "sink write, records/s": sink_write,
-        "micro-batch p50, ms": micro_batch,
-    }
-    found: dict[str, dict[str, list[float]]] = {case: {} for case in cases}
+    found: dict[str, Figures] = {case.name: {} for case in cases}
     columns = (TextColumn("{task.description:44}"), BarColumn(20), MofNCompleteColumn(),
                TimeElapsedColumn())
     with ExitStack() as stack:
@@ -93,17 +145,20 @@ def measure(peers: list[Peer], size: Size, scratch: Path) -> dict[str, dict[str,
             directory = scratch / str(number)
             directory.mkdir()
             target = stack.enter_context(peer.start(directory))  # type: ignore[arg-type]
-            fill(target, size.records)
+            if any(case.fills for case in cases):
+                bar.update(task, description=f"filling {target.name}")
+                fill(target, size.records)
             targets.append(target)
         spark = kafka_session("spark-benchmark", **{"spark.driver.memory": "2g"})
         stack.callback(spark.stop)
-        for case, run in cases.items():
+        for case in cases:
             for turn in range(size.turns + 1):
-                for target in targets:
-                    bar.update(task, description=f"{case}: {target.name}")
-                    figure = run(spark, target, size)
+                # Whoever is second finds what the first left in caches: so by turns.
+                for target in targets if turn % 2 else reversed(targets):
+                    bar.update(task, description=f"{case.name}: {target.name}")
+                    figure = case.run(spark, target, size)
                     if turn:
-                        found[case].setdefault(target.name, []).append(round(figure, 1))
+                        found[case.name].setdefault(target.name, []).append(round(figure, 1))
                     bar.advance(task)
     return found
 
@@ -126,7 +181,7 @@ def fill(target: Target, records: int) -> None:
 
 
 def create(target: Target, name: str) -> str:
-    admin = AdminClient({"bootstrap.servers": target.bootstrap})
+    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
     return name
 
@@ -184,13 +239,18 @@ def load(reader: Any, target: Target, topic: str) -> Any:
     )
 
 
-def show(figures: dict[str, dict[str, list[float]]]) -> None:
+def show(figures: dict[str, Figures]) -> None:
     shown = Table("case", *next(iter(figures.values())), title="medians (least to most)")
     for case, by_peer in figures.items():
-        shown.add_row(case, *(
-            f"{statistics.median(found):,.0f} ({min(found):,.0f} to {max(found):,.0f})"
-            for found in by_peer.values()))
+        shown.add_row(case, *map(summary, by_peer.values()))
     Console().print(shown)
+
+
+CASES = {
+    "read": Case("batch read, records/s", batch_read, fills=True),
+    "write": Case("sink write, records/s", sink_write),
+    "stream": Case("micro-batch p50, ms", micro_batch),
+}
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_brokers_take_turns_after_warming_up() -> None:
 
 
 def test_warming_up_goes_on_while_it_brings_much() -> None:
-    rates = iter([100.0, 200.0, 230.0, 240.0, 1.0, 1.0, 1.0])
+    rates = chain([100.0, 200.0, 230.0, 240.0], repeat(1.0))
     given: list[float] = []
 
     def measure(target: Target, seconds: float) -> Metrics:
@@ -85,6 +86,28 @@ def test_goals_hold_ratios_of_medians_and_the_best_of_absolute_figures(
         "ours": [{RATE: rate, CPU_PER_MB: 2.0} for rate in (290.0, 300.0, 310.0)],
         "theirs": [{RATE: rate, CPU_PER_MB: 5.0} for rate in (1.0, 100.0, 1000.0)]})
     assert told in "\n".join(report.summary(case, result))
+
+
+def test_a_run_of_some_cases_keeps_the_rows_of_others(tmp_path: Path) -> None:
+    def write(name: str, commit: str, load: float) -> None:
+        case = next(case for case in CASES if case.name == name)
+        runs = {"ours": [{RATE: load}], "theirs": [{RATE: 1.0}]}
+        result = Result(name, runs, seconds=30, load=load, commit=commit)
+        machine = {"commit": commit, "cores": "2", "processor": "any"}
+        part = report.Report(machine=machine, plan=PLANS[Suite.USUAL], seconds=99,
+                             peers=["ours", "theirs"], cases=[case], results=[result])
+        report.write(report.combined(part, tmp_path / "usual.json"), tmp_path, "usual")
+
+    write("join a group", "aaa", 7.5)
+    write("consume, raw, 10 consumers", "bbb", 1.5)
+    write("join a group", "ccc", 2.5)
+    whole = report.load(tmp_path / "usual.json")
+    assert [(result.case, result.load) for result in whole.results] == [
+        ("consume, raw, 10 consumers", 1.5), ("join a group", 2.5)]
+    assert whole.seconds == 60 and whole.machine["commit"] == "bbb, ccc"
+    table = (tmp_path / "usual.md").read_text()
+    assert "| join a group | msg/s | 2.5 (2.5–2.5) | 1 (1–1) | 2.50 |  | 2.5 |" in table
+    assert "The whole took 1 minutes." in table
 
 
 def test_percentiles_are_in_milliseconds() -> None:
