@@ -4,8 +4,9 @@
 #   docker build -t wirekafka .
 #   docker run -p 9092:9092 wirekafka
 #
-# As with Apache Kafka's image, KAFKA_* variables set options (KAFKA_LOG_RETENTION_MS=1000), and a
-# /mnt/shared/config/server.properties is read when it is mounted.
+# As with Apache Kafka's image, KAFKA_* variables set options (KAFKA_LOG_RETENTION_MS=1000),
+# CLUSTER_ID names the cluster of a new volume, and a /mnt/shared/config/server.properties is read
+# when it is mounted.
 FROM python:3.12-slim AS build
 COPY requirements.lock pyproject.toml README.md LICENSE /src/
 COPY wirekafka /src/wirekafka

@@ -29,7 +29,9 @@ lint:
 clean:
 	rm -rf .venv .cache build dist
 
+# All tests of Spark, the long ones too, and ten kills: the other tests run in `make test`.
 .PHONY: spark-campaign
 spark-campaign:
 	@.ci/set-up
-	@.venv/bin/python -m pytest -q -m campaign compat_tests $(TEST)
+	@WIREKAFKA_KILLS=$(or $(KILLS),10) .venv/bin/python -m pytest -v -m "campaign or not campaign" \
+		$(or $(TEST),$(wildcard compat_tests/test_spark*.py))
