@@ -211,9 +211,22 @@ def test_a_request_cut_short_or_with_tags_is_for_the_decoder(
     for length in range(10, len(payload)):
         with pytest.raises((MalformedMessage, UnicodeDecodeError, Refused)):
             client.send(payload[:length])
-    assert client.send(payload[:-1] + b"\x01\x09\x02ab")  # One unknown tagged field.
+    known = dict(repeats._known[9])
+    tagged = payload[:-1] + b"\x01\x09\x02ab"  # One unknown tagged field.
+    assert client.send(tagged)
+    assert repeats._known[9] == known
     assert not any(client.repeated) and kafka.partition("t").end_offset == 2
     assert client.send(payload) and client.repeated[-1]
+
+
+def test_what_is_not_where_it_is_looked_for_is_not_remembered(
+        kafka: InProcessBroker, client: Client) -> None:
+    payload = frame(request_of(batch()), 9, 7, "me")
+    tagged = payload[:12] + b"\x01\x09\x02ab" + payload[13:]  # In the header.
+    for _ in range(2):
+        assert client.send(tagged)
+    assert not repeats._known[9] and not any(client.repeated)
+    assert kafka.partition("t").end_offset == 2
 
 
 def test_internal_topics_are_for_the_handler(kafka: InProcessBroker, client: Client) -> None:

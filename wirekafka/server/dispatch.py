@@ -163,7 +163,10 @@ def _fail(route: Route, request: Any, error: Exception, call: Call, replies: Rep
 
 
 def _refuse(api_and_version: int, correlation_id: int, call: Call, replies: Replies) -> None:
-    """Answer in version 0, which every client reads, that key 18 has other versions (KIP-511)."""
+    """Answer in version 0, which every client reads, that key 18 has other versions (KIP-511).
+
+    Raises `Refused` for any other key.
+    """
     route = registry.find(_API_VERSIONS << 16)
     if api_and_version >> 16 != _API_VERSIONS or route is None:
         raise Refused(f"API {api_and_version >> 16} version {api_and_version & 0xFFFF}"

@@ -47,6 +47,8 @@ class Surroundings:
     clock: Callable[[asyncio.AbstractEventLoop], Clock] = LoopClock
     disk: Callable[[], Disk] = RealDisk
     serve: Serve = dispatch.serve
+    recover: Callable[..., set[str]] | None = recovery_pool.recover
+    """In processes of their own, which know the real disk only: None with any other."""
     cluster_id: str | None = None
     """Of directories that are new; None is a random one."""
 
@@ -78,7 +80,7 @@ class Node:
         disk = self._surroundings.disk()
         self.broker = Broker(Foundation(
             config=self._config, clock=clock, disk=disk, new_id=_new_id,
-            recover=recovery_pool.recover if type(disk) is RealDisk else None,
+            recover=self._surroundings.recover,
             cluster_id=self._surroundings.cluster_id))
         try:
             self._bind(wanted)

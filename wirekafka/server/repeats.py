@@ -135,9 +135,10 @@ def note(frame: Any, request: Any, response: ProduceResponse | None, call: Call)
     if response is not None and response.responses[0].partition_responses[0].error_code:
         return
     [data] = topic.partition_data
+    size_at = _size_at(frame, call.version)
     size_bytes = len(encode_uvarint(len(data.records) + 1))
-    size_at = len(frame) - _TAGS_BYTES - len(data.records) - size_bytes
-    # Bytes that are not where `serve` looks for them do no harm: it never finds them.
+    if size_at + size_bytes + len(data.records) + _TAGS_BYTES != len(frame):
+        return  # With tagged fields, or counts in more bytes than they need.
     around = bytes(frame[_CLIENT_ID_AT:size_at])
     known = _known[call.version]
     if around in known:
@@ -154,6 +155,13 @@ def note(frame: Any, request: Any, response: ProduceResponse | None, call: Call)
         _answers.clear()
     answer = _answer(topic, call.version) if request.acks else None
     known[around] = _Known((partition.topic, partition.index), topic_id, answer)
+
+
+def _size_at(frame: Any, version: int) -> int:
+    """Where `serve` looks for the size of the batch."""
+    topic_at: int = _TOPIC_AT + max(_header(frame)[2], 0)
+    return topic_at + _INDEX_BYTES + (
+        _TOPIC_ID_BYTES if version == _ID_VERSION else frame[topic_at])
 
 
 def _answer(topic: ProduceRequest.TopicProduceData, version: int) -> _Answer:

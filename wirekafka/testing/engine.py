@@ -158,7 +158,7 @@ class Engine:
         config = checked(_with_address(self._setup, self._port))
         node = Node(config, Surroundings(
             clock=lambda loop: self._clock, disk=lambda: self._disk,
-            serve=self._serving.serve))
+            serve=self._serving.serve, recover=None))
         try:
             await node.start()
         except (UnusableDirectory, CorruptLog) as error:

@@ -226,5 +226,5 @@ class LogOptions:
     )
     num_recovery_threads_per_data_dir = integer(
         2, at_least(1), importance=HIGH, update=CLUSTER_WIDE,
-        doc="Threads per directory that open logs at start and flush them at stop.",
+        doc="How many logs of a directory are recovered at a time, in processes of their own.",
     )
