@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks import report
-from benchmarks.cases import PLANS, Plan, Suite
+from benchmarks.cases import PLANS, Case, Plan, Suite
+from benchmarks.interruption import until_interrupted
 from benchmarks.peers import ApacheKafka, Peer, Running, Wirekafka
 from benchmarks.run import Result, Runner
 
@@ -31,15 +33,24 @@ def main() -> int:
         return 0
     plan = _plan(arguments)
     cases = plan.cases()
+    if arguments.alternations:
+        cases = [replace(case, most_turns=None) for case in cases]
+    if arguments.seconds:
+        cases = [replace(case, least_s=0) for case in cases]
     if not cases:
         print(f"no case has {plan.only!r} in its name", file=sys.stderr)
         return 2
+    return until_interrupted(lambda: _measure(arguments, plan, cases))
+
+
+def _measure(arguments: argparse.Namespace, plan: Plan, cases: Sequence[Case]) -> int:
     peers = _peers(arguments)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description:60}"), BarColumn(20), MofNCompleteColumn(),
                TimeElapsedColumn())
-    started = time.time()
+    started = time.monotonic()
     results: list[Result] = []
+    name = arguments.name or plan.suite.name.lower()
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=len(cases))
         runner = Runner(peers, plan, arguments.scratch,
@@ -54,11 +65,12 @@ def main() -> int:
             # After every case, so that a run that is broken off has not been for nothing.
             whole = report.Report(
                 machine=report.machine(), plan=plan, peers=[peer.name for peer in peers],
-                seconds=time.time() - started, cases=cases[:len(results)], results=results)
-            name = arguments.name or plan.suite.name.lower()
-            if plan.only:
+                seconds=time.monotonic() - started, cases=cases[:len(results)], results=results)
+            if plan.only or len(results) < len(cases):
                 whole = report.combined(whole, arguments.output / f"{name}.json")
             report.write(whole, arguments.output, name)
+    minutes, seconds = divmod(round(time.monotonic() - started), 60)
+    print(f"{len(results)} cases in {minutes} min {seconds} s: {arguments.output / name}.md")
     return int(any(result.errors for result in results))
 
 
@@ -83,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", help="the main cases, in five minutes")
+    length.add_argument("--quick", action="store_true", help="the main cases, in four minutes")
     length.add_argument("--full", action="store_true", help="every case, longer and more often")
     parser.add_argument("--only", default="",
                         help="only cases with this in their name; results of others are kept")

@@ -6,7 +6,8 @@ import os
 import selectors
 import time
 from collections import deque
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from benchmarks.driver import (
     ALL,
@@ -26,6 +27,7 @@ from benchmarks.measure import (
     NONE_IDLE,
     P99,
     RATIO,
+    ROUND_TRIP,
     TAIL_RATIO,
     WITH_IDLE,
     Meter,
@@ -135,41 +137,49 @@ def round_trip(target: Target, seconds: float) -> Metrics:
     return latencies(taken)
 
 
+def consume_tail(target: Target, seconds: float) -> Metrics:
+    """One consumer follows the end of a topic that a producer fills, eight batches in flight."""
+    with _followed(target, _STORED_BATCH) as (selector, producer, frame, consumer):
+        producer.send(frame * 8)
+        meter = Meter(target)
+        batches = 0
+        while meter.elapsed_s < seconds:
+            for key, _ in selector.select():
+                if key.data is producer:
+                    producer.send(frame * producer.count())
+                else:
+                    batches += consumer.receive()
+                    consumer.ask()
+        return meter.metrics(
+            records=batches * _STORED_BATCH.records, size_bytes=batches * _STORED_BYTES)
+
+
 def end_to_end(target: Target, seconds: float, per_s: int) -> Metrics:
-    """From a Produce being sent to its record arriving at a consumer that waits, at a rate."""
-    topic = f"pace-{time.monotonic_ns()}"  # Empty, so that what arrives is what was sent now.
-    create_topic(target.host, target.port, topic)
-    batch = batch_of(1, 200)
-    frame, records_at = produce_frame(topic, batch, 1), fetched_records_at(topic)
-    producer = Connection(target.host, target.port)
-    consumer = Connection(target.host, target.port)
-    check_produced(producer, frame)
-    offset, sent, taken = 1, deque[float](), list[float]()
-    consumer.send(fetch_frame(topic, offset, _FETCH_BYTES))
-    # select() waits to the microsecond; epoll would round up to whole milliseconds.
-    with selectors.SelectSelector() as selector, closing(producer), closing(consumer):
-        for connection in (producer, consumer):
-            selector.register(connection.socket, selectors.EVENT_READ, connection)
+    """A Produce is sent at a rate: to its answer, and to its record at a consumer that waits."""
+    unanswered, sent = deque[float](), deque[float]()
+    answered, taken = list[float](), list[float]()
+    with _followed(target, Load()) as (selector, producer, frame, consumer):
         due = time.perf_counter()
         deadline = due + seconds
-        while due < deadline or sent:
+        while due < deadline or sent or unanswered:
             now = time.perf_counter()
             if now >= due and due < deadline:
                 sent.append(now)
+                unanswered.append(now)
                 producer.send(frame)
                 due += 1 / per_s
                 continue
             wait_s = due - now if due < deadline else 1.0
             for key, _ in selector.select(wait_s):
                 if key.data is producer:
-                    producer.count()
-                    continue
-                received = (len(consumer.response()) + 4 - records_at) // len(batch)
-                arrived = time.perf_counter()
-                taken.extend(arrived - sent.popleft() for _ in range(received))
-                offset += received
-                consumer.send(fetch_frame(topic, offset, _FETCH_BYTES))
-    return latencies(taken)
+                    count, now = producer.count(), time.perf_counter()
+                    answered.extend(now - unanswered.popleft() for _ in range(count))
+                else:
+                    count, now = consumer.receive(), time.perf_counter()
+                    taken.extend(now - sent.popleft() for _ in range(count))
+                    consumer.ask()
+    round_trips = {ROUND_TRIP + name: value for name, value in latencies(answered).items()}
+    return latencies(taken) | round_trips
 
 
 def connections(target: Target, seconds: float, count: int) -> Metrics:
@@ -253,6 +263,49 @@ class _Reader:
             # The log ends here: anew, since the next Fetch would wait for half a second.
             self._offset = self._first_offset
         return whole * _STORED_BYTES
+
+
+@contextmanager
+def _followed(target: Target, load: Load) -> Iterator[
+        tuple[selectors.BaseSelector, Connection, bytes, _Follower]]:
+    """A producer with what it sends, and a consumer that waits at the end of its topic."""
+    topic = f"followed-{time.monotonic_ns()}"  # Empty, so that what arrives is what was sent now.
+    create_topic(target.host, target.port, topic)
+    frame = produce_frame(topic, batch_of(load.records, load.record_bytes), load.acks)
+    with ExitStack() as stack:
+        producer = stack.enter_context(closing(Connection(target.host, target.port)))
+        consumer = _Follower(target, stack, topic, load)
+        # select() waits to the microsecond; epoll would round up to whole milliseconds.
+        selector = stack.enter_context(selectors.SelectSelector())
+        check_produced(producer, frame)
+        consumer.ask()
+        for each in (producer, consumer):
+            selector.register(each, selectors.EVENT_READ, each)
+        yield selector, producer, frame, consumer
+
+
+class _Follower:
+    """A consumer of batches that all are the same, of which it leaves out the first."""
+
+    def __init__(self, target: Target, stack: ExitStack, topic: str, load: Load):
+        self._connection = stack.enter_context(closing(Connection(target.host, target.port)))
+        self._topic = topic
+        self._records = self._offset = load.records
+        self._batch_bytes = len(batch_of(load.records, load.record_bytes))
+        self._records_at = fetched_records_at(topic)
+
+    def fileno(self) -> int:
+        return self._connection.fileno()
+
+    def ask(self) -> None:
+        self._connection.send(fetch_frame(self._topic, self._offset, _FETCH_BYTES))
+
+    def receive(self) -> int:
+        """How many batches the next response has."""
+        records_bytes = len(self._connection.response()) + 4 - self._records_at
+        batches = records_bytes // self._batch_bytes
+        self._offset += batches * self._records
+        return batches
 
 
 def fill(target: Target, size_bytes: float) -> None:

@@ -59,7 +59,8 @@ def combined(report: Report, path: Path) -> Report:
 def write(report: Report, directory: Path, name: str) -> None:
     """`name`.json, .md and .svg."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{name}.json").write_text(json.dumps({
+    unfinished = directory / f"{name}.json.unfinished"
+    unfinished.write_text(json.dumps({
         "machine": report.machine,
         "alternations": report.plan.alternations,
         "seconds_per_run": report.plan.seconds,
@@ -67,6 +68,7 @@ def write(report: Report, directory: Path, name: str) -> None:
         "peers": list(report.peers),
         "results": [asdict(result) for result in report.results],
     }, indent=1) + "\n")
+    unfinished.replace(directory / f"{name}.json")
     (directory / f"{name}.md").write_text("\n".join(_markdown(report, name)) + "\n")
     if len(report.peers) > 1:
         from benchmarks import plot  # matplotlib takes its time
@@ -76,7 +78,7 @@ def write(report: Report, directory: Path, name: str) -> None:
 
 def summary(case: Case, result: Result) -> Iterator[str]:
     """A few lines for the terminal."""
-    yield f"[bold]{case.name}"
+    yield f"[bold]{case.name}[/bold]: {result.seconds:.0f} s"
     ours, *others = result.runs
     for metric in result.metrics():
         cells = [f"{peer} {_cell(result, peer, metric)}" for peer in (ours, *others)]
@@ -121,10 +123,10 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
     yield f"# {' and '.join(report.peers)}, in turn"
     yield ""
     yield "; ".join(f"{key} {value}" for key, value in report.machine.items()) + "."
-    yield (f"Medians of {report.plan.alternations} runs of {report.plan.seconds:g} s, and their"
-           f" range; × is the first over the second. Absolute goals are judged by the best run,"
-           f" ratios by medians. Load is the machine's, over the minute in which the case ended:"
-           f" what runs by itself comes to one or two."
+    yield (f"Medians of up to {report.plan.alternations} runs (fewer where one takes long) of"
+           f" {report.plan.seconds:g} s or more, and their range; × is the first over the second."
+           f" Absolute goals are judged by the best run, ratios by medians. Load is the machine's,"
+           f" over the minute in which the case ended: what runs by itself comes to one or two."
            + (f" The whole took {report.seconds / 60:.0f} minutes." if report.seconds else ""))
     if len(report.peers) > 1:
         yield ""
@@ -135,8 +137,8 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
     for case, result in zip(report.cases, report.results, strict=True):
         yield from _goals(case, result, report.peers)
     yield ""
-    yield f"| Case | Figure | {' | '.join(report.peers)} | × | Goal | Load |"
-    yield f"|---|---|{'---|' * len(report.peers)}---|---|---|"
+    yield f"| Case | Figure | {' | '.join(report.peers)} | × | Goal | Load | Runs | Took |"
+    yield f"|---|---|{'---|' * len(report.peers)}---|---|---|---|---|"
     for case, result in zip(report.cases, report.results, strict=True):
         yield from _rows(case, result, report.peers)
 
@@ -152,16 +154,18 @@ def _goals(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
 def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
     label = case.name
     load = f"{result.load:.1f}" if result.load else ""
+    runs = str(max(map(len, result.runs.values())))
+    took = f"{result.seconds:.0f} s" if result.seconds else ""
     for metric in result.metrics():
         cells = [_cell(result, peer, metric) for peer in peers]
         ratio = _times(result, *peers, metric) if len(peers) == 2 else None
         goals = "; ".join(_verdict(goal, result, peers)
                           for goal in case.goals if goal.metric == metric)
         yield (f"| {label} | {metric} | {' | '.join(cells)} |"
-               f" {f'{ratio:.2f}' if ratio else ''} | {goals} | {load} |")
-        label = load = ""
+               f" {f'{ratio:.2f}' if ratio else ''} | {goals} | {load} | {runs} | {took} |")
+        label = load = runs = took = ""
     for peer, error in result.errors.items():
-        yield f"| {label} | failed | {peer}: {error} | | | | |"
+        yield f"| {label} | failed | {peer}: {error} | | | | | | |"
 
 
 def _verdict(goal: Goal, result: Result, peers: Sequence[str]) -> str:

@@ -18,7 +18,6 @@ from benchmarks.peers import Peer, Target
 
 Progress = Callable[[str], None]
 
-_MOST_WARM_UPS = 6
 _MUCH = 1.1
 
 
@@ -65,7 +64,8 @@ class Runner:
         with ExitStack() as stack:
             targets = self._begin(case, result) if case.is_fresh else self._warm(
                 case, result, stack)
-            for turn in range(self._plan.alternations):
+            turns = self._plan.alternations
+            for turn in range(min(turns, case.most_turns or turns)):
                 for peer in self._peers:
                     if peer.name in result.errors:
                         continue
@@ -100,20 +100,21 @@ class Runner:
     def _until_steady(self, case: Case, target: Target) -> None:
         """Run a case until it gets no better: a JVM compiles what is run often enough."""
         before = None
-        for _ in range(_MOST_WARM_UPS):
+        for _ in range(min(self._plan.most_warm_ups, case.most_warm_ups)):
             figure = case.measure(target, self._plan.warm_up_s).get(case.chart or "")
             if figure is None or (before and not _is_much_better(case.chart, figure / before)):
                 break
             before = figure
 
     def _measure(self, case: Case, peer: Peer, target: Target | None, result: Result) -> None:
+        seconds = max(self._plan.seconds, case.least_s)
         try:
             if target is not None:
-                metrics = case.measure(target, self._plan.seconds)
+                metrics = case.measure(target, seconds)
                 memory = target.resident_mib()
             else:
                 with _started(peer, self._scratch) as fresh:
-                    metrics = case.measure(fresh, self._plan.seconds)
+                    metrics = case.measure(fresh, seconds)
                     memory = fresh.resident_mib()
         except Exception as error:
             result.errors[peer.name] = _text(error)

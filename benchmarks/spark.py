@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import statistics
 import sys
 import tempfile
@@ -34,6 +33,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks import report
+from benchmarks.interruption import until_interrupted
 from benchmarks.peers import ApacheKafka, Peer, Running, Target, Wirekafka
 from spark_examples.session import kafka_session
 
@@ -83,22 +83,25 @@ def main() -> int:
         size, records=arguments.records or size.records, turns=arguments.turns or size.turns)
     peers: list[Peer] = [Wirekafka(), arguments.against or ApacheKafka()]
     cases = [CASES[arguments.only]] if arguments.only else list(CASES.values())
-    # Whoever ends this program ends its brokers too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("spark: ended before it was done"))
+    return until_interrupted(lambda: _compare(cases, peers, size))
+
+
+def _compare(cases: Sequence[Case], peers: Sequence[Peer], size: Size) -> int:
+    started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch:
         figures = measure(cases, peers, size, Path(scratch))
     show(figures)
-    save(figures, size)
+    minutes, seconds = divmod(round(time.monotonic() - started), 60)
+    print(f"{len(cases)} cases in {minutes} min {seconds} s: {RESULTS.with_suffix('.md')}")
     return 0
 
 
-def save(figures: dict[str, Figures], size: Size) -> None:
+def save(case: str, found: Figures, size: Size) -> None:
     """Write the results: what was measured, and of other cases what is there."""
     RESULTS.parent.mkdir(exist_ok=True)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for case, found in figures.items():
-        load = {"load at the end": " ".join(f"{each:.1f}" for each in os.getloadavg())}
-        results[case] = {"machine": report.machine() | load, **asdict(size), "figures": found}
+    load = {"load at the end": " ".join(f"{each:.1f}" for each in os.getloadavg())}
+    results[case] = {"machine": report.machine() | load, **asdict(size), "figures": found}
     results = {case.name: results[case.name] for case in CASES.values() if case.name in results}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     RESULTS.with_suffix(".md").write_text("\n".join(markdown(results)) + "\n")
@@ -133,7 +136,7 @@ def summary(found: Sequence[float]) -> str:
 def measure(
     cases: Sequence[Case], peers: Sequence[Peer], size: Size, scratch: Path
 ) -> dict[str, Figures]:
-    """Case -> peer -> the figure of each turn."""
+    """Case -> peer -> the figure of each turn; saved as each case is done."""
     found: dict[str, Figures] = {case.name: {} for case in cases}
     columns = (TextColumn("{task.description:44}"), BarColumn(20), MofNCompleteColumn(),
                TimeElapsedColumn())
@@ -160,13 +163,14 @@ def measure(
                     if turn:
                         found[case.name].setdefault(target.name, []).append(round(figure, 1))
                     bar.advance(task)
+            save(case.name, found[case.name], size)
     return found
 
 
 def fill(target: Target, records: int) -> None:
     """The topic that the batch reads."""
     create(target, "bench-read")
-    producer = Producer({"bootstrap.servers": target.bootstrap, "linger.ms": 20,
+    producer = Producer({"bootstrap.servers": target.bootstrap, "linger.ms": 20, "log_level": 0,
                          "queue.buffering.max.messages": 1_000_000})
     value = b"v" * RECORD_BYTES
     for number in range(records):
@@ -210,7 +214,7 @@ def sink_write(spark: SparkSession, target: Target, size: Size) -> float:
 def micro_batch(spark: SparkSession, target: Target, size: Size) -> float:
     """Median duration of the micro-batches of a stream that is fed RATE records a second."""
     topic = create(target, f"bench-stream-{time.monotonic_ns()}")
-    producer = Producer({"bootstrap.servers": target.bootstrap, "linger.ms": 5})
+    producer = Producer({"bootstrap.servers": target.bootstrap, "linger.ms": 5, "log_level": 0})
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
             load(spark.readStream, target, topic)

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import raw
 from benchmarks.driver import Load
-from benchmarks.measure import P50, RATE, REQUEST_RATE
+from benchmarks.measure import P50, RATE, REQUEST_RATE, ROUND_TRIP
 from benchmarks.peers import Running, Target, Wirekafka
 from tests.server.serving import Serving
 
@@ -32,7 +32,12 @@ def test_all_that_is_stored_is_consumed(target: Target) -> None:
 
 
 def test_each_record_arrives_once_at_a_consumer_that_waits(target: Target) -> None:
-    assert raw.end_to_end(target, 0.3, per_s=200)[P50] > 0
+    metrics = raw.end_to_end(target, 0.3, per_s=200)
+    assert metrics[P50] > 0 and metrics[ROUND_TRIP + P50] > 0
+
+
+def test_a_consumer_follows_a_producer(target: Target) -> None:
+    assert raw.consume_tail(target, 0.3)[RATE] > 0
 
 
 def test_offsets_are_committed(target: Target) -> None:

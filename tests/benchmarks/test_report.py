@@ -53,10 +53,23 @@ def test_warming_up_goes_on_while_it_brings_much() -> None:
         given.append(seconds)
         return {RATE: next(rates)}
 
-    plan = PLANS[Suite.QUICK]
+    plan = PLANS[Suite.USUAL]
     Runner([Pretended("a", [])], plan, None, lambda text: None).run(
         Case(name="any", measure=measure, chart=RATE))
     assert given == [plan.warm_up_s] * 4 + [plan.seconds] * plan.alternations
+
+
+def test_a_case_that_takes_long_says_how_often_and_how_long_it_is_run() -> None:
+    given: list[float] = []
+
+    def measure(target: Target, seconds: float) -> Metrics:
+        given.append(seconds)
+        return {RATE: len(given) ** 2}
+
+    case = Case(name="any", measure=measure, chart=RATE, most_turns=2, most_warm_ups=1, least_s=9)
+    plan = PLANS[Suite.USUAL]
+    Runner([Pretended("a", [])], plan, None, lambda text: None).run(case)
+    assert given == [plan.warm_up_s, 9, 9]
 
 
 def test_a_broker_that_fails_is_told_and_does_not_stop_the_other() -> None:
@@ -106,7 +119,7 @@ def test_a_run_of_some_cases_keeps_the_rows_of_others(tmp_path: Path) -> None:
         ("consume, raw, 10 consumers", 1.5), ("join a group", 2.5)]
     assert whole.seconds == 60 and whole.machine["commit"] == "bbb, ccc"
     table = (tmp_path / "usual.md").read_text()
-    assert "| join a group | msg/s | 2.5 (2.5–2.5) | 1 (1–1) | 2.50 |  | 2.5 |" in table
+    assert "| join a group | msg/s | 2.5 (2.5–2.5) | 1 (1–1) | 2.50 |  | 2.5 | 1 | 30 s |" in table
     assert "The whole took 1 minutes." in table
 
 
