@@ -119,9 +119,9 @@ PRODUCING = (
          measure=_raw(connections=2, depth=2, record_bytes=1_000_000, acks=ALL)),
     *(Case(name=f"produce batched {codec}, librdkafka", chart=RATE,
            measure=_librdkafka(_BATCHED | {"compression.type": codec})) for codec in _CODECS),
-    Case(name="produce unbatched, Java", chart=RATE, measure=partial(
+    Case(name="produce unbatched, Java", chart=RATE, most_warm_ups=3, measure=partial(
         clients.java_producer, records_per_s=12_000, settings={"batch.size": 0, "acks": 1})),
-    Case(name="produce default, Java", chart=RATE, measure=partial(
+    Case(name="produce default, Java", chart=RATE, most_warm_ups=3, measure=partial(
         clients.java_producer, records_per_s=300_000, settings={})),
     Case(name="produce acks=0, one by one, librdkafka", chart=RATE,
          measure=partial(clients.produce_unacknowledged, per_request=1)),
@@ -141,7 +141,7 @@ CONSUMING = (
     Case(name="consume tail, raw", chart=MB_RATE, measure=raw.consume_tail),
     Case(name="consume cold, raw", chart=MB_RATE, measure=raw.consume_cold),
     Case(name="consume, librdkafka", suite=Suite.QUICK, chart=RATE, measure=clients.consume),
-    Case(name="consume, Java", chart=MB_RATE, measure=clients.java_consumer),
+    Case(name="consume, Java", chart=MB_RATE, most_warm_ups=2, measure=clients.java_consumer),
 )
 
 WAITING = (

@@ -71,7 +71,7 @@ def produce_unacknowledged(target: Target, seconds: float, per_request: int) -> 
                 "linger.ms": 0 if per_request == 1 else 5,
                 "queue.buffering.max.messages": 5000 if per_request == 1 else _QUEUED}
     with closing(_Watcher(target, _TOPIC)) as watcher:
-        create_topic(target.host, target.port, _TOPIC)
+        _create_with_first(target)  # Where there is no leader yet, records would be lost.
         producer = _producer(target, settings)
         end_offset = watcher.end_offset()
         meter = Meter(target)
@@ -125,10 +125,7 @@ def ping(target: Target, seconds: float) -> Metrics:
 
 def join(target: Target, seconds: float) -> Metrics:
     """From a consumer's start in a new group to its first record."""
-    if create_topic(target.host, target.port, _TOPIC):
-        producer = _producer(target, {})
-        producer.produce(_TOPIC, b"first")
-        _flush(producer)
+    _create_with_first(target)
     start = time.perf_counter()
     consumer = _consumer(target, f"group-{time.monotonic_ns()}",
                          {"auto.offset.reset": "earliest"})
@@ -284,6 +281,14 @@ class _Watcher:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _create_with_first(target: Target) -> None:
+    """The topic, once it has taken a record."""
+    if create_topic(target.host, target.port, _TOPIC):
+        producer = _producer(target, {})
+        producer.produce(_TOPIC, b"first")
+        _flush(producer)
 
 
 def _java_tool(name: str, *arguments: str) -> str:
