@@ -12,13 +12,14 @@ from typing import Any
 from tests.crash.life import COPIES, MEMBERS, TIMEOUT_MS, WORKERS, Node
 from tests.crash.told import Place, Sent, Told
 from tests.in_process import now
-from tests.log.batches import NOW_MS, values
+from tests.log.batches import NOW_MS
 from tests.log.cleaning import batches_left, fold, records
+from tests.log.recovered import assert_no_hole, described
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import Outcome, SimulatedDisk
 from wirekafka.apis.init_producer_id import InitProducerIdRequest
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.codec.batch import BatchHeader, read_header
+from wirekafka.codec.batch import read_header
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.coordinator.group_commands import DescribeGroup
 from wirekafka.log.log import Log
@@ -63,7 +64,7 @@ class Examination:
             node = self._node = self._started(self._case.disk)
             self.offline = dict(node.broker.directories[0].offline)
             self._offline_only_with_reason(errors)
-            found = {place: _described(partition.log)
+            found = {place: described(partition.log)
                      for place, partition in node.broker.partitions.items()}
             self._metadata(node)
             for place in _DATA:
@@ -125,7 +126,7 @@ class Examination:
         if place[0] == "facts":
             self._facts(log)
             return
-        _no_hole(log, [header for header, _ in found])
+        assert_no_hole(log, [header for header, _ in found])
 
     def _nothing_whole_was_cut(self, place: Place, end_offset: int) -> None:
         """7, without asking recovery: no batch behind the end was whole on the disk."""
@@ -155,7 +156,7 @@ class Examination:
         for place, each in again.partitions.items():
             # While one partition is offline, every start writes the markers of the others anew.
             if not self.offline or place[0] in ("orders", "facts"):
-                assert _described(each.log) == found[place], place
+                assert described(each.log) == found[place], place
         assert found.keys() == again.partitions.keys()
         assert dict(again.directories[0].offline) == self.offline
 
@@ -172,7 +173,7 @@ class Examination:
             opening = Opening(is_clean=False, now_ms=NOW_MS, start_offset=found[place][1])
             config = self._config_of(place)
             scanned = Log.open(disk, directory, config, opening)
-            assert _described(scanned) == found[place], place
+            assert described(scanned) == found[place], place
 
     def _config_of(self, place: Place) -> Any:
         return self._node.broker.partitions[place].log.config
@@ -261,39 +262,17 @@ class Examination:
                 end_offset = node.broker.partitions[place].log.end_offset
                 answer = node.produce(_plain_batch(answer), place)
                 assert (answer.error_code, answer.base_offset) == (0, end_offset), answer
-        before = {place: _described(each.log) for place, each in node.broker.partitions.items()}
+        before = {place: described(each.log) for place, each in node.broker.partitions.items()}
         now(node.broker.stop())
         again = self._started(self._case.disk).broker
         for place, each in again.partitions.items():
             if not self.offline or place[0] in ("orders", "facts"):
-                assert _described(each.log) == before[place], place
+                assert described(each.log) == before[place], place
         assert dict(again.directories[0].offline) == self.offline
 
 
 def _plain_batch(_: Any) -> bytes:
     return encode_batch([Record(0, NOW_MS, b"new", b"new", ())], options=BatchOptions())
-
-
-def _described(log: Log) -> tuple[object, ...]:
-    """All that a client can see of a log, and what recovery makes of it."""
-    return (
-        values(batches_left(log)),
-        log.start_offset,
-        log.end_offset,
-        log.producers.encode_snapshot(),
-        log.producers.first_undecided_offset,
-        log.aborted_transactions(log.start_offset, log.end_offset),
-        log.max_timestamp_offset(),
-    )
-
-
-def _no_hole(log: Log, found: list[BatchHeader]) -> None:
-    end_offset = found[0].base_offset if found else log.end_offset
-    assert end_offset <= log.start_offset or not found
-    for header in found:
-        assert header.base_offset == end_offset, (log.name, header)
-        end_offset = header.end_offset
-    assert end_offset == log.end_offset, log.name
 
 
 def _folded(sent: list[Sent], end_offset: int) -> dict[bytes, tuple[int, bytes]]:
