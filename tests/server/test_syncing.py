@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -79,6 +79,20 @@ async def _until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
+def play(kafka: InProcessBroker, medium: Medium, scenario: Callable[[], Awaitable[None]]) -> None:
+    """Play a scenario while somebody syncs; in the end no sync is held back any more."""
+    async def played() -> None:
+        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping.start()
+        try:
+            await scenario()
+        finally:
+            housekeeping.stop()
+            medium.let_go()
+
+    asyncio.run(played())
+
+
 def produce(kafka: InProcessBroker, acks: int) -> Exchange:
     data = TopicData.PartitionProduceData(index=0, records=batch(b"v"))
     request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[
@@ -92,8 +106,6 @@ def error_of(exchange: Exchange) -> int:
 
 def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: Medium) -> None:
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
-        housekeeping.start()
         partition = kafka.partition("t")
         first = produce(kafka, 1)
         await medium.begun(1)
@@ -109,18 +121,14 @@ def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: 
         assert all(each.is_done and error_of(each) == 0 for each in rest)
         assert partition.high_watermark == partition.log.recovery_point == 21
         assert medium.syncs == [1, 21]
-        housekeeping.stop()
-        medium.let_go()
 
-    asyncio.run(scenario())
+    play(kafka, medium, scenario)
 
 
 def test_what_could_not_be_synced_is_refused_and_nothing_is_tried_again(
     kafka: InProcessBroker, medium: Medium
 ) -> None:
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
-        housekeeping.start()
         medium.error = OSError("the medium is gone")
         waiting = [produce(kafka, acks) for acks in (1, -1)]
         await medium.finish(1)
@@ -130,19 +138,14 @@ def test_what_could_not_be_synced_is_refused_and_nothing_is_tried_again(
         assert kafka.partition("other").log.has_failed, "it is on the same medium"
         assert len(medium.syncs) == 1
         medium.error = None
-        housekeeping.stop()
-        medium.let_go()
-        await asyncio.sleep(0.2)
 
-    asyncio.run(scenario())
+    play(kafka, medium, scenario)
 
 
 def test_the_markers_of_another_coordinator_are_acknowledged_once_they_are_synced(
     kafka: InProcessBroker, medium: Medium
 ) -> None:
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
-        housekeeping.start()
         written = write_marker(kafka)
         await asyncio.sleep(0.05)
         assert not written.is_done
@@ -152,8 +155,8 @@ def test_the_markers_of_another_coordinator_are_acknowledged_once_they_are_synce
         medium.error = OSError("gone")
         await medium.finish(1)
         assert unsynced.is_done and marker_error(unsynced) == Error.NOT_LEADER_OR_FOLLOWER
-        housekeeping.stop()
-    asyncio.run(scenario())
+
+    play(kafka, medium, scenario)
 
 
 def write_marker(kafka: InProcessBroker) -> Exchange:
