@@ -316,21 +316,58 @@ def check_power_cut(
 ) -> list[Violation]:
     """Without syncing, a power cut may take a suffix: no more, and nothing is there instead.
 
-    An aborted transaction that lost its marker with the suffix may be ended by the marker of one
-    of its producer's later transactions, if the coordinator's log lost less; in Kafka too. So it
-    may come alive, unless something later of its producer is there: that follows the marker.
+    A transaction that lost its marker with the suffix may be ended anew, the other way: one that
+    was committed by a timeout, one that was aborted by the marker of one of its producer's later
+    transactions, if the coordinator's log lost less; in Kafka too. Not so if something later of
+    its producer is there, for that follows the marker; and nothing comes alive by a later
+    transaction if there was none. Either way it is all or nothing.
     """
     violations = []
     if after.uncommitted != before.uncommitted[: len(after.uncommitted)]:
         text = f"a power cut left {after.uncommitted} of {before.uncommitted} in {place}"
         violations.append(Violation(Kind.LOST_WRITE, text))
-    last = {authors[value].producer: authors[value].transaction
-            for _, value in after.uncommitted if value in authors}
-    revived = {
-        (offset, value) for offset, value in set(after.committed) - set(before.committed)
-        if value not in authors or last[authors[value].producer] != authors[value].transaction
-    }
+    was_seen, is_seen = set(before.committed), set(after.committed)
+    fates = _Fates(after, authors)
+    revived = {each for each in is_seen - was_seen if not fates.may_be_committed_anew(each[1])}
     if revived:
         text = f"after a power cut {sorted(revived)} of {place} are there"
         violations.append(Violation(Kind.ABORTED_READ, text))
+    hidden = {each for each in was_seen.intersection(after.uncommitted) - is_seen
+              if each[0] < after.end_offset and not fates.may_have_lost_its_marker(each[1])}
+    if hidden:
+        text = f"after a power cut {sorted(hidden)} of {place} are there, but not committed"
+        violations.append(Violation(Kind.LOST_WRITE, text))
+    for author, there in fates.left.items():
+        if there & is_seen and there - is_seen:
+            text = f"after a power cut {sorted(there & is_seen)} of {place} are there of {author}"
+            violations.append(Violation(Kind.TORN_TRANSACTION, text))
     return violations
+
+
+class _Fates:
+    """Which transactions a power cut may have ended anew in a partition."""
+
+    def __init__(self, after: Drained, authors: Mapping[int, Author]):
+        self._authors = authors
+        self._last_of_all: dict[str, int] = {}
+        for author in authors.values():
+            last = max(author.transaction, self._last_of_all.get(author.producer, -1))
+            self._last_of_all[author.producer] = last
+        self._last_left: dict[str, int] = {}
+        self.left: dict[Author, set[tuple[int, int]]] = defaultdict(set)
+        """What is left of each transaction, seen or not."""
+        for offset, value in after.uncommitted:
+            if value in authors:
+                author = authors[value]
+                self._last_left[author.producer] = author.transaction
+                self.left[author].add((offset, value))
+
+    def may_have_lost_its_marker(self, value: int) -> bool:
+        author = self._authors.get(value)
+        return author is not None and self._last_left.get(author.producer) == author.transaction
+
+    def may_be_committed_anew(self, value: int) -> bool:
+        if not self.may_have_lost_its_marker(value):
+            return False
+        author = self._authors[value]
+        return author.transaction < self._last_of_all[author.producer]

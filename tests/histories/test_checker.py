@@ -231,11 +231,28 @@ def test_a_power_cut_may_take_a_suffix_but_leave_no_hole_and_revive_nothing() ->
         assert [each.kind for each in check_power_cut(P, before, after, {})] == [kind]
 
 
-def test_a_power_cut_may_revive_only_what_may_have_lost_its_marker() -> None:
-    before = Drained([(0, 0), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
-    authors = {1: Author("tx", 1), 2: Author("tx", 2)}
-    last_of_its_producer = Drained([(0, 0), (1, 1)], [(0, 0), (1, 1)], 2)
-    assert check_power_cut(P, before, last_of_its_producer, authors) == []
-    before_another = Drained([(0, 0), (1, 1), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
-    found = check_power_cut(P, before, before_another, authors)
-    assert [each.kind for each in found] == [Kind.ABORTED_READ]
+# Of the producer tx: 1 and 2 aborted, 3 committed, 5 aborted. 4 is plain.
+TOLD = Drained([(4, 3), (6, 4)], [(0, 1), (1, 2), (4, 3), (6, 4), (7, 5)], 9)
+AUTHORS = {1: Author("tx", 1), 2: Author("tx", 1), 3: Author("tx", 2), 5: Author("tx", 3)}
+
+
+@pytest.mark.parametrize("after", [
+    Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 3),
+    Drained([], [(0, 1), (1, 2), (4, 3)], 6),
+    Drained([], [(0, 1), (1, 2), (4, 3), (6, 4)], 4),
+], ids=["committed by a later one's marker", "aborted by a timeout", "open for ever"])
+def test_what_may_have_lost_its_marker_to_a_power_cut_may_end_anew(after: Drained) -> None:
+    assert check_power_cut(P, TOLD, after, AUTHORS) == []
+
+
+@pytest.mark.parametrize(("after", "kind"), [
+    (Drained([(0, 1), (1, 2), (4, 3)], TOLD.uncommitted[:3], 6), Kind.ABORTED_READ),
+    (Drained([*TOLD.committed, (7, 5)], TOLD.uncommitted, 9), Kind.ABORTED_READ),
+    (Drained([(4, 3), (6, 4), (9, 6)], [*TOLD.uncommitted, (9, 6)], 10), Kind.ABORTED_READ),
+    (Drained([(1, 2)], TOLD.uncommitted[:2], 3), Kind.TORN_TRANSACTION),
+    (Drained([(6, 4)], TOLD.uncommitted, 9), Kind.LOST_WRITE),
+    (Drained([(4, 3)], TOLD.uncommitted[:4], 7), Kind.LOST_WRITE),
+], ids=["aborted, before another that is left", "aborted, the last of all", "never written",
+        "half of a transaction", "committed, before another that is left", "plain, not seen"])
+def test_what_a_power_cut_cannot_do_is_found(after: Drained, kind: Kind) -> None:
+    assert kind in {each.kind for each in check_power_cut(P, TOLD, after, AUTHORS)}
