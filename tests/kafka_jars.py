@@ -27,6 +27,13 @@ _CURRENT = (
     (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
     (_LOG4J, "log4j-core", "2.25.4"),
 )
+_CONNECT = (
+    ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
+    ("org.apache.kafka", "connect-file", KAFKA_VERSION),
+    ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
+    (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
+    (_LOG4J, "log4j-core", "2.25.4"),
+)
 _OLD = (
     ("org.apache.kafka", "kafka_2.12", OLD_KAFKA_VERSION),
     ("org.apache.kafka", "kafka-tools", OLD_KAFKA_VERSION),
@@ -55,6 +62,11 @@ def kafka_jars() -> Path:
     """
     given = os.environ.get("WIREKAFKA_KAFKA_JARS")
     return Path(given) if given else _fetched(f"kafka-{KAFKA_VERSION}", _CURRENT)
+
+
+def connect_jars() -> Path:
+    """The directory with the jars of Kafka Connect 4.3.1, its file connectors and MirrorMaker."""
+    return _fetched(f"connect-{KAFKA_VERSION}", _CONNECT)
 
 
 def old_kafka_jars() -> Path:
@@ -153,5 +165,5 @@ def _ivy_file(name: str, modules: Sequence[Module]) -> str:
 
 
 if __name__ == "__main__":
-    for found in (kafka_jars(), old_kafka_jars(), kafka_schemas("message")):
+    for found in (kafka_jars(), connect_jars(), old_kafka_jars(), kafka_schemas("message")):
         print(found)
