@@ -1,4 +1,4 @@
-# Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: five minutes).
+# Each on a fresh clone: `make demo`, `make test` and `make bench` (BENCH=--quick: four minutes).
 .PHONY: demo test simulate bench spark-matrix lint clean
 
 demo:

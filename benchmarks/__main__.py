@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks import report
+from benchmarks import memory, report
 from benchmarks.cases import PLANS, Case, Plan, Suite
 from benchmarks.interruption import until_interrupted
 from benchmarks.peers import ApacheKafka, Peer, Running, Wirekafka
@@ -55,6 +55,8 @@ def _measure(arguments: argparse.Namespace, plan: Plan, cases: Sequence[Case]) -
         bar = progress.add_task("", total=len(cases))
         runner = Runner(peers, plan, arguments.scratch,
                         lambda text: progress.update(bar, description=text))
+        progress.update(bar, description="touching the memory that is free")
+        memory.touch()
         for case in cases:
             result = runner.run(case)
             result.commit = report.machine().get("commit", "")

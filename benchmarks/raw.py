@@ -164,8 +164,9 @@ def end_to_end(target: Target, seconds: float, per_s: int) -> Metrics:
         while due < deadline or sent or unanswered:
             now = time.perf_counter()
             if now >= due and due < deadline:
-                sent.append(now)
-                unanswered.append(now)
+                # Not from now: a driver that is late, as it waited for the broker, would hide it.
+                sent.append(due)
+                unanswered.append(due)
                 producer.send(frame)
                 due += 1 / per_s
                 continue
