@@ -55,8 +55,9 @@ def _measure(arguments: argparse.Namespace, plan: Plan, cases: Sequence[Case]) -
         bar = progress.add_task("", total=len(cases))
         runner = Runner(peers, plan, arguments.scratch,
                         lambda text: progress.update(bar, description=text))
-        progress.update(bar, description="touching the memory that is free")
-        memory.touch()
+        if not arguments.untouched:
+            progress.update(bar, description="touching the memory that is free")
+            memory.touch()
         for case in cases:
             result = runner.run(case)
             result.commit = report.machine().get("commit", "")
@@ -112,6 +113,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, default=RESULTS, help="where results go")
     parser.add_argument("--redraw", type=Path, metavar="JSON",
                         help="measure nothing; write table and plot of earlier results anew")
+    parser.add_argument("--untouched", action="store_true",
+                        help="do not touch the memory that is free before all")
     parser.add_argument("--name", help="of the results' files (default: the mode's)")
     return parser
 

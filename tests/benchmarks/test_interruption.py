@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def benchmark(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A benchmark without comparison; broker data in `directory`/data, results beside."""
     (directory / "data").mkdir()
-    command = [sys.executable, "-m", "benchmarks", "--alone", *arguments]
+    command = [sys.executable, "-m", "benchmarks", "--alone", "--untouched", *arguments]
     command += ["--scratch", str(directory / "data"), "--output", str(directory)]
     process = subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE)
     children: list[psutil.Process] = []
