@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -44,6 +45,25 @@ def apache_kafka(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
+def apache_kafka_on(data: Sequence[Path], scratch: Path) -> Iterator[str]:
+    """The same on directories of ours, started with what `wirekafka handover` prints for them."""
+    port = _two_ports()
+    printed = handover(*data, port=port)
+    assert printed.returncode == 0, printed.stderr
+    properties = scratch / "server.properties"
+    properties.write_text(printed.stdout + SMALL_CLEANER)
+    command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
+    with running(command, scratch, port) as bootstrap:
+        yield bootstrap
+
+
+def handover(*data: Path, port: int = 19092) -> "subprocess.CompletedProcess[str]":
+    """`wirekafka handover`, for a broker that is to listen at `port` and the one behind it."""
+    command = [sys.executable, "-m", "wirekafka", "handover", *map(str, data), "--port", str(port)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+@contextmanager
 def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]:
     """Yields HOST:PORT of the Apache Kafka broker that a command starts; its output goes there."""
     process = started(command, directory)
@@ -51,12 +71,7 @@ def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]
         await_accepting(process, directory, port)
         yield f"127.0.0.1:{port}"
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
 
 
 def started(command: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]":
@@ -70,6 +85,16 @@ def started(command: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]
             # A Ctrl-C in the terminal is for the tests, which then stop the broker themselves.
             preexec_fn=os.setpgrp,
         )
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """Have it stop as told to, or not."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def await_accepting(process: "subprocess.Popen[bytes]", directory: Path, port: int) -> None:
@@ -105,6 +130,19 @@ def free_ports(count: int) -> list[int]:
     for bound in sockets:
         bound.close()
     return ports
+
+
+def _two_ports() -> int:
+    """A free port, with a free one behind it."""
+    while True:
+        (port,) = free_ports(1)
+        try:
+            # Held until both are known to be free.
+            with (socket.create_server(("127.0.0.1", port)),
+                  socket.create_server(("127.0.0.1", port + 1))):
+                return port
+        except (OSError, OverflowError):
+            continue
 
 
 def _accepts(port: int) -> bool:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,7 +17,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, java_command, running
+from compat_tests.apache_kafka import apache_kafka_on, free_ports, handover, running
 from compat_tests.worldview import START_MS, view
 from spark_examples.live_broker import live_broker
 
@@ -36,7 +33,7 @@ def test_engines_alternate_on_one_directory(tmp_path: Path) -> None:
         _work(bootstrap, "first")
         before, last = view(bootstrap), "first"
     for number in range(ROUNDS):
-        for name, engine in ((f"kafka-{number}", _apache_kafka_on([data], tmp_path)),
+        for name, engine in ((f"kafka-{number}", apache_kafka_on([data], tmp_path)),
                              (f"ours-{number}", live_broker(data))):
             with engine as bootstrap:
                 assert view(bootstrap) == before
@@ -58,7 +55,7 @@ def test_logs_in_two_directories_are_where_kafka_is_told_they_are(tmp_path: Path
         before = view(bootstrap)
     placed, assigned = _placed(tmp_path), _assignments(directories[0])
     assert assigned, "with several directories somebody has to say where a replica is"
-    with _apache_kafka_on(directories, tmp_path) as bootstrap:
+    with apache_kafka_on(directories, tmp_path) as bootstrap:
         assert view(bootstrap) == before
     assert _assignments(directories[0]) == assigned, "Kafka had nothing to put right"
     assert {name: where for name, where in _placed(tmp_path).items() if name in placed} == placed
@@ -81,46 +78,15 @@ def _assignments(directory: Path) -> int:
 
 def test_handover_refuses_a_directory_that_kafka_would_not_start_on(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    assert "no meta.properties" in _handover(data).stderr
+    assert "no meta.properties" in handover(data).stderr
     with live_broker(data) as bootstrap:
         _create(bootstrap)
-        assert "is in use" in _handover(data).stderr
-    assert _handover(data).returncode == 0
+        assert "is in use" in handover(data).stderr
+    assert handover(data).returncode == 0
     (data / "notes").mkdir()
-    refused = _handover(data)
+    refused = handover(data)
     assert refused.returncode == 1
     assert "notes" in refused.stderr
-
-
-@contextmanager
-def _apache_kafka_on(data: Sequence[Path], scratch: Path) -> Iterator[str]:
-    """Apache Kafka, started with what `wirekafka handover` prints."""
-    port = _two_ports()
-    printed = _handover(*data, port=port)
-    assert printed.returncode == 0, printed.stderr
-    properties = scratch / "server.properties"
-    properties.write_text(printed.stdout + SMALL_CLEANER)
-    command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
-    with running(command, scratch, port) as bootstrap:
-        yield bootstrap
-
-
-def _handover(*data: Path, port: int = 19092) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "wirekafka", "handover", *map(str, data), "--port", str(port)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-
-
-def _two_ports() -> int:
-    """A free port, with a free one behind it."""
-    while True:
-        (port,) = free_ports(1)
-        try:
-            # Held until both are known to be free.
-            with (socket.create_server(("127.0.0.1", port)),
-                  socket.create_server(("127.0.0.1", port + 1))):
-                return port
-        except (OSError, OverflowError):
-            continue
 
 
 def _create(bootstrap: str) -> None:

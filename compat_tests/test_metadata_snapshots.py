@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.eventually import eventually
 from compat_tests.java_tools import JavaTools
-from compat_tests.test_handover import _apache_kafka_on
 from spark_examples.live_broker import live_broker
 
 OFTEN = ("metadata.log.max.record.bytes.between.snapshots=500", "metadata.log.segment.ms=100")
@@ -36,7 +36,7 @@ def test_kafka_starts_on_snapshots_whose_log_is_gone(
     printed = java_tools.run("org.apache.kafka.tools.DumpLogSegments", "--cluster-metadata-decoder",
                              "--skip-record-metadata", "--files", str(newest))
     assert printed.count('"type":"TOPIC_RECORD"') > 10
-    with _apache_kafka_on([data], tmp_path) as bootstrap:
+    with apache_kafka_on([data], tmp_path) as bootstrap:
         found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=30).topics
         assert set(topics) <= set(found)
         assert all(len(found[topic].partitions) == 2 for topic in topics)
