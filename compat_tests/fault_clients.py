@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -79,16 +79,15 @@ class Confluent:
         return [_delivered(producer, plan.topic, value, **options) for value in values]
 
     def join(self, plan: Plan, count: int, during: Fault) -> list[Any]:
-        with during(), _closing(self._consumer(plan)) as consumer:
+        with during(), closing(self._consumer(plan)) as consumer:
             return [_confluent_value(_polled(consumer)) for _ in range(count)]
 
     def go_on(self, plan: Plan, during: Fault, until: Callable[[], bool]) -> list[Any]:
-        with _closing(self._consumer(plan)) as consumer:
+        with closing(self._consumer(plan)) as consumer:
             values = [_confluent_value(_polled(consumer))]
             consumer.commit(asynchronous=False)
             with during():
-                deadline = time.monotonic() + TIMEOUT_S
-                while not until() and time.monotonic() < deadline:
+                for _ in _rounds(until):
                     message = consumer.poll(0.02)
                     if message is not None:
                         values.append(_confluent_value(message))
@@ -96,7 +95,7 @@ class Confluent:
             return [*values, _confluent_value(_polled(consumer))]
 
     def commit(self, plan: Plan, during: Fault) -> Told:
-        with _closing(self._consumer(plan)) as consumer:
+        with closing(self._consumer(plan)) as consumer:
             message = _polled(consumer)
             with during():
                 try:
@@ -110,7 +109,7 @@ class Confluent:
             "client.id": plan.name, "transactional.id": plan.name,
             "transaction.timeout.ms": 60_000, **_QUIET})
         group = confluent_kafka.TopicPartition(plan.topic, 0, 1)
-        with _closing(self._consumer(plan)) as consumer:
+        with closing(self._consumer(plan)) as consumer:
             _polled(consumer)
             with before():
                 told = _steps([lambda: producer.init_transactions(TIMEOUT_S)], _confluent_error)
@@ -161,32 +160,23 @@ class KafkaPython:
         with during():
             consumer = self._consumer(plan)
             values: list[Any] = []
-            try:
+            with _ending(consumer, values):
                 while len(values) < count:
                     values += self._polled(consumer)
-            except kafka.errors.KafkaError as error:
-                values.append(_name(error))
-            finally:
-                consumer.close(autocommit=False)
             return values
 
     def go_on(self, plan: Plan, during: Fault, until: Callable[[], bool]) -> list[Any]:
         consumer = self._consumer(plan)
         values: list[Any] = []
-        try:
+        with _ending(consumer, values):
             values += self._polled(consumer)
             consumer.commit()
             with during():
-                deadline = time.monotonic() + TIMEOUT_S
-                while not until() and time.monotonic() < deadline:
+                for _ in _rounds(until):
                     for records in consumer.poll(20).values():
                         values += [record.value for record in records]
             plan.broker.produce(plan.topic, ["more"])
             values += self._polled(consumer)
-        except kafka.errors.KafkaError as error:
-            values.append(_name(error))
-        finally:
-            consumer.close(autocommit=False)
         return values
 
     def commit(self, plan: Plan, during: Fault) -> Told:
@@ -295,8 +285,7 @@ class Aiokafka:
                     values.append(await _one(consumer))
                     await consumer.commit()
                     with during():
-                        deadline = time.monotonic() + TIMEOUT_S
-                        while not until() and time.monotonic() < deadline:
+                        for _ in _rounds(until):
                             for records in (await consumer.getmany(timeout_ms=20)).values():
                                 values += [record.value for record in records]
                     plan.broker.produce(plan.topic, ["more"])
@@ -371,17 +360,23 @@ CLIENTS: dict[str, Client] = {
     "confluent-kafka": Confluent(), "kafka-python": KafkaPython(), "aiokafka": Aiokafka()}
 
 
-class _closing(AbstractContextManager[Any]):
-    """Closes a consumer of librdkafka, whatever it says to that."""
+@contextmanager
+def _ending(consumer: kafka.KafkaConsumer, values: list[Any]) -> Iterator[None]:
+    """Have an error be the last of what a consumer of kafka-python read, and close it."""
+    try:
+        yield
+    except kafka.errors.KafkaError as error:
+        values.append(_name(error))
+    finally:
+        consumer.close(autocommit=False)
 
-    def __init__(self, consumer: confluent_kafka.Consumer):
-        self._consumer = consumer
 
-    def __enter__(self) -> confluent_kafka.Consumer:
-        return self._consumer
-
-    def __exit__(self, *_: object) -> None:
-        self._consumer.close()
+def _rounds(until: Callable[[], bool]) -> Iterator[None]:
+    """Rounds of a loop until the condition holds. Raises AssertionError if that is never so."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not until():
+        assert time.monotonic() < deadline, "what the client was to do first, it never did"
+        yield
 
 
 def _delivered(producer: confluent_kafka.Producer, topic: str, value: bytes,

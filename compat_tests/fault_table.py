@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from compat_tests.fault_clients import CLIENTS, Client, Plan
@@ -65,8 +66,7 @@ TRANSACTIONS = (
 ADMINISTERED = ("TOPIC_ALREADY_EXISTS", "POLICY_VIOLATION", "NOT_CONTROLLER")
 
 _RECORDED = ("Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn",
-             "TxnOffsetCommit", "EndTxn", "JoinGroup", "SyncGroup", "OffsetCommit", "LeaveGroup",
-             "CreateTopics")
+             "TxnOffsetCommit", "EndTxn", "JoinGroup", "SyncGroup", "OffsetCommit", "CreateTopics")
 
 
 def asked(plan: Plan) -> list[str]:
@@ -77,7 +77,7 @@ def asked(plan: Plan) -> list[str]:
     """
     said = []
     for each in plan.broker.requests.of(client_id=plan.name):
-        if each.api in _RECORDED and each.api != "LeaveGroup":
+        if each.api in _RECORDED:
             errors = " ".join(dict.fromkeys(error.name for error in each.errors))
             said.append(f"{each.api} {errors}".strip())
             # kafka-python joins anew, now and then, for metadata that came late.
@@ -97,129 +97,119 @@ def decided(plan: Plan) -> list[tuple[Any, str | None]]:
         state == "open" for _, state in logged(plan)) else logged(plan), 30)
 
 
+@contextmanager
+def at_once(do: Callable[[], Any]) -> Iterator[None]:
+    """A fault that is over when it has happened."""
+    do()
+    yield
+
+
 def _sent(client: Client, plan: Plan, fault: AbstractContextManager[Rule],
           idempotent: bool = False) -> Any:
-    plan.broker.create_topic(plan.topic)
     with fault as rule:
         told = client.send(plan, [b"1", b"2"], idempotent)
         hits = rule.hits
     return told, hits, asked(plan), logged(plan)
 
 
-def _failed_produce(error: str, *, times: int | None, idempotent: bool = False,
+def _failed_produce(error: str, *, times: int, idempotent: bool = False,
                     applied: bool = False) -> Play:
     def play(client: Client, plan: Plan) -> Any:
-        limit: dict[str, Any] = {} if times is None else {"times": times}
+        plan.broker.create_topic(plan.topic)
         return _sent(client, plan, plan.broker.fail(
-            "Produce", error, topic=plan.topic, applied=applied, **limit), idempotent)
+            "Produce", error, topic=plan.topic, applied=applied, times=times), idempotent)
     return play
 
 
 def _dropped_produce(*, applied: bool, idempotent: bool) -> Play:
     def play(client: Client, plan: Plan) -> Any:
+        plan.broker.create_topic(plan.topic)
         return _sent(client, plan, plan.broker.drop(
             "Produce", topic=plan.topic, times=1, applied=applied), idempotent)
     return play
 
 
-def _throttled_produce(client: Client, plan: Plan) -> Any:
-    began = time.monotonic()
-    rule = plan.broker.throttle("Produce", 0.4, topic=plan.topic, times=1)
-    return _sent(client, plan, rule), time.monotonic() - began >= 0.4
-
-
-def _delayed_produce(client: Client, plan: Plan) -> Any:
-    began = time.monotonic()
-    rule = plan.broker.delay("Produce", 0.3, topic=plan.topic, times=1)
-    return _sent(client, plan, rule), time.monotonic() - began >= 0.3
+def _slowed_produce(seconds: float, fault: Callable[[Plan], Rule]) -> Play:
+    def play(client: Client, plan: Plan) -> Any:
+        plan.broker.create_topic(plan.topic)
+        began = time.monotonic()
+        return _sent(client, plan, fault(plan)), time.monotonic() - began >= seconds
+    return play
 
 
 def _held_produce(client: Client, plan: Plan) -> Any:
     plan.broker.create_topic(plan.topic)
-    held: list[Any] = []
-    with plan.broker.hold("Produce", topic=plan.topic, applied=True, times=1) as rule:
-        def let_go() -> None:
+    rule = plan.broker.hold("Produce", topic=plan.topic, applied=True, times=1)
+
+    def let_go() -> Any:
+        with rule:
             plan.broker.wait_for(lambda: rule.waiting == 1, 30)
-            held.append(logged(plan))
-            rule.release()
-        releasing = threading.Thread(target=let_go)
-        releasing.start()
+            return logged(plan)
+
+    with ThreadPoolExecutor(1) as beside:
+        letting_go = beside.submit(let_go)
         told = client.send(plan, [b"1"], False)
-        releasing.join()
-    return told, held, asked(plan), logged(plan)
+        return told, letting_go.result(), asked(plan), logged(plan)
 
 
 def _refused_connections(client: Client, plan: Plan) -> Any:
     plan.broker.create_topic(plan.topic)
-    told: list[Any] = []
-    sending = threading.Thread(target=lambda: told.extend(client.send(plan, [b"1"], False)))
-    with plan.broker.hold("Produce", topic=plan.topic, times=1) as rule:
-        sending.start()
-        plan.broker.wait_for(lambda: rule.waiting == 1, 30)
-        with plan.broker.refuse_connections():
-            pass
-    sending.join()
-    return told, logged(plan)[-1:]
+    with ThreadPoolExecutor(1) as beside:
+        with plan.broker.hold("Produce", topic=plan.topic, times=1) as rule:
+            sending = beside.submit(client.send, plan, [b"1"], False)
+            plan.broker.wait_for(lambda: rule.waiting == 1, 30)
+            with plan.broker.refuse_connections():
+                pass
+        return sending.result(), logged(plan)[-1:]
 
 
 def _joined(api: str, error: str, times: int | None = 1) -> Play:
     def play(client: Client, plan: Plan) -> Any:
-        broker = plan.broker
-        broker.create_topic(plan.topic)
-        broker.produce(plan.topic, ["1", "2"])
-        hits = []
-
-        class Fault(AbstractContextManager[None]):
-            def __enter__(self) -> None:
-                about: dict[str, Any] = {} if times is None else {"times": times}
-                if api in ("Fetch", "ListOffsets", "Metadata"):
-                    about["topic"] = plan.topic
-                self.rule = broker.fail(api, error, client_id=plan.name, **about)
-
-            def __exit__(self, *_: object) -> None:
-                self.rule.remove()
-                hits.append(self.rule.hits > 0)
-
-        values = client.join(plan, 1 if times is None else 2, Fault)
+        prepare(plan, ["1", "2"])
+        about: dict[str, Any] = {} if times is None else {"times": times}
+        if api in ("Fetch", "ListOffsets", "Metadata"):
+            about["topic"] = plan.topic
+        values = client.join(plan, 1 if times is None else 2, lambda: plan.broker.fail(
+            api, error, client_id=plan.name, required=True, **about))
         # How often one that is barred asks before it is told is not settled.
         said = asked(plan) if times is not None else list(dict.fromkeys(asked(plan)))
-        return values, hits, said
+        return values, said
     return play
 
 
+def prepare(plan: Plan, values: Sequence[str] = ("1",)) -> None:
+    """Make the topic, and put something into it."""
+    plan.broker.create_topic(plan.topic)
+    plan.broker.produce(plan.topic, values)
+
+
 def _beaten(error: str) -> Play:
+    wanted = "FindCoordinator" if error == "NOT_COORDINATOR" else "SyncGroup"
+
     def play(client: Client, plan: Plan) -> Any:
         broker = plan.broker
-        broker.create_topic(plan.topic)
-        broker.produce(plan.topic, ["1"])
-        rules: list[Rule] = []
-
-        def fault() -> Rule:
-            rules.append(broker.fail("Heartbeat", error, group=plan.name, times=1))
-            return rules[0]
+        prepare(plan)
 
         def has_reacted() -> bool:
-            if not rules[0].hits:
-                return False
             asked = broker.requests.of(client_id=plan.name)
-            failed_at = next(each.number for each in asked
-                             if each.api == "Heartbeat" and any(each.errors))
-            wanted = "FindCoordinator" if error == "NOT_COORDINATOR" else "SyncGroup"
-            return any(each.api == wanted and each.number > failed_at and each.is_done
-                       for each in asked)
+            failed = [each.number for each in asked if each.api == "Heartbeat" and each.faults]
+            return bool(failed) and any(
+                each.api == wanted and each.number > failed[0] and each.is_done for each in asked)
 
-        values = client.go_on(plan, fault, has_reacted)
-        return values, asked(plan), broker.committed(plan.name)
+        values = client.go_on(plan, lambda: broker.fail(
+            "Heartbeat", error, group=plan.name, times=1), has_reacted)
+        # kafka-python, for metadata that came late, joins anew before or after, or not at all.
+        said = asked(plan) if wanted == "SyncGroup" else _without_joining(asked(plan))
+        return values, said, broker.committed(plan.name)
     return play
 
 
 def _committed(error: str) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         broker = plan.broker
-        broker.create_topic(plan.topic)
-        broker.produce(plan.topic, ["1"])
+        prepare(plan)
         told = client.commit(plan, lambda: broker.fail(
-            "OffsetCommit", error, group=plan.name, times=1))
+            "OffsetCommit", error, group=plan.name, times=1, required=True))
         return told, asked(plan), broker.committed(plan.name)
     return play
 
@@ -227,13 +217,14 @@ def _committed(error: str) -> Play:
 def _transacted(api: str, fault: Callable[[Plan], Rule]) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         broker = plan.broker
-        broker.create_topic(plan.topic)
-        broker.produce(plan.topic, ["1"])
+        prepare(plan)
         with fault(plan) as rule:
             told = client.transact(plan, nullcontext, nullcontext)
             hits = rule.hits
         if told[-1] is not None:
-            return told, hits, _up_to(api, _without_joining(asked(plan))), logged(plan)
+            # A client that gave up may abort the transaction, at its leisure.
+            kept = [(value, state in (None, "committed")) for value, state in logged(plan)]
+            return told, hits, _up_to(api, _without_joining(asked(plan))), kept
         state = decided(plan)
         broker.wait_for(lambda: broker.committed(plan.name), 20)
         state.append((broker.committed(plan.name), None))
@@ -254,63 +245,51 @@ def _up_to(api: str, said: list[str]) -> list[str]:
 def _failed_step(api: str, error: str) -> Play:
     times: dict[str, Any] = {"times": 1} if error not in (
         "INVALID_PRODUCER_EPOCH", "ILLEGAL_GENERATION") else {}
-    return _transacted(api, lambda plan: plan.broker.fail(api, error, client_id=plan.name, **times))
+    return _transacted(api, lambda plan: plan.broker.fail(
+        api, error, client_id=plan.name, required=True, **times))
 
 
-def _fenced(client: Client, plan: Plan) -> Any:
-    broker = plan.broker
-    broker.create_topic(plan.topic)
-    broker.produce(plan.topic, ["1"])
-
-    class Fenced(AbstractContextManager[None]):
-        def __enter__(self) -> None:
-            broker.fence_producer(plan.name)
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-    return client.transact(plan, nullcontext, Fenced), decided(plan)
+def fenced(fence: Callable[[Plan], Any]) -> Play:
+    """The play of a producer that is fenced amid a transaction, in some way."""
+    def play(client: Client, plan: Plan) -> Any:
+        prepare(plan)
+        told = client.transact(plan, nullcontext, lambda: at_once(lambda: fence(plan)))
+        assert told[-1] is not None, "it does not know that it is fenced"
+        return told, decided(plan)
+    return play
 
 
 def _expired(client: Client, plan: Plan) -> Any:
     broker = plan.broker
-    broker.create_topic(plan.topic)
-    broker.produce(plan.topic, ["1"])
-
-    class Expired(AbstractContextManager[None]):
-        def __enter__(self) -> None:
-            broker.expire_member(plan.name)
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-    def has_joined_again() -> bool:
-        return sum(each.api == "SyncGroup" and not any(each.errors) and each.is_done
-                   for each in broker.requests.of(client_id=plan.name)) > 1
-
-    return client.go_on(plan, Expired, has_joined_again), broker.committed(plan.name)
+    prepare(plan)
+    values = client.go_on(plan, lambda: at_once(lambda: broker.expire_member(plan.name)),
+                          lambda: _has_joined_again(plan))
+    return values, broker.committed(plan.name)
 
 
 def _silent(client: Client, plan: Plan) -> Any:
     """Heartbeats are held until the group goes on without the member."""
     broker = plan.broker
     plan.session_ms = 1500
-    broker.create_topic(plan.topic)
-    broker.produce(plan.topic, ["1"])
+    prepare(plan)
     rules: list[Rule] = []
 
     def fault() -> Rule:
         rules.append(broker.hold("Heartbeat", group=plan.name))
         return rules[0]
 
-    def has_joined_again() -> bool:
+    def has_come_back() -> bool:
         if rules[0].waiting and not any(
                 group.members for group in broker.groups() if group.id == plan.name):
             rules[0].release()
-        asked = broker.requests.of("SyncGroup", client_id=plan.name)
-        return len([each for each in asked if each.is_done and not any(each.errors)]) > 1
+        return _has_joined_again(plan)
 
-    return client.go_on(plan, fault, has_joined_again), broker.committed(plan.name)
+    return client.go_on(plan, fault, has_come_back), broker.committed(plan.name)
+
+
+def _has_joined_again(plan: Plan) -> bool:
+    synced = plan.broker.requests.of("SyncGroup", client_id=plan.name)
+    return len([each for each in synced if each.is_done and not any(each.errors)]) > 1
 
 
 def _created(error: str) -> Play:
@@ -318,9 +297,9 @@ def _created(error: str) -> Play:
         with plan.broker.fail("CreateTopics", error, client_id=plan.name, times=1) as rule:
             told = client.create(plan)
             hits = rule.hits
-        is_there = plan.broker.wait_for(
-            lambda: told is not None or plan.topic in plan.broker.topics(), 10)
-        return told, hits, asked(plan), is_there
+        if told is None:
+            plan.broker.wait_for(lambda: plan.topic in plan.broker.topics(), 10)
+        return told, hits, asked(plan), plan.topic in plan.broker.topics()
     return play
 
 
@@ -336,8 +315,10 @@ PLAYS: dict[str, Play] = {
     "connection lost before the write": _dropped_produce(applied=False, idempotent=False),
     "connection lost after the write": _dropped_produce(applied=True, idempotent=False),
     "connection lost after an idempotent write": _dropped_produce(applied=True, idempotent=True),
-    "throttled": _throttled_produce,
-    "delayed": _delayed_produce,
+    "throttled": _slowed_produce(0.4, lambda plan: plan.broker.throttle(
+        "Produce", 0.4, topic=plan.topic, times=1)),
+    "delayed": _slowed_produce(0.3, lambda plan: plan.broker.delay(
+        "Produce", 0.3, topic=plan.topic, times=1)),
     "answer held until released": _held_produce,
     "connections refused": _refused_connections,
     **{f"{api} {error}": _joined(api, error) for api, error in JOINING},
@@ -347,7 +328,7 @@ PLAYS: dict[str, Play] = {
     **{f"transaction {api} {error}": _failed_step(api, error) for api, error in TRANSACTIONS},
     "answer to a commit of a transaction lost": _transacted("EndTxn", lambda plan:
         plan.broker.drop("EndTxn", client_id=plan.name, applied=True, times=1)),
-    "fenced": _fenced,
+    "fenced": fenced(lambda plan: plan.broker.fence_producer(plan.name)),
     "member expired": _expired,
     "member silent": _silent,
     **{f"create topic {error}": _created(error) for error in ADMINISTERED},
@@ -362,39 +343,34 @@ UNSTEADY = {
 }
 """What takes too long, or as long as it likes: not compared."""
 
+
 def outlive_a_crash(broker: Broker) -> dict[str, Any]:
     """All clients at once write before and after a crash, in which the broker is down for a while;
     what each was told, what its topic holds, and what it reads of it."""
-    restarting = threading.Thread(target=broker.restart)
+    restarting: list[Future[None]] = []
 
     def crash() -> None:
         broker.crash()
-        restarting.start()
+        restarting.append(beside.submit(broker.restart))
 
-    at_once = threading.Barrier(len(CLIENTS), crash)
-    outcomes: dict[str, Any] = {}
+    together = threading.Barrier(len(CLIENTS), crash)
 
-    def play(name: str, client: Client) -> None:
-        plan = Plan(broker, f"crash-{name}", f"crash-{name}")
-
+    def play(client: Client, plan: Plan) -> Any:
         def values() -> Iterator[bytes]:
             yield b"before"
-            at_once.wait(60)
+            together.wait(60)
             yield b"meanwhile"
 
         told = client.send(plan, values(), True)
-        restarting.join()
-        outcomes[name] = told, logged(plan), client.join(plan, 2, nullcontext)
+        restarting[0].result()
+        return told, logged(plan), client.join(plan, 2, nullcontext)
 
-    playing = []
-    for name, client in CLIENTS.items():
-        broker.create_topic(f"crash-{name}")
-        playing.append(threading.Thread(target=play, args=(name, client)))
-    for each in playing:
-        each.start()
-    for each in playing:
-        each.join()
-    return outcomes
+    plans = {name: Plan(broker, f"crash-{name}", f"crash-{name}") for name in CLIENTS}
+    for plan in plans.values():
+        broker.create_topic(plan.topic)
+    with ThreadPoolExecutor(len(CLIENTS) + 1) as beside:
+        playing = {name: beside.submit(play, CLIENTS[name], plan) for name, plan in plans.items()}
+        return {name: each.result() for name, each in playing.items()}
 
 
 CASES = [(play, client) for play in PLAYS for client in CLIENTS if (play, client) not in UNSTEADY]

@@ -9,25 +9,10 @@ from typing import Any
 from confluent_kafka import Producer
 
 from compat_tests.fault_clients import CLIENTS, Client, Plan
-from compat_tests.fault_table import decided, logged
+from compat_tests.fault_table import Play, at_once, fenced, logged, prepare
 from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.errors import Error
 from wirekafka.testing import Rule
-
-Play = Callable[[Client, Plan], Any]
-
-
-class _At(AbstractContextManager[None]):
-    """Does something when it is entered."""
-
-    def __init__(self, do: Callable[[], Any]):
-        self._do = do
-
-    def __enter__(self) -> None:
-        self._do()
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def _sent(fault: Callable[[Plan], AbstractContextManager[Any]], options: dict[str, Any],
@@ -43,15 +28,14 @@ def _sent(fault: Callable[[Plan], AbstractContextManager[Any]], options: dict[st
 
 def _refused(error: str, options: dict[str, Any], config: dict[str, object]) -> tuple[Play, Play]:
     def rule(plan: Plan) -> Rule:
-        return plan.broker.fail("Produce", error, topic=plan.topic)
+        return plan.broker.fail("Produce", error, topic=plan.topic, required=True)
     return _sent(rule, options, {}), _sent(lambda _: nullcontext(), options, config)
 
 
-def _joined(prepare: Callable[[Plan], AbstractContextManager[Any]]) -> Play:
+def _joined(fault: Callable[[Plan], AbstractContextManager[Any]]) -> Play:
     def play(client: Client, plan: Plan) -> Any:
-        plan.broker.create_topic(plan.topic)
-        plan.broker.produce(plan.topic, ["1", "2"])
-        return client.join(plan, 2, lambda: prepare(plan))
+        prepare(plan, ["1", "2"])
+        return client.join(plan, 2, lambda: fault(plan))
     return play
 
 
@@ -68,19 +52,9 @@ def _commit_beyond_the_end(plan: Plan) -> None:
 
 def _committed(fault: Callable[[Plan], AbstractContextManager[Any]]) -> Play:
     def play(client: Client, plan: Plan) -> Any:
-        plan.broker.create_topic(plan.topic)
-        plan.broker.produce(plan.topic, ["1"])
+        prepare(plan)
         told = client.commit(plan, lambda: fault(plan))
         return told, plan.broker.committed(plan.name)
-    return play
-
-
-def _fenced(fence: Callable[[Plan], Any]) -> Play:
-    def play(client: Client, plan: Plan) -> Any:
-        plan.broker.create_topic(plan.topic)
-        plan.broker.produce(plan.topic, ["1"])
-        told = client.transact(plan, nullcontext, lambda: _At(lambda: fence(plan)))
-        return told, decided(plan)
     return play
 
 
@@ -97,13 +71,14 @@ PAIRS: dict[str, tuple[Play, Play]] = {
         {"message.timestamp.before.max.ms": 1000}),
     "an offset out of range": (
         _joined(lambda plan: plan.broker.fail(
-            "Fetch", "OFFSET_OUT_OF_RANGE", topic=plan.topic, times=1)),
-        _joined(lambda plan: _At(lambda: _commit_beyond_the_end(plan)))),
+            "Fetch", "OFFSET_OUT_OF_RANGE", topic=plan.topic, times=1, required=True)),
+        _joined(lambda plan: at_once(lambda: _commit_beyond_the_end(plan)))),
     "a commit by one who was expelled": (
-        _committed(lambda plan: plan.broker.fail("OffsetCommit", "UNKNOWN_MEMBER_ID", times=1)),
-        _committed(lambda plan: _At(lambda: plan.broker.expire_member(plan.name)))),
+        _committed(lambda plan: plan.broker.fail(
+            "OffsetCommit", "UNKNOWN_MEMBER_ID", group=plan.name, times=1, required=True)),
+        _committed(lambda plan: at_once(lambda: plan.broker.expire_member(plan.name)))),
     "a producer fenced": (
-        _fenced(lambda plan: plan.broker.fence_producer(plan.name)), _fenced(_start_another)),
+        fenced(lambda plan: plan.broker.fence_producer(plan.name)), fenced(_start_another)),
 }
 """The play with a rule, and the play in which the broker itself comes to it."""
 
