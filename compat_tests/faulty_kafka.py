@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import threading
 import time
@@ -14,9 +13,9 @@ from typing import Any, Self
 from compat_tests import apache_kafka
 from compat_tests.eventually import eventually
 from compat_tests.faulty_proxy import Proxy, in_loop
+from compat_tests.whole_log import READ_COMMITTED, end_offset, read_log
 from compat_tests.wire import Wire
 from wirekafka import Broker
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.init_producer_id import InitProducerIdRequest
 from wirekafka.apis.list_offsets import ListOffsetsRequest
@@ -32,9 +31,6 @@ transaction.state.log.num.partitions=4
 """
 """Those of `wirekafka.testing` that are not Kafka's own."""
 
-_READ_BYTES = 16 << 20
-_COMMITTED = 1
-
 
 class FaultyKafka(Broker):
     """A broker whose work is done by Apache Kafka. The clock, snapshots, a full disk and moving a
@@ -45,17 +41,26 @@ class FaultyKafka(Broker):
         self._kafka = KafkaProcess(directory)
 
     def start(self) -> Self:
-        self._kafka.start()
-        engine: Any = KafkaEngine(self._kafka)
-        self._running = engine
-        self.host, self.port = engine.start()
-        engine.warm_up()
+        try:
+            self._kafka.start()
+            engine: Any = KafkaEngine(self._kafka)
+            self.host, self.port = engine.start()
+            self._running = engine
+            engine.warm_up()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def stop(self) -> None:
         engine, self._running = self._running, None
-        if engine is not None:
-            engine.close()
+        try:
+            if self._control is not None:
+                self._control.close()
+                self._control = None
+            if engine is not None:
+                engine.close()
+        finally:
             self._kafka.stop()
 
     def create_topic(self, name: str, partitions: int = 1,
@@ -87,12 +92,8 @@ class KafkaProcess:
 
     def stop(self) -> None:
         """As told to, or not."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        if self._process is not None:
+            apache_kafka.end(self._process)
 
 
 class KafkaEngine:
@@ -174,30 +175,18 @@ class KafkaEngine:
         return int(time.time() * 1000)
 
     def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
-        told = self._read(topic, partition, isolation_level=0)
-        return bytes(told.records or b""), told.last_stable_offset
+        # Asked for first: what is decided meanwhile is told to be open, and not the reverse.
+        stable_offset = end_offset(self.ask, topic, partition, READ_COMMITTED)
+        return bytes(read_log(self.ask, topic, partition).data), stable_offset
 
     def aborted(self, topic: str, partition: int) -> list[tuple[int, int, int]]:
+        stable = read_log(self.ask, topic, partition, READ_COMMITTED)
         markers = [(header.producer_id, header.base_offset)
-                   for _, header in batches(memoryview(self.batches(topic, partition)[0]))
-                   if header.is_control]
-        told = self._read(topic, partition, isolation_level=_COMMITTED)
-        return [(each.producer_id, each.first_offset, min(
-                    offset for producer, offset in markers
-                    if producer == each.producer_id and offset >= each.first_offset))
-                for each in told.aborted_transactions or ()]
-
-    def _read(self, topic: str, partition: int, isolation_level: int) -> Any:
-        kind = FetchRequest.Topic
-        asked = kind.Partition(
-            partition=partition, fetch_offset=0, partition_max_bytes=_READ_BYTES)
-        answer: Any = self.ask(FetchRequest(
-            max_wait_ms=0, min_bytes=0, max_bytes=_READ_BYTES, isolation_level=isolation_level,
-            session_id=0, session_epoch=-1, topics=[kind(topic=topic, partitions=[asked])],
-            forgotten_topics_data=[], rack_id=""), 12)
-        (told,) = answer.responses[0].partitions
-        assert not told.error_code, told
-        return told
+                   for _, header in batches(stable.data) if header.is_control]
+        return [(producer, first_offset, min(
+                    offset for marked, offset in markers
+                    if marked == producer and offset >= first_offset))
+                for producer, first_offset in sorted(stable.aborted)]
 
     def exchanges(self) -> list[Exchange]:
         exchanges: list[Exchange] = in_loop(

@@ -70,6 +70,9 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self._server is None:  # It was taken just before `refuse`.
+            writer.transport.abort()
+            return
         self._clients.add(task)
         self._serial += 1
         upstream = None

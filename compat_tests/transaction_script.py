@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compat_tests.eventually import eventually
+from compat_tests.whole_log import end_offset, read_log
 from compat_tests.wire import Wire
 from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
 from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.init_producer_id import InitProducerIdRequest
 from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.codec.batch import batches
@@ -26,7 +27,6 @@ from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_
 from wirekafka.errors import Error
 
 PARTITIONS = 2
-_FINAL_VERSION = 12
 _BUSY = (
     Error.CONCURRENT_TRANSACTIONS,
     Error.COORDINATOR_NOT_AVAILABLE,
@@ -270,9 +270,12 @@ class Player:
         # A broker that has just started waits for its first producer ids.
         fresh = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         eventually(lambda: self._wire.ask(fresh, 4).error_code == 0)
-        # A transaction coordinator is asked until it has loaded.
+        # Coordinators are asked until they have loaded.
         eventually(lambda: self._described().error_code not in _BUSY)
-        eventually(lambda: all(self._fetched(index).error_code == 0 for index in range(PARTITIONS)))
+        offsets = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=self._group)])
+        eventually(lambda: self._wire.ask(offsets, 8).groups[0].error_code == 0)
+        eventually(lambda: not any(
+            end_offset(self._wire.ask, self._topic, index) for index in range(PARTITIONS)))
 
     def _settle(self) -> None:
         """Let markers be written: Kafka answers before they are."""
@@ -300,9 +303,9 @@ class Player:
 
     def _log(self, index: int) -> list[Any]:
         records = []
-        data = bytes(self._fetched(index).records or b"")
+        data = memoryview(read_log(self._wire.ask, self._topic, index).data)
         for position, header in batches(data):
-            for record in decode_records(memoryview(data)[position:]):
+            for record in decode_records(data[position:]):
                 records.append(
                     (
                         header.attributes,
@@ -315,28 +318,6 @@ class Player:
                     )
                 )
         return records
-
-    def _fetched(self, index: int) -> Any:
-        kind = FetchRequest.Topic
-        answer = self._wire.ask(
-            FetchRequest(
-                max_wait_ms=0,
-                min_bytes=0,
-                max_bytes=1 << 20,
-                topics=[
-                    kind(
-                        topic=self._topic,
-                        partitions=[
-                            kind.Partition(
-                                partition=index, fetch_offset=0, partition_max_bytes=1 << 20
-                            )
-                        ],
-                    )
-                ],
-            ),
-            _FINAL_VERSION,
-        )
-        return answer.responses[0].partitions[0]
 
     def _named(self, foreign: bool) -> int:
         return self._producer_id + (1_000_000 if foreign else 0)
