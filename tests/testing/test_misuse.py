@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import pickle
+import shutil
 import socket
 import threading
 from collections.abc import Callable, Coroutine
@@ -246,6 +247,15 @@ def test_a_rule_ends_with_the_process_of_its_broker() -> None:
         assert old.hits == 0
         assert deliver(confluent_producer(broker), "t") is None
         assert new.hits == 1
+
+
+def test_a_process_that_ends_before_it_is_up_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("sys.executable", shutil.which("false"))
+        with pytest.raises(RuntimeError, match="the broker's process has ended"):
+            Broker(process=True).start()
+    with Broker(process=True) as broker:
+        assert broker.topics() == {}
 
 
 def test_a_fork_cannot_ask_the_broker_nor_take_its_data_away() -> None:

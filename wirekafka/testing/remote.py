@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any
 
 from wirekafka.testing.engine import Engine, EngineGone, Setup
 
-_UP_TIMEOUT_S = 60.0
 _DOWN_TIMEOUT_S = 10.0
 _OWN = frozenset({"start", "stop", "close", "crash", "restart", "revive",
                   "abandon"})
@@ -86,22 +87,19 @@ class RemoteEngine(Engine):
             child.wait()
 
     def _spawn(self) -> tuple[str, int]:
-        key = os.urandom(32)
-        with Listener(("127.0.0.1", 0), authkey=key) as listener:
-            _, port = listener.address
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "wirekafka.testing.remote", str(port)],
-                stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-            assert self._child.stdin is not None
-            self._child.stdin.write(key)
-            self._child.stdin.close()
-            try:
-                self._pipe = listener.accept()
-                self._pipe.send(self._setup)
-                host, bound = self._answer()
-            except BaseException:
-                self.close()
-                raise
+        # The child alone holds the other end: if it dies before it is up, this one is told.
+        self._pipe, theirs = Pipe()
+        try:
+            with theirs:
+                self._child = subprocess.Popen(
+                    [sys.executable, "-m", "wirekafka.testing.remote", str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+            self._send(pickle.dumps(self._setup))
+            host, bound = self._answer()
+        except BaseException:
+            self.close()
+            raise
         self._setup = replace(self._setup, port=bound)
         return host, bound
 
@@ -114,8 +112,14 @@ class RemoteEngine(Engine):
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 raise ValueError(f"a broker in a process of its own cannot be given this: {error};"
                                  " leave out when=, or process=True") from None
-            self._pipe.send_bytes(message)
+            self._send(message)
             return self._answer()
+
+    def _send(self, message: bytes) -> None:
+        assert self._pipe is not None
+        # Whether it has ended is told where its answer is looked for.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._pipe.send_bytes(message)
 
     def _answer(self) -> Any:
         assert self._pipe is not None
@@ -128,12 +132,11 @@ class RemoteEngine(Engine):
         return value
 
 
-def _serve(port: int, key: bytes) -> None:
+def _serve(pipe: Connection) -> None:
     """Be the child: do what is asked until the parent is gone."""
-    pipe = Client(("127.0.0.1", port), authkey=key)
-    setup: Setup = pipe.recv()
     engine = None
     try:
+        setup: Setup = pipe.recv()
         engine = Engine(setup)
         pipe.send((True, engine.start()))
         while True:
@@ -143,7 +146,7 @@ def _serve(port: int, key: bytes) -> None:
             except Exception as error:
                 answer = False, error
             pipe.send(answer)
-    except EOFError:
+    except (EOFError, ConnectionError):
         pass
     except Exception as error:
         pipe.send((False, error))
@@ -154,4 +157,4 @@ def _serve(port: int, key: bytes) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which then stop us.
-    _serve(int(sys.argv[1]), sys.stdin.buffer.read())
+    _serve(Connection(int(sys.argv[1])))
