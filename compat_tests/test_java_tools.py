@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.conftest import NewTopicName, RunningBroker
 from compat_tests.eventually import eventually
 from compat_tests.java_tools import JavaTools
+from spark_examples.live_broker import live_broker
 
 
 @pytest.fixture(scope="module")
@@ -317,6 +319,25 @@ def test_dump_log_decodes_our_metadata_and_offsets(
     ]
     printed = java_tools.run("kafka-dump-log", "--offsets-decoder", "--files", str(written[0]))
     assert f'"group":"{unique}","topic":"{topic}","partition":0' in printed.replace(" ", "")
+
+
+def test_the_upgrade_to_this_release_finalizes_all_features_and_kafka_goes_on(
+    java_tools: JavaTools, tmp_path: Path
+) -> None:
+    def features(bootstrap: str, *arguments: str) -> str:
+        return java_tools.run("kafka-features", "--bootstrap-server", bootstrap, *arguments)
+
+    data = tmp_path / "data"
+    with live_broker(data) as bootstrap:
+        # The second time there is nothing left to do, which is no error.
+        for _ in range(2):
+            printed = features(bootstrap, "upgrade", "--release-version", "4.3")
+            assert "kraft.version was upgraded to 1." in printed
+            assert printed.count("was upgraded to") == 7
+    for engine in (apache_kafka_on([data], tmp_path), live_broker(data)):
+        with engine as bootstrap:
+            described = features(bootstrap, "describe")
+            assert re.search(r"Feature: kraft.version .*FinalizedVersionLevel: 1\s", described)
 
 
 def test_the_cluster_describes_itself(

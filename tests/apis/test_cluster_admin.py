@@ -27,6 +27,7 @@ from wirekafka.replication.quorum import Voter
 @pytest.fixture
 def cluster():
     cluster = Cluster()
+    cluster.quorum = Quorum()
     cluster.create("a", num_partitions=3)
     cluster.create("b", num_partitions=2)
     return cluster
@@ -163,6 +164,28 @@ def test_feature_updates_are_answered_as_kafka_answers(cluster):
         Error.INVALID_UPDATE_VERSION, "The update failed for all features since the following "
         "feature had an error: Invalid update version 1 for feature foo. Local controller 1 does "
         "not support this feature.")
+
+
+class Quorum:
+    """As far as its level is concerned."""
+
+    def __init__(self):
+        self.kraft_version = 0
+
+    def keep_voters(self):
+        self.kraft_version = 1
+
+
+def test_voters_move_into_the_log_with_kraft_version_1_unless_it_is_a_dry_run(cluster):
+    key = UpdateFeaturesRequest.FeatureUpdateKey
+    kraft, foo = (key(feature=name, max_version_level=1) for name in ("kraft.version", "foo"))
+    dry = UpdateFeaturesRequest(feature_updates=[kraft], validate_only=True)
+    cluster.call(update_features, dry, 1)
+    with pytest.raises(KafkaError):
+        cluster.call(update_features, UpdateFeaturesRequest(feature_updates=[kraft, foo]), 1)
+    assert cluster.quorum.kraft_version == 0
+    cluster.call(update_features, UpdateFeaturesRequest(feature_updates=[kraft]), 1)
+    assert cluster.quorum.kraft_version == 1
 
 
 def test_version_0_allows_a_downgrade_by_a_flag(cluster):

@@ -150,6 +150,20 @@ def test_feature_updates_are_refused_in_kafkas_words(cluster, update, message):
     assert (caught.value.error, caught.value.message) == (Error.INVALID_UPDATE_VERSION, message)
 
 
+@pytest.mark.parametrize("upgrade_type", [2, 3])
+def test_voters_once_kept_in_the_log_stay_there(cluster, upgrade_type):
+    down = FeatureUpdate("kraft.version", 0, upgrade_type)
+    with pytest.raises(KafkaError) as caught:
+        cluster.submit(UpdateFeatures([down], kraft_version=1))
+    assert caught.value.message == ("Invalid update version 0 for feature kraft.version. Can't "
+                                    "downgrade the version of this feature.")
+
+
+def test_the_level_of_the_quorum_is_no_business_of_the_metadata_records(cluster):
+    cluster.submit(UpdateFeatures([FeatureUpdate("kraft.version", 1, 1)]))
+    assert "kraft.version" not in cluster.image.features
+
+
 def test_feature_updates_take_effect_all_or_none(cluster):
     good, bad = FeatureUpdate("transaction.version", 1, 2), FeatureUpdate("foo", 1, 1)
     with pytest.raises(KafkaError):

@@ -263,6 +263,24 @@ def test_a_dynamic_quorum_of_one_keeps_its_voters_in_the_log(path, metadata):
     node.stop()
 
 
+def test_a_quorum_of_the_configuration_becomes_one_of_the_log_for_good(path, metadata):
+    node = Node(path).start()
+    assert node.quorum.kraft_version == 0
+    node.quorum.keep_voters()
+    assert node.quorum.is_dynamic
+    values = control_values(metadata)
+    assert [kind for kind, _ in values] == [2, 5, 6]
+    [voter] = VotersRecord.decode(values[2][1], 0).voters
+    assert (voter.voter_id, voter.voter_directory_id) == (1, DIRECTORY_ID)
+    node.submit(CreateTopics([NewTopic(name="after")]))
+    node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
+    node.stop()
+    node = Node(path).start()
+    assert node.quorum.kraft_version == 1
+    assert list(node.image.topics) == ["after"]
+    node.stop()
+
+
 def test_voters_are_left_as_they_are_by_a_node_without_a_controller_listener(path, metadata):
     node = Node(path)
     node.quorum.epoch = 1

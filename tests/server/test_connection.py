@@ -33,6 +33,7 @@ class Served:
         self.port = self.listener.address[1]
         broker: Any = types.SimpleNamespace(
             clock=ManualClock(), metadata_offset=5, image=types.SimpleNamespace(features={}),
+            quorum=types.SimpleNamespace(is_dynamic=True, kraft_version=1),
             config=BrokerConfig.of(config))
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
@@ -308,6 +309,12 @@ def test_features_with_a_range_from_zero_are_told_from_version_4_on(client: RawC
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     assert [f.name for f in client.call(request, 3).supported_features] == ["metadata.version"]
     assert "transaction.version" in {f.name for f in client.call(request, 4).supported_features}
+
+
+def test_the_level_of_a_quorum_that_keeps_its_voters_is_told(client: RawClient) -> None:
+    request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+    [feature] = client.call(request, 4).finalized_features
+    assert (feature.name, feature.max_version_level) == ("kraft.version", 1)
 
 
 def test_connections_above_the_limit_of_a_host_are_closed(gate: Gate) -> None:

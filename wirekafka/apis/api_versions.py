@@ -20,7 +20,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.features import SUPPORTED
+from wirekafka.metadata.features import KRAFT_FEATURE, SUPPORTED
 
 
 class ApiVersionsRequest(Request, key=18, versions="0-4", flexible="3+"):
@@ -68,6 +68,9 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
             raise KafkaError(Error.INVALID_REQUEST)
         call.client_software = (name, version)
     broker = call.broker
+    finalized = dict(broker.image.features)
+    if broker.quorum.is_dynamic:
+        finalized[KRAFT_FEATURE] = broker.quorum.kraft_version
     return ApiVersionsResponse(
         api_keys=[_advertised(declared) for declared in registry.served()],
         supported_features=[
@@ -80,7 +83,7 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(
                 name=name, max_version_level=level, min_version_level=level)
-            for name, level in broker.image.features.items()])
+            for name, level in finalized.items()])
 
 
 def _advertised(declared: registry.Api) -> _ApiVersion:

@@ -17,7 +17,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.features import FeatureUpdate, UpgradeType
+from wirekafka.metadata.features import KRAFT_FEATURE, FeatureUpdate, UpgradeType
 from wirekafka.metadata.features import UpdateFeatures as Update
 
 
@@ -53,11 +53,17 @@ async def update_features(request: UpdateFeaturesRequest, call: Call) -> UpdateF
     """Finalize feature levels, all of them or none (KIP-584, KIP-778)."""
     updates = [FeatureUpdate(key.feature, key.max_version_level, _upgrade_type(key, call))
                for key in request.feature_updates]
+    quorum = call.broker.quorum
     try:
-        await call.broker.controller.submit(Update(updates, request.validate_only))
+        await call.broker.controller.submit(
+            Update(updates, request.validate_only, quorum.kraft_version))
     except KafkaError as error:
         raise KafkaError(error.error, "The update failed for all features since the following "
                          f"feature had an error: {error.message}") from error
+    # This level is in the quorum's own control records, with its voters (KIP-853).
+    wanted = max((each.level for each in updates if each.name == KRAFT_FEATURE), default=0)
+    if wanted > quorum.kraft_version and not request.validate_only:
+        quorum.keep_voters()
     return UpdateFeaturesResponse(error_message=None, results=[
         UpdateFeaturesResponse.UpdatableFeatureResult(
             feature=key.feature, error_message=Error.NONE.name)

@@ -91,23 +91,28 @@ class FeatureUpdate:
 
 @dataclass(frozen=True)
 class UpdateFeatures:
-    """Change levels, all or none; raises what the first refused one is refused for."""
+    """Change levels, all or none; raises what the first refused one is refused for.
+
+    `kraft_version` is what the quorum is at: that level is the quorum's own to change.
+    """
 
     updates: Sequence[FeatureUpdate]
     validate_only: bool = False
+    kraft_version: int = 0
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Feature records, and the configs that a feature needs."""
         records: list[Message] = []
         for update in self.updates:
-            records += _update(update, state)
+            records += _update(update, state, self.kraft_version)
         return Decision(() if self.validate_only else records)
 
 
-def _update(update: FeatureUpdate, state: ControllerState) -> list[Message]:
-    current = state.image.features.get(update.name, 0)
+def _update(update: FeatureUpdate, state: ControllerState, kraft_version: int) -> list[Message]:
+    is_quorums = update.name == KRAFT_FEATURE
+    current = kraft_version if is_quorums else state.image.features.get(update.name, 0)
     _check(update, current, state.config.node_id)
-    if update.level == current:
+    if update.level == current or is_quorums:
         return []
     records: list[Message] = [
         FeatureLevelRecord(name=update.name, feature_level=update.level)]
@@ -134,9 +139,8 @@ def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
                        "upgrade type to either safe or unsafe downgrade.")
     if update.name == METADATA_FEATURE and update.level < current:
         raise _refused_downgrade(update, current)
-    if update.name == KRAFT_FEATURE and update.level != current:
-        # That level lives in the quorum's own control records, with the voters.
-        raise _invalid(update, f"Controller {node_id} cannot change how its voters are kept.")
+    if update.name == KRAFT_FEATURE and update.level < current:
+        raise _invalid(update, "Can't downgrade the version of this feature.")
 
 
 def _invalid(update: FeatureUpdate, reason: str) -> KafkaError:

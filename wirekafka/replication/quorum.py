@@ -90,6 +90,11 @@ class QuorumLog:
         return (self._voter,)
 
     @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`: 1 once the voters are kept in the log."""
+        return self._kraft_version
+
+    @property
     def is_dynamic(self) -> bool:
         """Whether the voters are kept in the log rather than in the configuration (KIP-853)."""
         return self._kraft_version > 0
@@ -122,6 +127,13 @@ class QuorumLog:
         if moved and self._voter.endpoints:
             self._voters = VotersRecord(voters=[self._own_voter()])
             self._append_control([(ControlType.KRAFT_VOTERS, bytes(self._voters.encode(0)))])
+
+    def keep_voters(self) -> None:
+        """Keep the voters in the log from now on; no way leads back. Raises as `append`."""
+        version, voters = KRaftVersionRecord(kraft_version=1), VotersRecord(
+            voters=[self._own_voter()])
+        self._append_control(_quorum_records(version, voters))
+        self._kraft_version, self._voters = 1, voters
 
     def append(self, batch: bytes) -> int:
         """Append one batch at the end, in this epoch, and see it to the medium.
@@ -210,8 +222,7 @@ class QuorumLog:
         if self._voters is None:
             return []
         version = KRaftVersionRecord(kraft_version=self._kraft_version)
-        return [(ControlType.KRAFT_VERSION, bytes(version.encode(0))),
-                (ControlType.KRAFT_VOTERS, bytes(self._voters.encode(0)))]
+        return _quorum_records(version, self._voters)
 
     def _read_log(self, offset: int) -> Iterator[Buffer]:
         while offset < self._log.end_offset:
@@ -269,3 +280,8 @@ class QuorumLog:
         self._committed = max(self._committed, held[len(held) // 2])
         while self._callbacks and self._callbacks[0][0] <= self._committed:
             heapq.heappop(self._callbacks)[2]()
+
+
+def _quorum_records(version: KRaftVersionRecord, voters: VotersRecord) -> list[tuple[int, bytes]]:
+    return [(ControlType.KRAFT_VERSION, bytes(version.encode(0))),
+            (ControlType.KRAFT_VOTERS, bytes(voters.encode(0)))]
