@@ -319,8 +319,9 @@ def check_power_cut(
     A transaction that lost its marker with the suffix may be ended anew, the other way: one that
     was committed by a timeout, one that was aborted by the marker of one of its producer's later
     transactions, if the coordinator's log lost less; in Kafka too. Not so if something later of
-    its producer is there, for that follows the marker; and nothing comes alive by a later
-    transaction if there was none. Either way it is all or nothing.
+    its producer is there, for that follows the marker; not without the other marker, which takes
+    an offset; and nothing comes alive by a later transaction if there was none. Either way it is
+    all or nothing.
     """
     violations = []
     if after.uncommitted != before.uncommitted[: len(after.uncommitted)]:
@@ -333,7 +334,7 @@ def check_power_cut(
         text = f"after a power cut {sorted(revived)} of {place} are there"
         violations.append(Violation(Kind.ABORTED_READ, text))
     hidden = {each for each in was_seen.intersection(after.uncommitted) - is_seen
-              if each[0] < after.end_offset and not fates.may_have_lost_its_marker(each[1])}
+              if each[0] < after.end_offset and not fates.may_have_ended_anew(each[1])}
     if hidden:
         text = f"after a power cut {sorted(hidden)} of {place} are there, but not committed"
         violations.append(Violation(Kind.LOST_WRITE, text))
@@ -348,6 +349,7 @@ class _Fates:
     """Which transactions a power cut may have ended anew in a partition."""
 
     def __init__(self, after: Drained, authors: Mapping[int, Author]):
+        self._after = after
         self._authors = authors
         self._last_of_all: dict[str, int] = {}
         for author in authors.values():
@@ -362,12 +364,20 @@ class _Fates:
                 self._last_left[author.producer] = author.transaction
                 self.left[author].add((offset, value))
 
-    def may_have_lost_its_marker(self, value: int) -> bool:
+    def may_have_ended_anew(self, value: int) -> bool:
         author = self._authors.get(value)
-        return author is not None and self._last_left.get(author.producer) == author.transaction
+        return (author is not None and self._last_left.get(author.producer) == author.transaction
+                and self._marks_behind(author) > 0)
 
     def may_be_committed_anew(self, value: int) -> bool:
-        if not self.may_have_lost_its_marker(value):
+        if not self.may_have_ended_anew(value):
             return False
         author = self._authors[value]
         return author.transaction < self._last_of_all[author.producer]
+
+    def _marks_behind(self, author: Author) -> int:
+        """Offsets behind a transaction's records, up to where reading ends, without a record."""
+        last = max(offset for offset, _ in self.left[author])
+        end_offset = self._after.end_offset
+        records = sum(last < offset < end_offset for offset, _ in self._after.uncommitted)
+        return end_offset - last - 1 - records

@@ -247,12 +247,14 @@ def test_what_may_have_lost_its_marker_to_a_power_cut_may_end_anew(after: Draine
 
 @pytest.mark.parametrize(("after", "kind"), [
     (Drained([(0, 1), (1, 2), (4, 3)], TOLD.uncommitted[:3], 6), Kind.ABORTED_READ),
+    (Drained([(0, 1), (1, 2)], TOLD.uncommitted[:2], 2), Kind.ABORTED_READ),
     (Drained([*TOLD.committed, (7, 5)], TOLD.uncommitted, 9), Kind.ABORTED_READ),
     (Drained([(4, 3), (6, 4), (9, 6)], [*TOLD.uncommitted, (9, 6)], 10), Kind.ABORTED_READ),
     (Drained([(1, 2)], TOLD.uncommitted[:2], 3), Kind.TORN_TRANSACTION),
     (Drained([(6, 4)], TOLD.uncommitted, 9), Kind.LOST_WRITE),
     (Drained([(4, 3)], TOLD.uncommitted[:4], 7), Kind.LOST_WRITE),
-], ids=["aborted, before another that is left", "aborted, the last of all", "never written",
-        "half of a transaction", "committed, before another that is left", "plain, not seen"])
+], ids=["aborted, before another that is left", "aborted, without another marker",
+        "aborted, the last of all", "never written", "half of a transaction",
+        "committed, before another that is left", "plain, not seen"])
 def test_what_a_power_cut_cannot_do_is_found(after: Drained, kind: Kind) -> None:
     assert kind in {each.kind for each in check_power_cut(P, TOLD, after, AUTHORS)}

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.simulation.campaign import Campaign
-from tests.simulation.simulation import simulate
+from tests.simulation.simulation import _Simulation, simulate
 from wirekafka.coordinator.markers import MarkerWriter
+from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition import Partition
 
@@ -81,6 +82,20 @@ def test_a_broker_that_does_not_sync_is_found_out_by_power_cuts(
 ) -> None:
     monkeypatch.setattr(Partition, "_flush", lambda self: True)
     assert {"LOST_WRITE", "UNSEEN", "DUPLICATE", "INCONSISTENT_OFFSETS"} & _kinds_found(20)
+
+
+def test_a_broker_that_forgets_at_a_power_cut_what_was_aborted_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut_power = _Simulation._cut_power
+
+    async def forget(self: _Simulation) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(Log, "aborted_transactions", lambda *_: [])
+            await cut_power(self)
+
+    monkeypatch.setattr(_Simulation, "_cut_power", forget)
+    assert _kinds_found(20) == {"ABORTED_READ"}
 
 
 def _kinds_found(seeds: int) -> set[str]:
