@@ -30,6 +30,7 @@ from wirekafka.replication.partition import Partition
 _DATA = (("orders", 0), ("orders", 1), ("ledger", 0), ("ledger", 1), ("facts", 0))
 _SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot")
 _LATER_MS = NOW_MS + 1_000_000
+_NEW_BATCH = encode_batch([Record(0, NOW_MS, b"new", b"new", ())], options=BatchOptions())
 
 
 @dataclass(slots=True, kw_only=True)
@@ -260,7 +261,7 @@ class Examination:
         for place in _DATA:
             if place in node.broker.partitions:
                 end_offset = node.broker.partitions[place].log.end_offset
-                answer = node.produce(_plain_batch(answer), place)
+                answer = node.produce(_NEW_BATCH, place)
                 assert (answer.error_code, answer.base_offset) == (0, end_offset), answer
         before = {place: described(each.log) for place, each in node.broker.partitions.items()}
         now(node.broker.stop())
@@ -269,10 +270,6 @@ class Examination:
             if not self.offline or place[0] in ("orders", "facts"):
                 assert described(each.log) == before[place], place
         assert dict(again.directories[0].offline) == self.offline
-
-
-def _plain_batch(_: Any) -> bytes:
-    return encode_batch([Record(0, NOW_MS, b"new", b"new", ())], options=BatchOptions())
 
 
 def _folded(sent: list[Sent], end_offset: int) -> dict[bytes, tuple[int, bytes]]:
