@@ -24,8 +24,8 @@ CACHE = ROOT / ".cache"
 SPARK = "org.apache.spark"
 
 PACKAGES = {
-    # With pandas 2, as PySpark 3.5 knows no other.
-    "3.5.6": ("py4j==0.10.9.7", "pandas==2.3.3", "pytz"),
+    # PySpark 3.5 knows no pandas 3, and slices batches by floats, which later pyarrows refuse.
+    "3.5.6": ("py4j==0.10.9.7", "pandas==2.2.3", "pytz", "pyarrow==14.0.2", "numpy==1.26.4"),
     "4.2.0": ("py4j==0.10.9.9", "protobuf==6.33.5"),
 }
 """Versions that run unless others are named, and what goes with them into their directory."""
