@@ -321,6 +321,27 @@ def test_dump_log_decodes_our_metadata_and_offsets(
     assert f'"group":"{unique}","topic":"{topic}","partition":0' in printed.replace(" ", "")
 
 
+def test_subscriptions_to_client_metrics_are_kept_and_deleted(
+    java_tools: JavaTools, server: tuple[str, str], unique: str
+) -> None:
+    def metrics(*arguments: str) -> str:
+        return java_tools.run("kafka-client-metrics", *server, *arguments, "--name", unique)
+
+    match = "client_id=some.*"
+    metrics("--alter", "--metrics", "org.apache.kafka.producer.", "--match", match)
+    assert f"  match={match}\n  metrics=org.apache.kafka.producer." in metrics("--describe")
+    metrics("--delete")
+    assert "doesn't exist" in metrics("--describe")
+
+
+def test_a_broker_that_is_not_there_cannot_be_unregistered(
+    java_tools: JavaTools, server: tuple[str, str]
+) -> None:
+    done = java_tools.finish("kafka-cluster", "unregister", *server, "--id", "99")
+    assert done.returncode == 1
+    assert "Broker ID 99 is not currently registered" in done.stderr
+
+
 def test_the_upgrade_to_this_release_finalizes_all_features_and_kafka_goes_on(
     java_tools: JavaTools, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from wirekafka.apis.elect_leaders import (
 )
 from wirekafka.apis.init_producer_id import InitProducerIdRequest, init_producer_id
 from wirekafka.apis.registry import Call
+from wirekafka.apis.unregister_broker import UnregisterBrokerRequest, unregister_broker
 from wirekafka.apis.update_features import UpdateFeaturesRequest, update_features
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.quorum import Voter
@@ -194,6 +195,13 @@ def test_version_0_allows_a_downgrade_by_a_flag(cluster):
         key(feature="group.version", max_version_level=0, allow_downgrade=True)])
     cluster.call(update_features, request, 0)
     assert "group.version" not in cluster.image.features
+
+
+def test_a_broker_is_unregistered_without_another_word(cluster):
+    cluster.register(7)
+    response = cluster.call(unregister_broker, UnregisterBrokerRequest(broker_id=7), 0)
+    assert (response.error_code, response.error_message) == (0, "")
+    assert 7 not in cluster.image.brokers
 
 
 @pytest.mark.parametrize("version", range(3))

@@ -10,7 +10,7 @@ from wirekafka.metadata import records as r
 from wirekafka.metadata.elections import Election, ElectLeaders
 from wirekafka.metadata.features import FeatureUpdate, UpdateFeatures
 from wirekafka.metadata.producer_ids import AllocateProducerIds
-from wirekafka.metadata.registration import ShutDownBroker, UnfenceBroker
+from wirekafka.metadata.registration import ShutDownBroker, UnfenceBroker, UnregisterBroker
 
 
 @pytest.fixture
@@ -47,6 +47,24 @@ def test_a_controlled_stop_is_written_as_kafka_writes_it(cluster):
     assert (change.eligible_leader_replicas, change.last_known_elr) == ([1], [1])
     assert fenced.fenced == 1
     assert cluster.image.brokers[1].fenced
+
+
+def test_a_broker_that_is_unregistered_hands_over_what_it_led_and_is_forgotten():
+    cluster = Cluster(1, 2)
+    cluster.create("t", assignments=[(0, [2, 1])])
+    before, registered = cluster.log.end_offset, epoch(cluster, 2)
+    cluster.submit(UnregisterBroker(2))
+    change, gone = cluster.records(before)
+    assert (change.isr, change.leader) == ([1], 1)
+    assert gone == r.UnregisterBrokerRecord(broker_id=2, broker_epoch=registered)
+    assert list(cluster.image.brokers) == [1]
+
+
+def test_only_a_registered_broker_can_be_unregistered(cluster):
+    with pytest.raises(KafkaError) as caught:
+        cluster.submit(UnregisterBroker(9))
+    assert (caught.value.error, caught.value.message) == (
+        Error.BROKER_ID_NOT_REGISTERED, "Broker ID 9 is not currently registered")
 
 
 def test_a_broker_that_comes_back_leads_again_in_a_new_epoch(cluster):

@@ -16,6 +16,7 @@ from wirekafka.metadata.records import (
     BrokerRegistrationChangeRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    UnregisterBrokerRecord,
 )
 
 _CORDONING = 30
@@ -130,6 +131,24 @@ class ShutDownBroker:
             change(broker_id=self.id, broker_epoch=self.epoch, in_controlled_shutdown=1),
             *elections.without(state, self.id),
             change(broker_id=self.id, broker_epoch=self.epoch, fenced=1),
+        ])
+
+
+@dataclass(frozen=True)
+class UnregisterBroker:
+    """A broker is gone for good. Nobody asks whether it runs: one that does has to start anew."""
+
+    id: int
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """What it led passes on, and its registration goes. Raises BROKER_ID_NOT_REGISTERED."""
+        broker = state.image.brokers.get(self.id)
+        if broker is None:
+            raise KafkaError(Error.BROKER_ID_NOT_REGISTERED,
+                             f"Broker ID {self.id} is not currently registered")
+        return Decision([
+            *elections.without(state, self.id),
+            UnregisterBrokerRecord(broker_id=self.id, broker_epoch=broker.epoch),
         ])
 
 
