@@ -45,6 +45,15 @@ def test_there_is_no_file_before_the_first_abort(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_a_crash_left_empty_is_written_on(tmp_path: Path) -> None:
+    path = tmp_path / "0.txnindex"
+    path.touch()
+    index = AbortedIndex(RealDisk(), str(path), 0, path.stat().st_size)
+    index.append(FIRST)
+    index.write()
+    assert decode_entries(path.read_bytes()) == [FIRST]
+
+
 def test_entries_are_read_back(index: AbortedIndex) -> None:
     again = AbortedIndex(RealDisk(), index.path, 0, 102)
     assert again.entries == [FIRST, SECOND, THIRD]

@@ -86,7 +86,11 @@ class AbortedIndex:
         if written == len(entries):
             return
         if self._file is None:
-            self._file = self._disk.create(self.path)
+            try:
+                self._file = self._disk.create(self.path)
+            except FileExistsError:
+                # A crash left it empty, which is how it was told to be none.
+                self._file = self._disk.open(self.path, 0)
         data = b"".join(ENTRY.pack(_VERSION, *aborted) for aborted in entries[written:])
         self._file.append((data,), len(data))
 
