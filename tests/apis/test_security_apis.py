@@ -22,6 +22,8 @@ from wirekafka.apis.renew_delegation_token import (
     RenewDelegationTokenRequest,
     renew_delegation_token,
 )
+from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest, sasl_authenticate
+from wirekafka.apis.sasl_handshake import SaslHandshakeRequest, sasl_handshake
 from wirekafka.errors import Error
 
 
@@ -65,3 +67,17 @@ def test_who_is_not_authenticated_has_no_tokens(cluster, handler, request_):
     told = cluster.call(handler, request_, 2)
     assert told.error_code == Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert getattr(told, "expiry_timestamp_ms", -1) == -1
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_mechanism_is_agreed_on_where_nobody_authenticates(cluster, version):
+    told = cluster.call(sasl_handshake, SaslHandshakeRequest(mechanism="PLAIN"), version)
+    assert (told.error_code, told.mechanisms) == (Error.ILLEGAL_SASL_STATE, [])
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_nobody_authenticates_where_nobody_has_to(cluster, version):
+    told = cluster.call(sasl_authenticate, SaslAuthenticateRequest(auth_bytes=b"x"), version)
+    assert (told.error_code, told.error_message, told.auth_bytes) == (
+        Error.ILLEGAL_SASL_STATE,
+        "SaslAuthenticate request received after successful authentication", b"")
