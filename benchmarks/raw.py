@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 from benchmarks.driver import (
     ALL,
@@ -23,6 +24,8 @@ from benchmarks.driver import (
     produce_frame,
 )
 from benchmarks.measure import (
+    ADDED_RATIO,
+    BARE_RATIO,
     MB_RATE,
     NONE_IDLE,
     P99,
@@ -60,21 +63,55 @@ def produce(target: Target, seconds: float, load: Load) -> Metrics:
 
 
 def growing(target: Target, seconds: float, megabytes: int) -> Metrics:
-    """Rates of producing and of reading the newest data: with that much held, against little."""
+    """Rates of producing and of reading the newest data: with that much held, against little.
+
+    Beside them that of writing a bare file, for what the page cache itself takes longer then; a
+    broker's own part of the time is what is beyond it.
+    """
     fill(target, _LITTLE_BYTES)
     held_bytes = _LITTLE_BYTES
     rates = []
-    for wanted_bytes in (0, 0, megabytes * 1e6):  # The first time only warms up.
-        held_bytes += _extend(target, wanted_bytes - held_bytes)
-        os.sync()  # Or the disk would be what is measured, as it takes in what was written.
-        start = time.perf_counter()
-        written_bytes = _extend(target, _LITTLE_BYTES)
-        produced = written_bytes / 1e6 / (time.perf_counter() - start)
-        held_bytes += written_bytes
-        newest = int((held_bytes - _LITTLE_BYTES / 2) / _STORED_BYTES) * _STORED_BATCH.records
-        rates.append((produced, _consume(target, seconds / 2, 1, newest)[MB_RATE]))
-    _, (produced_before, read_before), (produced, read) = rates
-    return {MB_RATE: produced, RATIO: produced / produced_before, TAIL_RATIO: read / read_before}
+    with _BareFiles(target) as bare_files:
+        for wanted_bytes in (0, 0, megabytes * 1e6):  # The first time only warms up.
+            held_bytes += _extend(target, wanted_bytes - held_bytes)
+            os.sync()  # Or the disk would be what is measured, as it takes in what was written.
+            start = time.perf_counter()
+            written_bytes = _extend(target, _LITTLE_BYTES)
+            produced = written_bytes / 1e6 / (time.perf_counter() - start)
+            held_bytes += written_bytes
+            newest = int((held_bytes - _LITTLE_BYTES / 2) / _STORED_BYTES) * _STORED_BATCH.records
+            read = _consume(target, seconds / 2, 1, newest)[MB_RATE]
+            rates.append((produced, read, bare_files.write()))
+    _, (produced_before, read_before, bare_before), (produced, read, bare) = rates
+    return {
+        MB_RATE: produced, RATIO: produced / produced_before, TAIL_RATIO: read / read_before,
+        BARE_RATIO: bare / bare_before,
+        ADDED_RATIO: (1 / produced_before - 1 / bare_before) / (1 / produced - 1 / bare)}
+
+
+class _BareFiles:
+    """Files beside the broker's data, written as a log is. They stay until the end: pages that
+    one of them gave back would be the next to be written to, and cheaper than others."""
+
+    def __init__(self, target: Target):
+        beside = None if target.data is None else target.data.parent
+        self._directory = TemporaryDirectory(prefix="bare-", dir=beside)
+        self._records = os.urandom(_STORED_BYTES)
+
+    def __enter__(self) -> _BareFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._directory.cleanup()
+
+    def write(self) -> float:
+        """Write one; the rate in MB/s."""
+        os.sync()
+        with NamedTemporaryFile(dir=self._directory.name, buffering=0, delete=False) as file:
+            start = time.perf_counter()
+            for _ in range(int(_LITTLE_BYTES / _STORED_BYTES)):
+                file.write(self._records)
+            return _LITTLE_BYTES / 1e6 / (time.perf_counter() - start)
 
 
 def consume(target: Target, seconds: float, consumers: int) -> Metrics:
