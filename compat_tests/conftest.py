@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import apache_kafka as started_apache_kafka
 from compat_tests.java_tools import JavaTools
+from compat_tests.mortal_broker import MortalBroker
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 
@@ -137,3 +138,12 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
 def old_java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
     """The command-line tools of Kafka 2.1.1, the oldest clients a 4.3 broker accepts."""
     return JavaTools(kafka_jars.old_kafka_jars(), tmp_path_factory.mktemp("old-java-tools"))
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
+    """A broker of the test's own, which it may kill."""
+    broker = MortalBroker(tmp_path / "data")
+    broker.start()
+    yield broker
+    broker.stop()

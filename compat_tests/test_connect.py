@@ -129,14 +129,6 @@ class Worker:
         return status["connector"]["state"] + " with tasks" * bool(status["tasks"])
 
 
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
-    broker = MortalBroker(tmp_path / "data")
-    broker.start()
-    yield broker
-    broker.stop()
-
-
 @pytest.mark.timeout(200)
 def test_connect_moves_each_line_once_while_workers_and_the_broker_come_and_go(
     connect: JavaTools, mortal: MortalBroker, tmp_path: Path

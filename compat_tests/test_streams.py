@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 LINES = 6000
 ROUNDS = 6
 PARTITIONS = 2
-
-
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
-    broker = MortalBroker(tmp_path / "data")
-    broker.start()
-    yield broker
-    broker.stop()
 
 
 class WordCount:

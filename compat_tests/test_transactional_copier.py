@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -18,14 +15,6 @@ from compat_tests.reading import read_to_end
 MESSAGES = int(os.environ.get("WIREKAFKA_COPIED_MESSAGES", "100000"))
 KILLS = int(os.environ.get("WIREKAFKA_COPIER_KILLS", "20"))
 TRANSACTION = 500
-
-
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
-    broker = MortalBroker(tmp_path / "data")
-    broker.start()
-    yield broker
-    broker.stop()
 
 
 def test_copier_loses_and_doubles_nothing_while_the_broker_is_killed(

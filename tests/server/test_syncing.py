@@ -41,7 +41,6 @@ class Medium:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.syncs: list[int] = []
-        self.ended = 0
         self.error: OSError | None = None
         self._may_end = threading.Semaphore(0)
         run, medium = Flush.run, self
@@ -49,20 +48,15 @@ class Medium:
         def slow(flush: Flush) -> None:
             medium.syncs.append(flush.end_offset)
             assert medium._may_end.acquire(timeout=10)
-            try:
-                if medium.error is not None:
-                    raise medium.error
-                run(flush)
-            finally:
-                medium.ended += 1
+            if medium.error is not None:
+                raise medium.error
+            run(flush)
         monkeypatch.setattr(Flush, "run", slow)
 
-    async def finish(self, count: int) -> None:
-        """Let so many more syncs end, and have what follows from it happen."""
-        ended = self.ended + count
-        self._may_end.release(count)
-        await _until(lambda: self.ended >= ended)
-        await asyncio.sleep(0.1)
+    async def finish(self, *waiting: Exchange) -> None:
+        """Let one more sync end, and wait until these are answered."""
+        self._may_end.release()
+        await _until(lambda: all(each.is_done for each in waiting))
 
     def let_go(self) -> None:
         """Hold none back any more."""
@@ -113,12 +107,12 @@ def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: 
         await asyncio.sleep(0.05)
         assert not first.is_done and not any(each.is_done for each in rest)
         assert partition.high_watermark == 0, "nobody reads what may still be lost"
-        await medium.finish(1)
+        await medium.finish(first)
         await medium.begun(2)
-        assert first.is_done and not any(each.is_done for each in rest)
+        assert not any(each.is_done for each in rest)
         assert partition.high_watermark == 1
-        await medium.finish(1)
-        assert all(each.is_done and error_of(each) == 0 for each in rest)
+        await medium.finish(*rest)
+        assert all(error_of(each) == 0 for each in rest)
         assert partition.high_watermark == partition.log.recovery_point == 21
         assert medium.syncs == [1, 21]
 
@@ -131,7 +125,7 @@ def test_what_could_not_be_synced_is_refused_and_nothing_is_tried_again(
     async def scenario() -> None:
         medium.error = OSError("the medium is gone")
         waiting = [produce(kafka, acks) for acks in (1, -1)]
-        await medium.finish(1)
+        await medium.finish(*waiting)
         assert [error_of(each) for each in waiting] == [Error.KAFKA_STORAGE_ERROR] * 2
         later = produce(kafka, 1)
         assert later.is_done and error_of(later) == Error.KAFKA_STORAGE_ERROR
@@ -149,12 +143,12 @@ def test_the_markers_of_another_coordinator_are_acknowledged_once_they_are_synce
         written = write_marker(kafka)
         await asyncio.sleep(0.05)
         assert not written.is_done
-        await medium.finish(1)
-        assert written.is_done and marker_error(written) == Error.NONE
+        await medium.finish(written)
+        assert marker_error(written) == Error.NONE
         unsynced = write_marker(kafka)
         medium.error = OSError("gone")
-        await medium.finish(1)
-        assert unsynced.is_done and marker_error(unsynced) == Error.NOT_LEADER_OR_FOLLOWER
+        await medium.finish(unsynced)
+        assert marker_error(unsynced) == Error.NOT_LEADER_OR_FOLLOWER
 
     play(kafka, medium, scenario)
 
