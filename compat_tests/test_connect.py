@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from compat_tests.apache_kafka import free_ports
-from compat_tests.eventually import eventually
+from compat_tests.eventually import eventually as at_some_time
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.reading import read_to_end
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 
+T = TypeVar("T")
+PATIENCE_S = 120
+"""A worker takes long to come up, or to notice what happened, on a busy machine."""
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 MIRROR_MAKER = "org.apache.kafka.connect.mirror.MirrorMaker"
 
@@ -67,6 +70,10 @@ offset.lag.max=0
 """
 
 
+def eventually(condition: Callable[[], T]) -> T:
+    return at_some_time(condition, timeout_s=PATIENCE_S)
+
+
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
     return JavaTools(kafka_jars.connect_jars(), tmp_path_factory.mktemp("connect"))
@@ -110,7 +117,15 @@ class Worker:
 
     def create(self, name: str, connector: str, **settings: str) -> None:
         config = {"connector.class": connector, "tasks.max": "1", **settings}
-        eventually(lambda: self.ask("POST", "/connectors", {"name": name, "config": config}))
+        eventually(lambda: self.ask("PUT", f"/connectors/{name}/config", config))
+
+    def tell(self, method: str, path: str) -> None:
+        """Ask for what has no answer until it is taken: never while workers are joining."""
+        def is_taken() -> bool:
+            self.ask(method, path)
+            return True
+
+        eventually(is_taken)
 
     def places(self) -> set[str]:
         """The workers at which the connectors and their tasks run, all of them running."""
@@ -123,13 +138,18 @@ class Worker:
                 found.add(part["worker_id"])
         return found
 
+    def offsets(self, name: str) -> list[Any]:
+        """What a connector has committed."""
+        told: list[Any] = self.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+        return told
+
     def state(self, name: str) -> str:
         """Of a connector; the tasks of a stopped one are gone."""
         status = self.ask("GET", f"/connectors/{name}/status")
         return status["connector"]["state"] + " with tasks" * bool(status["tasks"])
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_connect_moves_each_line_once_while_workers_and_the_broker_come_and_go(
     connect: JavaTools, mortal: MortalBroker, tmp_path: Path
 ) -> None:
@@ -166,27 +186,27 @@ def test_connect_moves_each_line_once_while_workers_and_the_broker_come_and_go(
         mortal.kill()
         add_lines()
         mortal.start()
-        eventually(arrived, timeout_s=60)
+        eventually(arrived)
         _start_the_sink_over(first, sink)
         eventually(arrived)
     with worker(first_port):
         add_lines()
-        eventually(arrived, timeout_s=60)
+        eventually(arrived)
     moved = read_to_end(mortal.bootstrap, [TopicPartition("lines", 0, 0)])
     assert [(record.value() or b"").decode() for record in moved] == lines
     _assert_compacted(mortal.bootstrap)
 
 
 def _start_the_sink_over(worker: Worker, sink: Path) -> None:
-    worker.ask("PUT", "/connectors/sink/stop")
+    worker.tell("PUT", "/connectors/sink/stop")
     eventually(lambda: worker.state("sink") == "STOPPED")
-    [told] = worker.ask("GET", "/connectors/sink/offsets")["offsets"]
+    [told] = eventually(lambda: worker.offsets("sink"))
     assert told["partition"] == {"kafka_topic": "lines", "kafka_partition": 0}
     assert told["offset"]["kafka_offset"] >= 300
-    worker.ask("DELETE", "/connectors/sink/offsets")
-    assert worker.ask("GET", "/connectors/sink/offsets") == {"offsets": []}
+    worker.tell("DELETE", "/connectors/sink/offsets")
+    eventually(lambda: worker.offsets("sink") == [])
     sink.unlink()
-    worker.ask("PUT", "/connectors/sink/resume")
+    worker.tell("PUT", "/connectors/sink/resume")
 
 
 def _assert_compacted(bootstrap: str) -> None:
@@ -195,7 +215,7 @@ def _assert_compacted(bootstrap: str) -> None:
         assert _setting(admin, f"connect-{kept}", "cleanup.policy") == "compact"
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 def test_mirror_maker_copies_topics_their_settings_and_where_groups_are(
     connect: JavaTools, tmp_path: Path
 ) -> None:
@@ -204,7 +224,7 @@ def test_mirror_maker_copies_topics_their_settings_and_where_groups_are(
         text = MIRROR_PROPERTIES.format(east=east, west=west)
         with running(connect, MIRROR_MAKER, tmp_path / "mirror.properties", text):
             admin = AdminClient({"bootstrap.servers": west, "log_level": 0})
-            eventually(lambda: _offsets(admin) == {0: 100, 1: 100}, timeout_s=90)
+            eventually(lambda: _offsets(admin) == {0: 100, 1: 100})
             eventually(lambda: _setting(admin, "east.orders", "retention.ms") == "86400001")
         places = [TopicPartition("east.orders", partition, 0) for partition in range(2)]
         copied = read_to_end(west, places)
