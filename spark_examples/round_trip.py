@@ -102,7 +102,8 @@ class Member(threading.Thread):
                 "group.id": f"{source}-passers",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "partition.assignment.strategy": "cooperative-sticky",
+                # Not a cooperative one, which may join anew between `consume` and `commit`.
+                "partition.assignment.strategy": "range",
             }
         )
 

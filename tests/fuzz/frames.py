@@ -16,6 +16,7 @@ LARGEST_REQUEST_BYTES = 104857600
 """Kafka's default of socket.request.max.bytes."""
 
 _API_VERSIONS = 18
+_UNREGISTER_BROKER = 64
 _EDGES = {"b": 7, "h": 15, "i": 31, "q": 63}
 _LENGTHS = (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01",
             b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\x00\x00\x00",
@@ -42,9 +43,13 @@ def malformed_frames(seed: int) -> Iterator[bytes]:
 
 
 def odd_frames(seed: int) -> Iterator[bytes]:
-    """Well-formed requests with values that make no sense; a broker answers or closes."""
+    """Well-formed requests with values that make no sense; a broker answers or closes.
+
+    None unregisters it: from then on no client finds it until it starts again, as with Kafka.
+    """
     random = Random(seed)
-    requests = [api.request for api in registry.load().values()]
+    requests = [api.request for api in registry.load().values()
+                if api.key != _UNREGISTER_BROKER]
     while True:
         request = random.choice(requests)
         version = random.randint(*request.versions)

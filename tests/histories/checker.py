@@ -338,7 +338,8 @@ def check_power_cut(
     if hidden:
         text = f"after a power cut {sorted(hidden)} of {place} are there, but not committed"
         violations.append(Violation(Kind.LOST_WRITE, text))
-    for author, there in fates.left.items():
+    for author, left in fates.left.items():
+        there = {each for each in left if each[0] < after.end_offset}
         if there & is_seen and there - is_seen:
             text = f"after a power cut {sorted(there & is_seen)} of {place} are there of {author}"
             violations.append(Violation(Kind.TORN_TRANSACTION, text))
