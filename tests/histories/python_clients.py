@@ -58,12 +58,12 @@ def transact_with_python(stage: Stage, name: str) -> None:
             **_SETTINGS,
         )
         try:
-            producer.init_transactions()
+            _in_time(producer.init_transactions)
             while not stage.is_over.is_set():
                 operation = stage.history.begin(f"{name}.{lives}", is_transaction=True)
                 if not _transaction(stage, producer, operation):
                     break
-        except kafka_errors.KafkaError:
+        except (kafka_errors.KafkaError, TimeoutError):
             time.sleep(0.2)
         finally:
             with suppress(kafka_errors.KafkaError):  # Told of what it could not send in time.
@@ -75,13 +75,12 @@ def _commit_offset(stage: Stage, producer: Any, operation: Operation) -> None:
     group, place = "copies", PLACES[0]
     offset = stage.new_value()
     operation.steps.append(OffsetCommit(group, place, offset))
-    producer.send_offsets_to_transaction(
-        {TopicPartition(*place): OffsetAndMetadata(offset, "", -1)}, group
-    )
+    offsets = {TopicPartition(*place): OffsetAndMetadata(offset, "", -1)}
+    _in_time(lambda: producer.send_offsets_to_transaction(offsets, group))
 
 
-def _in_time(end: Callable[[], None]) -> None:
-    """End a transaction; raises TimeoutError where it does not.
+def _in_time(step: Callable[[], None]) -> None:
+    """Take a step of a transaction; raises TimeoutError where it comes to no end.
 
     kafka-python waits for ever when a batch that was sent again stays behind the answer to its
     first sending: it takes the batch for ready over and over, and never sends it.
@@ -90,7 +89,7 @@ def _in_time(end: Callable[[], None]) -> None:
 
     def wait() -> None:
         try:
-            end()
+            step()
         except BaseException as error:
             ended.set_exception(error)
         else:
