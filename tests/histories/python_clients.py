@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -66,8 +65,10 @@ def transact_with_python(stage: Stage, name: str) -> None:
         except (kafka_errors.KafkaError, TimeoutError):
             time.sleep(0.2)
         finally:
-            with suppress(kafka_errors.KafkaError):  # Told of what it could not send in time.
+            try:
                 producer.close(timeout=1)
+            except kafka_errors.KafkaError:  # It could not send all in time, and left it at that.
+                producer._sender.force_close()
 
 
 def _commit_offset(stage: Stage, producer: Any, operation: Operation) -> None:
