@@ -20,19 +20,21 @@ OLD_KAFKA_VERSION = "2.1.1"
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 
 _LOG4J = "org.apache.logging.log4j"
+_LOGGING = (
+    (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
+    (_LOG4J, "log4j-core", "2.25.4"),
+)
 _CURRENT = (
     ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
     ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
     ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
-    (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
-    (_LOG4J, "log4j-core", "2.25.4"),
+    *_LOGGING,
 )
 _CONNECT = (
     ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
     ("org.apache.kafka", "connect-file", KAFKA_VERSION),
     ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
-    (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
-    (_LOG4J, "log4j-core", "2.25.4"),
+    *_LOGGING,
 )
 _OLD = (
     ("org.apache.kafka", "kafka_2.12", OLD_KAFKA_VERSION),
