@@ -25,7 +25,12 @@ def benchmark(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[str
     (directory / "data").mkdir()
     command = [sys.executable, "-m", "benchmarks", "--alone", "--untouched", *arguments]
     command += ["--scratch", str(directory / "data"), "--output", str(directory)]
-    process = subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE)
+    # A child ignores what its parent does, as the background jobs of a shell do with Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
     children: list[psutil.Process] = []
     try:
         yield process
