@@ -309,6 +309,8 @@ class Author(NamedTuple):
 
     producer: str
     transaction: int
+    has_first_protocol: bool = False
+    """As before KIP-890: the epoch stays, and a marker does not say which transaction it ends."""
 
 
 def check_power_cut(
@@ -318,10 +320,11 @@ def check_power_cut(
 
     A transaction that lost its marker with the suffix may be ended anew, the other way: one that
     was committed by a timeout, one that was aborted by the marker of one of its producer's later
-    transactions, if the coordinator's log lost less; in Kafka too. Not so if something later of
+    transactions, if the coordinator's log lost less, or in the first protocol by that of an
+    earlier one in this partition, if it lost more; in Kafka too. Not so if something later of
     its producer is there, for that follows the marker; not without the other marker, which takes
-    an offset; and nothing comes alive by a later transaction if there was none. Either way it is
-    all or nothing.
+    an offset, maybe behind what is still open; and nothing comes alive by another transaction if
+    there was none. Either way it is all or nothing.
     """
     violations = []
     if after.uncommitted != before.uncommitted[: len(after.uncommitted)]:
@@ -374,11 +377,14 @@ class _Fates:
         if not self.may_have_ended_anew(value):
             return False
         author = self._authors[value]
-        return author.transaction < self._last_of_all[author.producer]
+        if author.transaction < self._last_of_all[author.producer]:
+            return True
+        return author.has_first_protocol and any(
+            each.producer == author.producer and each.transaction < author.transaction
+            for each in self.left)
 
     def _marks_behind(self, author: Author) -> int:
-        """Offsets behind a transaction's records, up to where reading ends, without a record."""
+        """Offsets behind a transaction's records without a record."""
         last = max(offset for offset, _ in self.left[author])
-        end_offset = self._after.end_offset
-        records = sum(last < offset < end_offset for offset, _ in self._after.uncommitted)
-        return end_offset - last - 1 - records
+        records = sum(last < offset for offset, _ in self._after.uncommitted)
+        return self._after.log_end - last - 1 - records

@@ -95,6 +95,8 @@ class Drained:
     uncommitted: list[tuple[int, int]]
     end_offset: int
     """Where read_committed ended."""
+    log_end: int = 0
+    """Where read_uncommitted ended; after a power cut only."""
 
 
 class History:

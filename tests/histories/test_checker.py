@@ -237,22 +237,47 @@ AUTHORS = {1: Author("tx", 1), 2: Author("tx", 1), 3: Author("tx", 2), 5: Author
 
 
 @pytest.mark.parametrize("after", [
-    Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 3),
-    Drained([], [(0, 1), (1, 2), (4, 3)], 6),
-    Drained([], [(0, 1), (1, 2), (4, 3), (6, 4)], 4),
+    Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 3, 3),
+    Drained([], [(0, 1), (1, 2), (4, 3)], 6, 6),
+    Drained([], [(0, 1), (1, 2), (4, 3), (6, 4)], 4, 7),
 ], ids=["committed by a later one's marker", "aborted by a timeout", "open for ever"])
 def test_what_may_have_lost_its_marker_to_a_power_cut_may_end_anew(after: Drained) -> None:
     assert check_power_cut(P, TOLD, after, AUTHORS) == []
 
 
+def test_a_marker_may_stand_behind_what_another_producer_left_open() -> None:
+    before = Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 4)
+    authors = {1: Author("tx", 1), 2: Author("other", 1)}
+    aborted = Drained([], before.uncommitted, 1, 3)
+    assert check_power_cut(P, before, aborted, authors) == []
+    aborted.log_end = 2
+    (found,) = check_power_cut(P, before, aborted, authors)
+    assert found.kind is Kind.LOST_WRITE
+
+
+@pytest.mark.parametrize(("earlier", "has_first_protocol", "kinds"), [
+    ("tx", True, []),
+    ("tx", False, [Kind.ABORTED_READ]),
+    ("other", True, [Kind.ABORTED_READ]),
+], ids=["its own, of the same epoch", "its own, of an older epoch", "another's"])
+def test_the_marker_of_an_earlier_transaction_may_come_again_and_commit_the_last(
+    earlier: str, has_first_protocol: bool, kinds: list[Kind]
+) -> None:
+    before = Drained([(0, 1)], [(0, 1), (2, 2)], 4)
+    after = Drained([(0, 1), (2, 2)], before.uncommitted, 4, 4)
+    authors = {value: Author(name, value, has_first_protocol)
+               for value, name in ((1, earlier), (2, "tx"))}
+    assert [each.kind for each in check_power_cut(P, before, after, authors)] == kinds
+
+
 @pytest.mark.parametrize(("after", "kind"), [
-    (Drained([(0, 1), (1, 2), (4, 3)], TOLD.uncommitted[:3], 6), Kind.ABORTED_READ),
-    (Drained([(0, 1), (1, 2)], TOLD.uncommitted[:2], 2), Kind.ABORTED_READ),
-    (Drained([*TOLD.committed, (7, 5)], TOLD.uncommitted, 9), Kind.ABORTED_READ),
-    (Drained([(4, 3), (6, 4), (9, 6)], [*TOLD.uncommitted, (9, 6)], 10), Kind.ABORTED_READ),
-    (Drained([(1, 2)], TOLD.uncommitted[:2], 3), Kind.TORN_TRANSACTION),
-    (Drained([(6, 4)], TOLD.uncommitted, 9), Kind.LOST_WRITE),
-    (Drained([(4, 3)], TOLD.uncommitted[:4], 7), Kind.LOST_WRITE),
+    (Drained([(0, 1), (1, 2), (4, 3)], TOLD.uncommitted[:3], 6, 6), Kind.ABORTED_READ),
+    (Drained([(0, 1), (1, 2)], TOLD.uncommitted[:2], 2, 2), Kind.ABORTED_READ),
+    (Drained([*TOLD.committed, (7, 5)], TOLD.uncommitted, 9, 9), Kind.ABORTED_READ),
+    (Drained([(4, 3), (6, 4), (9, 6)], [*TOLD.uncommitted, (9, 6)], 10, 10), Kind.ABORTED_READ),
+    (Drained([(1, 2)], TOLD.uncommitted[:2], 3, 3), Kind.TORN_TRANSACTION),
+    (Drained([(6, 4)], TOLD.uncommitted, 9, 9), Kind.LOST_WRITE),
+    (Drained([(4, 3)], TOLD.uncommitted[:4], 7, 7), Kind.LOST_WRITE),
 ], ids=["aborted, before another that is left", "aborted, without another marker",
         "aborted, the last of all", "never written", "half of a transaction",
         "committed, before another that is left", "plain, not seen"])

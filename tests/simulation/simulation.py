@@ -100,6 +100,8 @@ class _Simulation:
         self.node = SimulatedNode(self.network, Random(f"node {seed}"), trace, settings)
         self.world = World(self.network, Random(f"clients {seed}"))
         self._is_over = False
+        self._of_first_protocol: set[str] = set()
+        """The transactional ids that keep their epoch from one transaction to the next."""
         self._lost: list[Violation] = []
 
     def result(self) -> Result:
@@ -150,7 +152,8 @@ class _Simulation:
     def _authors(self) -> dict[int, Author]:
         """Of all that was written in transactions; names are `<id>-<rival>.<incarnation>`."""
         return {
-            send.value: Author(operation.process.rpartition("-")[0], operation.began)
+            send.value: Author(name := operation.process.rpartition("-")[0], operation.began,
+                               has_first_protocol=name in self._of_first_protocol)
             for operation, send in self.world.history.sends() if operation.is_transaction
         }
 
@@ -167,6 +170,8 @@ class _Simulation:
         ]
         for at in range(random.randint(2, 3)):
             is_second = random.random() < 0.6
+            if not is_second:
+                self._of_first_protocol.add(f"tx-{at}")
             rivals = 2 if random.random() < 0.25 else 1
             for rival in range(rivals):
                 producer = TransactionalProducer(
@@ -275,8 +280,8 @@ class _Simulation:
             [(offset, value) for _, offset, value in await read_to_end(reader, [place])]
             for reader in readers
         ]
-        stable_end = readers[0].ends[place]
-        return Drained(found[0], found[1], stable_end)
+        stable_end, log_end = (reader.ends[place] for reader in readers)
+        return Drained(found[0], found[1], stable_end, log_end)
 
 
 async def _group_offset(wire: Any, group: str, place: Place) -> int:
