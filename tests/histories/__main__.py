@@ -4,8 +4,8 @@
 log.flush.interval.messages=1` the broker syncs what it acknowledges.
 
 The clients are in a process of their own: librdkafka (2.16.0) can end it with a failed assertion
-(`txn_req_cnt > 0`) when a broker is killed amid AddPartitionsToTxn. What it knew is gone then,
-and all begins anew.
+(`txn_req_cnt > 0`), as when a producer is destroyed while its transaction begins. What it knew is
+gone then, and all begins anew.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -136,7 +137,8 @@ class Transactions:
         """
         left = self._producer
         self._begin_life()
-        left.flush(PATIENCE_S)
+        with suppress(KafkaException):  # It knows that it is fenced, and adds nothing any more.
+            left.flush(PATIENCE_S)
 
     def _begin_life(self) -> None:
         stage = self._stage
