@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import subprocess
@@ -40,6 +41,17 @@ def test_a_rule_is_set_counted_and_removed() -> None:
         assert send("confluent-kafka", broker, "t") is None
         (first, second) = _ask("GET", f"{url}/requests?api=Produce")[1]
         assert (first["errors"], second["errors"]) == (["INVALID_TIMESTAMP"], [])
+
+
+def test_every_answer_says_that_its_connection_ends() -> None:
+    """Or Java's HttpClient sends the next request on it, and now and then is told nothing."""
+    with Broker() as broker:
+        address = broker.serve_control().removeprefix("http://")
+        for path, headers in (("/", {}), ("/nothing", {}), ("/", {"Origin": "http://page"})):
+            client = http.client.HTTPConnection(address, timeout=10)
+            client.request("GET", path, headers=headers)
+            assert client.getresponse().getheader("Connection") == "close"
+            client.close()
 
 
 def test_time_and_life_are_in_its_hands() -> None:

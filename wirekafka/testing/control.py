@@ -197,6 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        # The JDK's client uses a connection of HTTP/1.0 again, and finds it closed, if not told.
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(data)
 
