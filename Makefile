@@ -5,9 +5,18 @@ demo:
 	@.ci/set-up
 	@.venv/bin/python -m spark_examples.demo $(DEMO)
 
+# Without TEST: the tests of the parts in two processes, then those that time or share JVMs in one.
+ALONE = compat_tests tests/test_speed_guard.py
 test:
 	@.ci/set-up
+ifdef TEST
 	@.venv/bin/python -m pytest -q $(TEST)
+else
+	@status=0; \
+	.venv/bin/python -m pytest -q -n 2 tests --ignore tests/test_speed_guard.py || status=1; \
+	.venv/bin/python -m pytest -q $(ALONE) || status=1; \
+	exit $$status
+endif
 
 bench:
 	@.ci/set-up
@@ -19,10 +28,11 @@ spark-matrix:
 
 simulate:
 	@.ci/set-up --without-java
-	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000)
+	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(REPLICATION),--replication)
 
 lint:
 	@.ci/set-up --without-java
+	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy --strict wirekafka
 
@@ -35,3 +45,9 @@ spark-campaign:
 	@.ci/set-up
 	@WIREKAFKA_KILLS=$(or $(KILLS),10) .venv/bin/python -m pytest -v -m "campaign or not campaign" \
 		$(or $(TEST),$(wildcard compat_tests/test_spark*.py))
+
+# Clusters of Apache Kafka and wirekafka in which every broker is stopped, killed and paused in turn.
+.PHONY: cluster-campaign
+cluster-campaign:
+	@.ci/set-up
+	@.venv/bin/python -m pytest -v -s -m campaign $(or $(TEST),compat_tests/test_mixed_clusters.py)

@@ -1,8 +1,8 @@
 """`python -m benchmarks`: wirekafka and Apache Kafka side by side, figures to benchmarks/results.
 
-    python -m benchmarks --quick
-    python -m benchmarks --only consume
-    python -m benchmarks --against kfake=127.0.0.1:9099
+python -m benchmarks --quick
+python -m benchmarks --only consume
+python -m benchmarks --against kfake=127.0.0.1:9099
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def main() -> int:
     arguments = _parser().parse_args()
     if arguments.redraw:
-        report.write(report.load(arguments.redraw), arguments.redraw.parent, arguments.redraw.stem)
+        _write(report.load(arguments.redraw), arguments.redraw.parent, arguments.redraw.stem)
         return 0
     plan = _plan(arguments)
     cases = plan.cases()
@@ -46,15 +46,20 @@ def main() -> int:
 def _measure(arguments: argparse.Namespace, plan: Plan, cases: Sequence[Case]) -> int:
     peers = _peers(arguments)
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description:60}"), BarColumn(20), MofNCompleteColumn(),
-               TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:60}"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     started = time.monotonic()
     results: list[Result] = []
     name = arguments.name or plan.suite.name.lower()
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=len(cases))
-        runner = Runner(peers, plan, arguments.scratch,
-                        lambda text: progress.update(bar, description=text))
+        runner = Runner(
+            peers, plan, arguments.scratch, lambda text: progress.update(bar, description=text)
+        )
         if not arguments.untouched:
             progress.update(bar, description="touching the memory that is free")
             memory.touch()
@@ -67,14 +72,28 @@ def _measure(arguments: argparse.Namespace, plan: Plan, cases: Sequence[Case]) -
                 console.print(line, highlight=False)
             # After every case, so that a run that is broken off has not been for nothing.
             whole = report.Report(
-                machine=report.machine(), plan=plan, peers=[peer.name for peer in peers],
-                seconds=time.monotonic() - started, cases=cases[:len(results)], results=results)
+                machine=report.machine(),
+                plan=plan,
+                peers=[peer.name for peer in peers],
+                seconds=time.monotonic() - started,
+                cases=cases[: len(results)],
+                results=results,
+            )
             if plan.only or len(results) < len(cases):
                 whole = report.combined(whole, arguments.output / f"{name}.json")
-            report.write(whole, arguments.output, name)
+            _write(whole, arguments.output, name)
     minutes, seconds = divmod(round(time.monotonic() - started), 60)
     print(f"{len(results)} cases in {minutes} min {seconds} s: {arguments.output / name}.md")
     return int(any(result.errors for result in results))
+
+
+def _write(whole: report.Report, directory: Path, name: str) -> None:
+    """The results as JSON and as a table, and as a plot where there are two peers."""
+    report.write(whole, directory, name)
+    if len(whole.peers) > 1:
+        from benchmarks import plot  # matplotlib takes its time
+
+        plot.draw(whole, directory / f"{name}.svg")
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:
@@ -95,26 +114,41 @@ def _peers(arguments: argparse.Namespace) -> list[Peer]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="the main cases, in four minutes")
     length.add_argument("--full", action="store_true", help="every case, longer and more often")
-    parser.add_argument("--only", default="",
-                        help="only cases with this in their name; results of others are kept")
+    parser.add_argument(
+        "--only", default="", help="only cases with this in their name; results of others are kept"
+    )
     parser.add_argument("--alternations", type=int, help="how often each broker has its turn")
     parser.add_argument("--seconds", type=float, help="how long each run takes")
-    parser.add_argument("--against", metavar="NAME=HOST:PORT",
-                        help="compare with this running broker instead of Apache Kafka")
-    parser.add_argument("--ours", metavar="NAME=HOST:PORT",
-                        help="compare this running broker instead of a new wirekafka")
+    parser.add_argument(
+        "--against",
+        metavar="NAME=HOST:PORT",
+        help="compare with this running broker instead of Apache Kafka",
+    )
+    parser.add_argument(
+        "--ours",
+        metavar="NAME=HOST:PORT",
+        help="compare this running broker instead of a new wirekafka",
+    )
     parser.add_argument("--alone", action="store_true", help="measure, but compare with nothing")
     parser.add_argument("--scratch", type=Path, help="where brokers keep their data meanwhile")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where results go")
-    parser.add_argument("--redraw", type=Path, metavar="JSON",
-                        help="measure nothing; write table and plot of earlier results anew")
-    parser.add_argument("--untouched", action="store_true",
-                        help="do not touch the memory that is free before all")
+    parser.add_argument(
+        "--redraw",
+        type=Path,
+        metavar="JSON",
+        help="measure nothing; write table and plot of earlier results anew",
+    )
+    parser.add_argument(
+        "--untouched", action="store_true", help="do not touch the memory that is free before all"
+    )
     parser.add_argument("--name", help="of the results' files (default: the mode's)")
     return parser
 

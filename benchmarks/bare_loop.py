@@ -1,4 +1,4 @@
-"""The least a broker in Python can do for a Produce request: the yardstick of the speed guard.
+"""A minimal Produce loop in Python, the baseline that the speed test compares the broker with.
 
 `python -m benchmarks.bare_loop` says how many times dearer a request of wirekafka is, of which
 everything a true broker adds is the reason: routing, metadata, validation, sequences, indexes.
@@ -20,8 +20,8 @@ from wirekafka.apis.produce import ProduceRequest
 from wirekafka.apis.registry import Call
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.frame import encode_request
-from wirekafka.server import dispatch
-from wirekafka.server.dispatch import Replies
+from wirekafka.server.pipeline import Pipeline
+from wirekafka.server.replies import Replies
 
 _REQUEST_HEADER = Struct(">iIih")
 _BATCH_HEADER = Struct(">qiiBIhiqqqhii")
@@ -47,14 +47,15 @@ class BareLoop:
         """The response to one request."""
         size, _, correlation_id, _ = _REQUEST_HEADER.unpack_from(data)
         assert size == len(data) - 4
-        batch = data[self._records_at:self._records_at + self._batch_bytes(data)]
+        batch = data[self._records_at : self._records_at + self._batch_bytes(data)]
         header = _BATCH_HEADER.unpack_from(batch)
         assert header[3] == 2 and crc32c(batch[21:]) == header[4]
         base_offset = self._end_offset
         os.writev(self._descriptor, (_PREFIX.pack(base_offset, header[1], 0), batch[16:]))
         self._end_offset += header[6] + 1
         return _RESPONSE.pack(
-            0, correlation_id, 0, 2, self._topic, 2, 0, 0, base_offset, -1, 0, 1, 0, 0, 0, 0)
+            0, correlation_id, 0, 2, self._topic, 2, 0, 0, base_offset, -1, 0, 1, 0, 0, 0, 0
+        )
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -76,7 +77,7 @@ class Times(NamedTuple):
 
 
 def times(directory: Path, rounds: int = 40) -> Times:
-    """CPU of a request through wirekafka's dispatch over that of the bare loop.
+    """CPU of a request through wirekafka's pipeline over that of the bare loop.
 
     All serve the same batch in turn in this process, and the best round of each counts: what
     else the machine does falls on all.
@@ -90,6 +91,7 @@ def times(directory: Path, rounds: int = 40) -> Times:
     broker = InProcessBroker(directory / "broker", ManualClock(time.time_ns() // 1_000_000))
     broker.create(topic)
     call = Call(broker.broker)
+    serve = Pipeline().serve
     taken_s: dict[str, list[float]] = {"bare": [], "repeated": [], "decoded": []}
     for _ in range(rounds):
         start = time.process_time()
@@ -100,7 +102,7 @@ def times(directory: Path, rounds: int = 40) -> Times:
             start = time.process_time()
             replies = Replies()
             for _ in range(_REQUESTS):
-                dispatch.serve(sent, 4, len(sent), call, replies)
+                serve(sent, 4, len(sent), call, replies)
             taken_s[name].append(time.process_time() - start)
     assert broker.partition(topic).end_offset == 2 * rounds * _REQUESTS, "appends were refused"
     bare.close()
@@ -113,8 +115,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         found = times(Path(directory), rounds=400)
     for name, factor in (("repeated", found.repeated), ("decoded", found.decoded)):
-        print(f"{name}: {factor:.2f} times a bare loop, {factor * found.bare_us:.1f}"
-              f" of {found.bare_us:.1f} µs a request")
+        print(
+            f"{name}: {factor:.2f} times a bare loop, {factor * found.bare_us:.1f}"
+            f" of {found.bare_us:.1f} µs a request"
+        )
 
 
 if __name__ == "__main__":

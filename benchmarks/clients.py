@@ -37,8 +37,12 @@ _QUEUED = 100_000
 _COMMIT_EVERY_S = 0.1
 _TURNS = 4
 # Little is queued when it is time to commit, or a commit would wait for seconds.
-_TRANSACTED = {"enable.idempotence": True, "acks": "all", "linger.ms": 5,
-               "queue.buffering.max.kbytes": 8192}
+_TRANSACTED = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "linger.ms": 5,
+    "queue.buffering.max.kbytes": 8192,
+}
 _DELIVERY_LIMIT_S = 60
 _JAVA_TRANSACTED_PER_S = 50_000
 _PARTITIONS_LIMIT_S = 10
@@ -49,8 +53,9 @@ _SILENT = {"log_level": 0}
 Settings = Mapping[str, Any]
 
 
-def produce(target: Target, seconds: float, settings: Settings, record_bytes: int,
-            per_request: int = 0) -> Metrics:
+def produce(
+    target: Target, seconds: float, settings: Settings, record_bytes: int, per_request: int = 0
+) -> Metrics:
     """As fast as it goes, for a time. `per_request` is how many records go in one, where known."""
     producer = _producer(target, settings)
     values = _texts(record_bytes)
@@ -61,15 +66,20 @@ def produce(target: Target, seconds: float, settings: Settings, record_bytes: in
     count = _produce_until(producer, values, time.perf_counter() + seconds)
     _flush(producer)
     return meter.metrics(
-        records=count, size_bytes=count * record_bytes,
-        requests=count / per_request if per_request else 0)
+        records=count,
+        size_bytes=count * record_bytes,
+        requests=count / per_request if per_request else 0,
+    )
 
 
 def produce_unacknowledged(target: Target, seconds: float, per_request: int) -> Metrics:
     """acks=0; done when the log's end says that all have come."""
-    settings = {"acks": 0, "batch.num.messages": per_request,
-                "linger.ms": 0 if per_request == 1 else 5,
-                "queue.buffering.max.messages": 5000 if per_request == 1 else _QUEUED}
+    settings = {
+        "acks": 0,
+        "batch.num.messages": per_request,
+        "linger.ms": 0 if per_request == 1 else 5,
+        "queue.buffering.max.messages": 5000 if per_request == 1 else _QUEUED,
+    }
     with closing(_Watcher(target, _TOPIC)) as watcher:
         _create_with_first(target)  # Where there is no leader yet, records would be lost.
         producer = _producer(target, settings)
@@ -84,10 +94,11 @@ def produce_unacknowledged(target: Target, seconds: float, per_request: int) -> 
         return meter.metrics(records=count, requests=count / per_request)
 
 
-def consume(target: Target, seconds: float) -> Metrics:
+def consume(target: Target, seconds: float, settings: Settings | None = None) -> Metrics:
     """One consumer reads a topic from its start; what librdkafka itself can take is the limit."""
     raw.fill(target, 100e6)
-    consumer = _consumer(target, "reader", {"auto.offset.reset": "earliest"})
+    own = {"auto.offset.reset": "earliest", **(settings or {})}
+    consumer = _consumer(target, "reader", own)
     with closing(consumer):
         consumer.subscribe([raw.FILLED])
         _some(consumer)
@@ -127,8 +138,7 @@ def join(target: Target, seconds: float) -> Metrics:
     """From a consumer's start in a new group to its first record."""
     _create_with_first(target)
     start = time.perf_counter()
-    consumer = _consumer(target, f"group-{time.monotonic_ns()}",
-                         {"auto.offset.reset": "earliest"})
+    consumer = _consumer(target, f"group-{time.monotonic_ns()}", {"auto.offset.reset": "earliest"})
     with closing(consumer):
         consumer.subscribe([_TOPIC])
         _some(consumer)
@@ -160,8 +170,13 @@ def transactions(target: Target, seconds: float) -> Metrics:
         rates.append(found[RATE])
         costs.append(found[CPU_PER_MB])
     rate = fmean(rates)
-    return {RATE: rate, MB_RATE: rate / 1000, CPU_PER_MB: fmean(costs),
-            RATIO: rate / fmean(plain_rates), "commits": commits}
+    return {
+        RATE: rate,
+        MB_RATE: rate / 1000,
+        CPU_PER_MB: fmean(costs),
+        RATIO: rate / fmean(plain_rates),
+        "commits": commits,
+    }
 
 
 def partitions(target: Target, seconds: float, count: int, records: int) -> Metrics:
@@ -174,10 +189,17 @@ def partitions(target: Target, seconds: float, count: int, records: int) -> Metr
         nonlocal delivered
         delivered += error is None
 
-    producer = _producer(target, {
-        "linger.ms": 5, "sticky.partitioning.linger.ms": 0, "delivery.report.only.error": False,
-        "on_delivery": on_delivery, "queue.buffering.max.messages": 2 * records,
-        "queue.buffering.max.kbytes": records})
+    producer = _producer(
+        target,
+        {
+            "linger.ms": 5,
+            "sticky.partitioning.linger.ms": 0,
+            "delivery.report.only.error": False,
+            "on_delivery": on_delivery,
+            "queue.buffering.max.messages": 2 * records,
+            "queue.buffering.max.kbytes": records,
+        },
+    )
     value = bytes(200)
     meter = Meter(target)
     for number in range(records):
@@ -213,8 +235,9 @@ def mixed(target: Target, seconds: float) -> Metrics:
     return {RESIDENT: target.resident_mib()}
 
 
-def java_producer(target: Target, seconds: float, records_per_s: int,
-                  settings: Settings) -> Metrics:
+def java_producer(
+    target: Target, seconds: float, records_per_s: int, settings: Settings
+) -> Metrics:
     """Kafka's own kafka-producer-perf-test, 200-byte records."""
     create_topic(target.host, target.port, _TOPIC)
     count = max(int(records_per_s * seconds), 1000)
@@ -234,20 +257,39 @@ def java_transactions(target: Target, seconds: float) -> Metrics:
     settings = {"acks": "all", "linger.ms": 5}
     before = _java_rate(target, count, 1000, settings)
     meter = Meter(target)
-    rate = _java_rate(target, count, 1000, settings, "--transactional-id", f"j-{target.port}",
-                      "--transaction-duration-ms", str(int(_COMMIT_EVERY_S * 1000)))
+    rate = _java_rate(
+        target,
+        count,
+        1000,
+        settings,
+        "--transactional-id",
+        f"j-{target.port}",
+        "--transaction-duration-ms",
+        str(int(_COMMIT_EVERY_S * 1000)),
+    )
     metrics = meter.metrics(size_bytes=count * 1000)
     plain = fmean((before, _java_rate(target, count, 1000, settings)))
     return metrics | {RATE: rate, MB_RATE: rate / 1000, RATIO: rate / plain}
 
 
-def _java_rate(target: Target, count: int, record_bytes: int, settings: Settings,
-               *more: str) -> float:
+def _java_rate(
+    target: Target, count: int, record_bytes: int, settings: Settings, *more: str
+) -> float:
     props = {"bootstrap.servers": target.bootstrap} | dict(settings)
     output = _java_tool(
-        "kafka-producer-perf-test", "--topic", _TOPIC, "--num-records", str(count),
-        "--record-size", str(record_bytes), "--throughput", "-1", *more,
-        "--producer-props", *(f"{name}={value}" for name, value in props.items()))
+        "kafka-producer-perf-test",
+        "--topic",
+        _TOPIC,
+        "--num-records",
+        str(count),
+        "--record-size",
+        str(record_bytes),
+        "--throughput",
+        "-1",
+        *more,
+        "--producer-props",
+        *(f"{name}={value}" for name, value in props.items()),
+    )
     last = output.strip().splitlines()[-1]
     found = re.search(r"([\d.]+) records/sec \(([\d.]+) MB/sec\)", last)
     if found is None:
@@ -260,8 +302,16 @@ def java_consumer(target: Target, seconds: float) -> Metrics:
     raw.fill(target, 100e6)
     count = int(400e6 / 1000 * min(1.0, seconds))
     output = _java_tool(
-        "kafka-consumer-perf-test", "--bootstrap-server", target.bootstrap,
-        "--topic", raw.FILLED, "--num-records", str(count), "--timeout", "60000")
+        "kafka-consumer-perf-test",
+        "--bootstrap-server",
+        target.bootstrap,
+        "--topic",
+        raw.FILLED,
+        "--num-records",
+        str(count),
+        "--timeout",
+        "60000",
+    )
     heads, figures = (line.split(", ") for line in output.strip().splitlines()[-2:])
     row = dict(zip((head.strip() for head in heads), figures, strict=True))
     return {MB_RATE: float(row["fetch.MB.sec"]) * 1.048576, RATE: float(row["fetch.nMsg.sec"])}
@@ -293,10 +343,14 @@ def _create_with_first(target: Target) -> None:
 
 def _java_tool(name: str, *arguments: str) -> str:
     with tempfile.TemporaryDirectory() as scratch:
-        tools = JavaTools(kafka_jars.kafka_jars(), Path(scratch))
+        tools = JavaTools(kafka_jars.tools_jars(), Path(scratch))
         done = subprocess.run(
-            tools.command(name, *arguments, jvm=("-Xmx512m",)), capture_output=True, text=True,
-            timeout=120, check=False)
+            tools.command(name, *arguments, jvm=("-Xmx512m",)),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     if done.returncode:
         raise RequestFailed(f"{name}: {done.stderr[-500:]}")
     return done.stdout
@@ -325,22 +379,35 @@ def _texts(size_bytes: int) -> list[bytes]:
         text = b""
         while len(text) < size_bytes:
             text += b'{"id": %d, "delay": %d, "name": "flight"}, ' % (
-                numbers.getrandbits(48), numbers.getrandbits(10))
+                numbers.getrandbits(48),
+                numbers.getrandbits(10),
+            )
         texts.append(text[:size_bytes])
     return texts
 
 
 def _producer(target: Target, settings: Settings) -> Producer:
-    return Producer({
-        "bootstrap.servers": target.bootstrap, "acks": 1, "linger.ms": 0,
-        "queue.buffering.max.messages": _QUEUED, "queue.buffering.max.kbytes": 1 << 15,
-        "delivery.report.only.error": True, "on_delivery": _refuse_errors} | _SILENT
-        | dict(settings))
+    return Producer(
+        {
+            "bootstrap.servers": target.bootstrap,
+            "acks": 1,
+            "linger.ms": 0,
+            "queue.buffering.max.messages": _QUEUED,
+            "queue.buffering.max.kbytes": 1 << 15,
+            "delivery.report.only.error": True,
+            "on_delivery": _refuse_errors,
+        }
+        | _SILENT
+        | dict(settings)
+    )
 
 
 def _consumer(target: Target, group: str, settings: Settings) -> Consumer:
-    return Consumer({"bootstrap.servers": target.bootstrap, "group.id": group,
-                     "enable.auto.commit": False} | _SILENT | dict(settings))
+    return Consumer(
+        {"bootstrap.servers": target.bootstrap, "group.id": group, "enable.auto.commit": False}
+        | _SILENT
+        | dict(settings)
+    )
 
 
 def _refuse_errors(error: KafkaError | None, _: object) -> None:
@@ -362,4 +429,3 @@ def _some(consumer: Consumer) -> list[Any]:
         if records:
             return records
     raise RequestFailed("no record came")
-

@@ -1,4 +1,4 @@
-"""What the codec takes for messages of a busy broker: `python -m benchmarks.codec`."""
+"""Measures encoding and decoding of frequent messages: `python -m benchmarks.codec`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def _decode(message: Message, version: int) -> None:
     body = memoryview(bytearray(message.encode(version)))
     decode = type(message).decoder(version)
     size = len(body)
-    _time(f"decode {type(message).__name__} v{version}, {size} bytes",
-          lambda: decode(body, 0, size))
+    _time(
+        f"decode {type(message).__name__} v{version}, {size} bytes", lambda: decode(body, 0, size)
+    )
 
 
 def _encode(message: Message, version: int) -> None:
@@ -52,34 +53,65 @@ def _time(what: str, work: Callable[[], Any]) -> None:
 def _produce_request() -> ProduceRequest:
     topic = ProduceRequest.TopicProduceData
     partition = topic.PartitionProduceData
-    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic(
-        name="flights", partition_data=[
-            partition(index=index, records=RECORDS) for index in range(PARTITIONS)])])
+    return ProduceRequest(
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[
+            topic(
+                name="flights",
+                partition_data=[
+                    partition(index=index, records=RECORDS) for index in range(PARTITIONS)
+                ],
+            )
+        ],
+    )
 
 
 def _produce_response() -> ProduceResponse:
     topic = ProduceResponse.TopicProduceResponse
     partition = topic.PartitionProduceResponse
-    return ProduceResponse(responses=[topic(name="flights", partition_responses=[
-        partition(index=index, base_offset=7, log_start_offset=0)
-        for index in range(PARTITIONS)])])
+    return ProduceResponse(
+        responses=[
+            topic(
+                name="flights",
+                partition_responses=[
+                    partition(index=index, base_offset=7, log_start_offset=0)
+                    for index in range(PARTITIONS)
+                ],
+            )
+        ]
+    )
 
 
 def _fetch_request(partitions: int) -> FetchRequest:
     topic = FetchRequest.Topic
     partition = topic.Partition
-    topics = [topic(topic="flights", partitions=[
-        partition(partition=index, fetch_offset=7, partition_max_bytes=1 << 20)
-        for index in range(partitions)])]
+    topics = [
+        topic(
+            topic="flights",
+            partitions=[
+                partition(partition=index, fetch_offset=7, partition_max_bytes=1 << 20)
+                for index in range(partitions)
+            ],
+        )
+    ]
     return FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics if partitions else [])
 
 
 def _fetch_response() -> FetchResponse:
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData
-    return FetchResponse(responses=[topic(topic="flights", partitions=[
-        partition(partition_index=index, high_watermark=7, records=RECORDS)
-        for index in range(PARTITIONS)])])
+    return FetchResponse(
+        responses=[
+            topic(
+                topic="flights",
+                partitions=[
+                    partition(partition_index=index, high_watermark=7, records=RECORDS)
+                    for index in range(PARTITIONS)
+                ],
+            )
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -30,17 +30,23 @@ RATE = 200
 SECONDS = 6
 BATCHES = 600
 KEYS = 100_000
-COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "1",
-             "segment.bytes": "16777216"}
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "1",
+    "segment.bytes": "16777216",
+}
 
 
 def request(topic: str, count: int) -> ProduceRequest:
-    records = [Record(timestamp=1_780_000_000_000, key=b"%d" % random.randrange(KEYS),
-                      value=b"v" * 60) for _ in range(count)]
+    records = [
+        Record(timestamp=1_780_000_000_000, key=b"%d" % random.randrange(KEYS), value=b"v" * 60)
+        for _ in range(count)
+    ]
     topic_data = ProduceRequest.TopicProduceData
     partition = topic_data.PartitionProduceData(index=0, records=encode_batch(records))
-    return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[
-        topic_data(name=topic, partition_data=[partition])])
+    return ProduceRequest(
+        acks=-1, timeout_ms=10_000, topic_data=[topic_data(name=topic, partition_data=[partition])]
+    )
 
 
 def measure(wire: Wire) -> list[float]:
@@ -54,19 +60,30 @@ def measure(wire: Wire) -> list[float]:
         wire.ask(one, 11)
         latencies.append(time.perf_counter() - due_s)
     latencies.sort()
-    return [round(1000 * latencies[int(len(latencies) * quantile)], 2)
-            for quantile in (0.5, 0.9, 0.99, 0.999)]
+    return [
+        round(1000 * latencies[int(len(latencies) * quantile)], 2)
+        for quantile in (0.5, 0.9, 0.99, 0.999)
+    ]
 
 
 def set_ratio(admin: AdminClient, ratio: str) -> None:
-    resource = ConfigResource(ResourceType.TOPIC, "compacted", incremental_configs=[ConfigEntry(
-        "min.cleanable.dirty.ratio", ratio, incremental_operation=AlterConfigOpType.SET)])
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        "compacted",
+        incremental_configs=[
+            ConfigEntry(
+                "min.cleanable.dirty.ratio", ratio, incremental_operation=AlterConfigOpType.SET
+            )
+        ],
+    )
     admin.incremental_alter_configs([resource])[resource].result(30)
 
 
 def main(rounds: int) -> None:
-    with tempfile.TemporaryDirectory() as directory, live_broker(
-            Path(directory) / "data", "log.cleaner.backoff.ms=200") as bootstrap:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        live_broker(Path(directory) / "data", "log.cleaner.backoff.ms=200") as bootstrap,
+    ):
         admin = AdminClient({"bootstrap.servers": bootstrap})
         topics = [NewTopic("timed", 1, 1), NewTopic("compacted", 1, 1, config=COMPACTED)]
         for made in admin.create_topics(topics).values():
@@ -87,6 +104,7 @@ def main(rounds: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rounds", type=int, nargs="?", default=5, help="with and without")
     main(parser.parse_args().rounds)

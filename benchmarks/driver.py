@@ -71,7 +71,7 @@ class Connection:
         received += data
         at, end, count = 0, len(received), 0
         while end - at >= 4:
-            stop = at + 4 + int.from_bytes(received[at:at + 4], "big")
+            stop = at + 4 + int.from_bytes(received[at : at + 4], "big")
             if stop > end:
                 break
             count += 1
@@ -143,15 +143,23 @@ def batch_of(records: int, record_bytes: int) -> bytes:
     now_ms = time.time_ns() // 1_000_000
     value = b"x" * record_bytes
     return encode_batch(
-        [Record(index, now_ms, None, value, ()) for index in range(records)],
-        options=BatchOptions())
+        [Record(index, now_ms, None, value, ()) for index in range(records)], options=BatchOptions()
+    )
 
 
-def produce_frame(topic: str, batch: bytes, acks: int) -> bytes:
-    """A Produce request for partition 0, as it is sent."""
+def produce_frame(topic: str, batch: bytes, acks: int, partition: int = 0) -> bytes:
+    """A Produce request for one partition, as it is sent."""
     data = ProduceRequest.TopicProduceData
-    request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[
-        data(name=topic, partition_data=[data.PartitionProduceData(index=0, records=batch)])])
+    request = ProduceRequest(
+        acks=acks,
+        timeout_ms=30_000,
+        topic_data=[
+            data(
+                name=topic,
+                partition_data=[data.PartitionProduceData(index=partition, records=batch)],
+            )
+        ],
+    )
     return encode_request(1, "benchmark", request, PRODUCE_VERSION)
 
 
@@ -159,9 +167,21 @@ def fetch_frame(topic: str, offset: int, max_bytes: int) -> bytes:
     """A Fetch request for partition 0, without a session, as it is sent."""
     wanted = FetchRequest.Topic
     request = FetchRequest(
-        max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, session_epoch=-1,
-        topics=[wanted(topic=topic, partitions=[wanted.Partition(
-            partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)])])
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=50 << 20,
+        session_epoch=-1,
+        topics=[
+            wanted(
+                topic=topic,
+                partitions=[
+                    wanted.Partition(
+                        partition=0, fetch_offset=offset, partition_max_bytes=max_bytes
+                    )
+                ],
+            )
+        ],
+    )
     return encode_request(1, "benchmark", request, FETCH_VERSION)
 
 
@@ -191,8 +211,14 @@ def check_produced(connection: Connection, frame: bytes) -> None:
 def create_topic(host: str, port: int, name: str, partitions: int = 1) -> bool:
     """Create a topic; False when there is one of that name."""
     connection = Connection(host, port)
-    request = CreateTopicsRequest(timeout_ms=60_000, topics=[CreateTopicsRequest.CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1)])
+    request = CreateTopicsRequest(
+        timeout_ms=60_000,
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=1
+            )
+        ],
+    )
     response = connection.ask(request, CreateTopicsResponse, CREATE_VERSION)
     connection.close()
     error = response.topics[0].error_code

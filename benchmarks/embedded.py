@@ -22,8 +22,10 @@ def main() -> None:
         for name, value in _round().items():
             figures.setdefault(name, []).append(value)
     for name, values in figures.items():
-        print(f"{name:44} median {statistics.median(values) * 1000:8.1f} ms"
-              f"   worst {max(values) * 1000:8.1f} ms")
+        print(
+            f"{name:44} median {statistics.median(values) * 1000:8.1f} ms"
+            f"   worst {max(values) * 1000:8.1f} ms"
+        )
     print(f"{'100,000 records of 100 bytes, produced':44} {_throughput():8.0f} records/s")
 
 
@@ -34,8 +36,13 @@ def _round() -> dict[str, float]:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     producer.produce("t", b"v")
     assert producer.flush(10) == 0
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
-                         "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+        }
+    )
     consumer.subscribe(["t"])
     message = consumer.poll(10)
     assert message is not None and message.value() == b"v"
@@ -46,15 +53,24 @@ def _round() -> dict[str, float]:
     reset = time.perf_counter()
     broker.stop()
     stopped = time.perf_counter()
-    return {"start": started - began, "start, produce one, consume it in a group": consumed - began,
-            "reset": reset - at, "stop": stopped - reset}
+    return {
+        "start": started - began,
+        "start, produce one, consume it in a group": consumed - began,
+        "reset": reset - at,
+        "stop": stopped - reset,
+    }
 
 
 def _throughput() -> float:
     """Through the rules and the recorder, which every request of such a broker passes."""
     with Broker(topics=["t"]) as broker:
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5,
-                             "queue.buffering.max.messages": _RECORDS})
+        producer = Producer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "linger.ms": 5,
+                "queue.buffering.max.messages": _RECORDS,
+            }
+        )
         value = bytes(100)
         began = time.perf_counter()
         for _ in range(_RECORDS):

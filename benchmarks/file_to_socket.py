@@ -1,4 +1,4 @@
-"""What a sender pays from file to socket: `python -m benchmarks.file_to_socket`."""
+"""Measures the CPU cost of sending a file to a socket: `python -m benchmarks.file_to_socket`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def main() -> None:
             for _ in range(_FILE_BYTES // _WRITE_BYTES):
                 file.write(os.urandom(_WRITE_BYTES))
         for size_bytes in _SIZES:
-            pread, sendfile = (min(_cost(send, path, size_bytes) for _ in range(3))
-                               for send in (_pread, _sendfile))
+            pread, sendfile = (
+                min(_cost(send, path, size_bytes) for _ in range(3)) for send in (_pread, _sendfile)
+            )
             print(f"{size_bytes >> 10:5} KiB: pread {pread:.3f}, sendfile {sendfile:.3f}")
 
 

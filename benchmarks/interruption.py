@@ -1,4 +1,4 @@
-"""A benchmark that is told to end takes its brokers and clients with it, and says so in a line."""
+"""Ends a benchmark on a signal: stops its brokers and clients, and reports that in a line."""
 
 from __future__ import annotations
 

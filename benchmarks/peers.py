@@ -17,6 +17,7 @@ import psutil
 
 from benchmarks.driver import Connection
 from compat_tests import apache_kafka
+from tests.certificates import Authority
 
 START_SCRIPT_JVM = (
     "-Xmx1G",
@@ -39,6 +40,24 @@ class NoBroker(Exception):
     """A broker that did not come up, in one sentence."""
 
 
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A TLS listener of a broker on this machine, and the file with the authority it trusts."""
+
+    port: int
+    authority: str
+
+    @classmethod
+    def at_new_port(cls, directory: Path) -> tuple[Secured, dict[str, str]]:
+        """With the options of the listener, whose certificate is made in the directory."""
+        authority = Authority(directory)
+        secured = cls(apache_kafka.free_ports(1)[0], authority.file)
+        return secured, {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": authority.issue("CN=broker", "127.0.0.1", key="rsa").pem(),
+        }
+
+
 @dataclass(slots=True)
 class Target:
     """A broker that answers; `process` and `data` are None where it was not started here."""
@@ -51,6 +70,8 @@ class Target:
     start_s: float = 0.0
     """From the start of its process to its first answer."""
     start_anew: Callable[[], None] | None = None
+    secured: Secured | None = None
+    """Its TLS listener, in cases that are encrypted."""
 
     def restart(self) -> None:
         """Stop it in good order and start it again on its data. Raises NoBroker."""
@@ -81,8 +102,8 @@ class Peer(Protocol):
 
     name: str
 
-    def start(self, directory: Path) -> Iterator[Target]:
-        """A context: a fresh broker with its data in an empty directory."""
+    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
+        """A context: a fresh broker with its data in an empty directory, perhaps with TLS too."""
 
 
 class Wirekafka:
@@ -91,17 +112,29 @@ class Wirekafka:
     name = "wirekafka"
 
     @contextmanager
-    def start(self, directory: Path) -> Iterator[Target]:
+    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
         data = directory / "data"
         port = apache_kafka.free_ports(1)[0]
         command = [sys.executable, "-m", "wirekafka", "serve", "--data", str(data)]
         command += ["--listen", f"127.0.0.1:{port}"]
         target = Target(self.name, "127.0.0.1", port, data=data)
+        if is_encrypted:
+            target.secured, options = Secured.at_new_port(directory)
+            command += ["--listen", f"SSL://127.0.0.1:{target.secured.port}"]
+            for name, value in options.items():
+                command += ["--set", f"{name}={value}"]
         # An installed package has its bytecode; a checkout that may not write it has not.
-        environment = {name: value for name, value in os.environ.items()
-                       if name != "PYTHONDONTWRITEBYTECODE"}
+        environment = {
+            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
         with _running(command, directory, target, environment) as up:
             yield up
+
+
+_OF_ONE_BROKER = """share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+"""Without these, the states of share groups need three brokers."""
 
 
 class ApacheKafka:
@@ -110,9 +143,12 @@ class ApacheKafka:
     name = "Apache Kafka"
 
     @contextmanager
-    def start(self, directory: Path) -> Iterator[Target]:
-        port, command = apache_kafka.prepare(directory, START_SCRIPT_JVM)
+    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
+        port, command = apache_kafka.prepare(directory, START_SCRIPT_JVM, _OF_ONE_BROKER)
         target = Target(self.name, "127.0.0.1", port, data=directory / "data")
+        if is_encrypted:
+            target.secured, options = Secured.at_new_port(directory)
+            _add_listener(directory / "server.properties", target.secured.port, options)
         with _running(command, directory, target, dict(os.environ)) as up:
             yield up
 
@@ -127,22 +163,43 @@ class Running:
         self.name = self.name or address
 
     @contextmanager
-    def start(self, directory: Path) -> Iterator[Target]:
+    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
+        if is_encrypted:
+            raise NoBroker(f"{self.name} was not started here, so its certificate is not known")
         _await_answer(self._host, self._port, None)
         yield Target(self.name, self._host, self._port, process=_listening(self._port))
 
 
+def _add_listener(properties: Path, port: int, options: dict[str, str]) -> None:
+    """Add a TLS listener to Apache Kafka's."""
+    lines = [
+        line.replace("listeners=", f"listeners=SSL://127.0.0.1:{port},")
+        if line.startswith(("listeners=", "advertised.listeners="))
+        else line
+        for line in properties.read_text().splitlines()
+    ]
+    lines.append("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT")
+    lines += [f"{name}={value}" for name, value in options.items()]
+    properties.write_text("\n".join(lines) + "\n")
+
+
 @contextmanager
-def _running(command: Sequence[str], directory: Path, target: Target,
-             environment: dict[str, str]) -> Iterator[Target]:
+def _running(
+    command: Sequence[str], directory: Path, target: Target, environment: dict[str, str]
+) -> Iterator[Target]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
         with (directory / "out.log").open("a") as out:
             started = time.perf_counter()
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                start_new_session=True, env=environment)
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                env=environment,
+            )
         processes.append(process)
         _await_answer(target.host, target.port, process)
         target.start_s = time.perf_counter() - started

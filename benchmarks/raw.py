@@ -56,8 +56,7 @@ def produce(target: Target, seconds: float, load: Load) -> Metrics:
     meter = Meter(target)
     done = pipeline.run(seconds)
     records = done * load.records
-    metrics = meter.metrics(
-        records=records, requests=done, size_bytes=records * load.record_bytes)
+    metrics = meter.metrics(records=records, requests=done, size_bytes=records * load.record_bytes)
     pipeline.finish()
     return metrics
 
@@ -84,9 +83,12 @@ def growing(target: Target, seconds: float, megabytes: int) -> Metrics:
             rates.append((produced, read, bare_files.write()))
     _, (produced_before, read_before, bare_before), (produced, read, bare) = rates
     return {
-        MB_RATE: produced, RATIO: produced / produced_before, TAIL_RATIO: read / read_before,
+        MB_RATE: produced,
+        RATIO: produced / produced_before,
+        TAIL_RATIO: read / read_before,
         BARE_RATIO: bare / bare_before,
-        ADDED_RATIO: (1 / produced_before - 1 / bare_before) / (1 / produced - 1 / bare)}
+        ADDED_RATIO: (1 / produced_before - 1 / bare_before) / (1 / produced - 1 / bare),
+    }
 
 
 class _BareFiles:
@@ -136,7 +138,8 @@ def consume_cold(target: Target, seconds: float) -> Metrics:
                 received = reader.receive()
             total_bytes += received
         return meter.metrics(
-            records=total_bytes / _STORED_BYTES * _STORED_BATCH.records, size_bytes=total_bytes)
+            records=total_bytes / _STORED_BYTES * _STORED_BATCH.records, size_bytes=total_bytes
+        )
 
 
 def _consume(target: Target, seconds: float, consumers: int, first_offset: int) -> Metrics:
@@ -188,7 +191,8 @@ def consume_tail(target: Target, seconds: float) -> Metrics:
                     batches += consumer.receive()
                     consumer.ask()
         return meter.metrics(
-            records=batches * _STORED_BATCH.records, size_bytes=batches * _STORED_BYTES)
+            records=batches * _STORED_BATCH.records, size_bytes=batches * _STORED_BYTES
+        )
 
 
 def end_to_end(target: Target, seconds: float, per_s: int) -> Metrics:
@@ -245,8 +249,12 @@ def offset_commits(target: Target, seconds: float) -> Metrics:
     create_topic(target.host, target.port, _TOPIC)
     topic = OffsetCommitRequest.Topic
     request = OffsetCommitRequest(
-        group_id=group, generation_id_or_member_epoch=-1, topics=[topic(name=_TOPIC, partitions=[
-            topic.Partition(partition_index=0, committed_offset=5)])])
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        topics=[
+            topic(name=_TOPIC, partitions=[topic.Partition(partition_index=0, committed_offset=5)])
+        ],
+    )
     opened = [Connection(target.host, target.port) for _ in range(4)]
     deadline = time.monotonic() + 30
     while True:
@@ -284,7 +292,7 @@ class _Reader:
 
     def receive(self) -> int | None:
         """Read on; how many bytes of records came, once all are there."""
-        count = self.connection.socket.recv_into(self._buffer[self._at:])
+        count = self.connection.socket.recv_into(self._buffer[self._at :])
         if not count:
             raise ConnectionError("the broker hung up")
         self._at += count
@@ -304,8 +312,9 @@ class _Reader:
 
 
 @contextmanager
-def _followed(target: Target, load: Load) -> Iterator[
-        tuple[selectors.BaseSelector, Connection, bytes, _Follower]]:
+def _followed(
+    target: Target, load: Load
+) -> Iterator[tuple[selectors.BaseSelector, Connection, bytes, _Follower]]:
     """A producer with what it sends, and a consumer that waits at the end of its topic."""
     topic = f"followed-{time.monotonic_ns()}"  # Empty, so that what arrives is what was sent now.
     create_topic(target.host, target.port, topic)
@@ -422,4 +431,3 @@ def _latencies_of(busy: list[Connection], frame: bytes, seconds: float) -> list[
                 else:
                     in_flight -= 1
     return taken
-

@@ -36,8 +36,13 @@ class Shape(NamedTuple):
     is_idempotent: bool = False
 
 
-SHAPES = (Shape(1, 200), Shape(1, 200, is_idempotent=True), Shape(1, 1000), Shape(75, 200),
-          Shape(100, 10_000))
+SHAPES = (
+    Shape(1, 200),
+    Shape(1, 200, is_idempotent=True),
+    Shape(1, 1000),
+    Shape(75, 200),
+    Shape(100, 10_000),
+)
 LOGS = 4
 ROUNDS = 3
 APPENDED_BYTES = 1 << 20
@@ -50,12 +55,17 @@ def main(megabytes: int) -> None:
     for shape in SHAPES:
         with tempfile.TemporaryDirectory() as directory:
             size_bytes = fill(Path(directory), shape, megabytes)
-            alone, shared = (min(recovered(Path(directory), recover) for _ in range(ROUNDS))
-                             for recover in (None, several))
+            alone, shared = (
+                min(recovered(Path(directory), recover) for _ in range(ROUNDS))
+                for recover in (None, several)
+            )
         kind = "idempotent" if shape.is_idempotent else "plain"
-        print(f"{shape.records:4} × {shape.record_bytes:6} bytes in a batch, {kind:10}:"
-              f" one process {alone / size_bytes * 1e9:.2f},"
-              f" {processes} processes {shared / size_bytes * 1e9:.2f}", flush=True)
+        print(
+            f"{shape.records:4} × {shape.record_bytes:6} bytes in a batch, {kind:10}:"
+            f" one process {alone / size_bytes * 1e9:.2f},"
+            f" {processes} processes {shared / size_bytes * 1e9:.2f}",
+            flush=True,
+        )
 
 
 def fill(path: Path, shape: Shape, megabytes: int) -> int:
@@ -65,7 +75,8 @@ def fill(path: Path, shape: Shape, megabytes: int) -> int:
     wanted_bytes = megabytes * 1_000_000 // LOGS
     for partition in range(LOGS):
         log = directory.create(
-            NewLog(topic="t", topic_id=bytes(16), partition=partition, config=TopicConfig()), 0)
+            NewLog(topic="t", topic_id=bytes(16), partition=partition, config=TopicConfig()), 0
+        )
         batches = _batches(shape)
         while log.size_bytes < wanted_bytes:
             number = APPENDED_BYTES // (shape.records * shape.record_bytes) + 1
@@ -81,9 +92,16 @@ def _batches(shape: Shape) -> Iterator[bytes]:
     records = decode_records(batch)
     for first in count(0, shape.records):
         if shape.is_idempotent:
-            yield encode_batch(records, options=BatchOptions(
-                base_offset=first, leader_epoch=0, producer_id=7, producer_epoch=0,
-                base_sequence=first))
+            yield encode_batch(
+                records,
+                options=BatchOptions(
+                    base_offset=first,
+                    leader_epoch=0,
+                    producer_id=7,
+                    producer_epoch=0,
+                    base_sequence=first,
+                ),
+            )
         else:
             yield PREFIX.pack(first, len(batch) - 12, 0) + batch[16:]
 
@@ -101,6 +119,7 @@ def recovered(path: Path, recover: Recover | None) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("megabytes", type=int, nargs="?", default=500, help="of the logs together")
     main(parser.parse_args().megabytes)

@@ -1,4 +1,4 @@
-"""Results as JSON, as a Markdown table and as a plot."""
+"""Results as JSON and as a Markdown table."""
 
 from __future__ import annotations
 
@@ -32,15 +32,21 @@ class Report:
 
 
 def load(path: Path) -> Report:
-    """What a .json tells, for cases there still are."""
-    told = json.loads(path.read_text())
-    found = {result["case"]: Result(**result) for result in told["results"]}
+    """The report stored in a .json file, without cases that no longer exist."""
+    stored = json.loads(path.read_text())
+    found = {result["case"]: Result(**result) for result in stored["results"]}
     cases = [case for case in CASES if case.name in found]
-    plan = replace(PLANS[Suite.USUAL], alternations=told["alternations"],
-                   seconds=told["seconds_per_run"])
+    plan = replace(
+        PLANS[Suite.USUAL], alternations=stored["alternations"], seconds=stored["seconds_per_run"]
+    )
     return Report(
-        machine=told["machine"], plan=plan, peers=told["peers"], seconds=told["seconds"],
-        cases=cases, results=[found[case.name] for case in cases])
+        machine=stored["machine"],
+        plan=plan,
+        peers=stored["peers"],
+        seconds=stored["seconds"],
+        cases=cases,
+        results=[found[case.name] for case in cases],
+    )
 
 
 def combined(report: Report, path: Path) -> Report:
@@ -52,28 +58,34 @@ def combined(report: Report, path: Path) -> Report:
     results = [found[case.name] for case in cases]
     commits = dict.fromkeys(result.commit for result in results if result.commit)
     return replace(
-        earlier, seconds=sum(result.seconds for result in results), cases=cases, results=results,
-        machine=report.machine | ({"commit": ", ".join(commits)} if commits else {}))
+        earlier,
+        seconds=sum(result.seconds for result in results),
+        cases=cases,
+        results=results,
+        machine=report.machine | ({"commit": ", ".join(commits)} if commits else {}),
+    )
 
 
 def write(report: Report, directory: Path, name: str) -> None:
-    """`name`.json, .md and .svg."""
+    """Write `name`.json and `name`.md; `plot.draw` makes `name`.svg."""
     directory.mkdir(parents=True, exist_ok=True)
     unfinished = directory / f"{name}.json.unfinished"
-    unfinished.write_text(json.dumps({
-        "machine": report.machine,
-        "alternations": report.plan.alternations,
-        "seconds_per_run": report.plan.seconds,
-        "seconds": round(report.seconds),
-        "peers": list(report.peers),
-        "results": [asdict(result) for result in report.results],
-    }, indent=1) + "\n")
+    unfinished.write_text(
+        json.dumps(
+            {
+                "machine": report.machine,
+                "alternations": report.plan.alternations,
+                "seconds_per_run": report.plan.seconds,
+                "seconds": round(report.seconds),
+                "peers": list(report.peers),
+                "results": [asdict(result) for result in report.results],
+            },
+            indent=1,
+        )
+        + "\n"
+    )
     unfinished.replace(directory / f"{name}.json")
     (directory / f"{name}.md").write_text("\n".join(_markdown(report, name)) + "\n")
-    if len(report.peers) > 1:
-        from benchmarks import plot  # matplotlib takes its time
-
-        plot.draw(report, directory / f"{name}.svg")
 
 
 def summary(case: Case, result: Result) -> Iterator[str]:
@@ -84,8 +96,9 @@ def summary(case: Case, result: Result) -> Iterator[str]:
         cells = [f"{peer} {_cell(result, peer, metric)}" for peer in (ours, *others)]
         times = _times(result, ours, others[0], metric) if others else None
         cells.append(f"× {times:.2f}" if times else "")
-        cells.extend(_verdict(goal, result, (ours, *others)) for goal in case.goals
-                     if goal.metric == metric)
+        cells.extend(
+            _verdict(goal, result, (ours, *others)) for goal in case.goals if goal.metric == metric
+        )
         yield f"  {metric:26} {'   '.join(cells)}"
     for peer, error in result.errors.items():
         yield f"  [red]{peer}: {error}"
@@ -94,7 +107,9 @@ def summary(case: Case, result: Result) -> Iterator[str]:
 def machine() -> dict[str, str]:
     """What the figures were measured on."""
     found = {
-        "processor": _processor(), "cores": str(os.cpu_count()), "system": platform.platform(),
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "system": platform.platform(),
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 30} GiB",
         "python": platform.python_version(),
     }
@@ -106,8 +121,13 @@ def machine() -> dict[str, str]:
     try:
         java = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
         found["java"] = java.stderr.splitlines()[0]
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True,
-                                text=True, check=False, cwd=Path(__file__).parent)
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=Path(__file__).parent,
+        )
         found["commit"] = commit.stdout.strip()
     except (OSError, IndexError):
         pass
@@ -123,11 +143,13 @@ def _markdown(report: Report, name: str) -> Iterator[str]:
     yield f"# {' and '.join(report.peers)}, in turn"
     yield ""
     yield "; ".join(f"{key} {value}" for key, value in report.machine.items()) + "."
-    yield (f"Medians of up to {report.plan.alternations} runs (fewer where one takes long) of"
-           f" {report.plan.seconds:g} s or more, and their range; × is the first over the second."
-           f" Absolute goals are judged by the best run, ratios by medians. Load is the machine's,"
-           f" over the minute in which the case ended: what runs by itself comes to one or two."
-           + (f" The whole took {report.seconds / 60:.0f} minutes." if report.seconds else ""))
+    yield (
+        f"Medians of up to {report.plan.alternations} runs (fewer where one takes long) of"
+        f" {report.plan.seconds:g} s or more, and their range; × is the first over the second."
+        f" Absolute goals are judged by the best run, ratios by medians. Load is the machine's,"
+        f" over the minute in which the case ended: what runs by itself comes to one or two."
+        + (f" The whole took {report.seconds / 60:.0f} minutes." if report.seconds else "")
+    )
     if len(report.peers) > 1:
         yield ""
         yield f"![Ratios]({name}.svg)"
@@ -147,8 +169,10 @@ def _goals(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
     for goal in case.goals:
         cell = _cell(result, peers[0], goal.metric)
         ratio = _times(result, *peers, goal.metric) if len(peers) == 2 else None
-        yield (f"| {case.name} | {goal.metric} | {cell}{f', × {ratio:.2f}' if ratio else ''} |"
-               f" {_verdict(goal, result, peers)} |")
+        yield (
+            f"| {case.name} | {goal.metric} | {cell}{f', × {ratio:.2f}' if ratio else ''} |"
+            f" {_verdict(goal, result, peers)} |"
+        )
 
 
 def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
@@ -159,10 +183,13 @@ def _rows(case: Case, result: Result, peers: Sequence[str]) -> Iterator[str]:
     for metric in result.metrics():
         cells = [_cell(result, peer, metric) for peer in peers]
         ratio = _times(result, *peers, metric) if len(peers) == 2 else None
-        goals = "; ".join(_verdict(goal, result, peers)
-                          for goal in case.goals if goal.metric == metric)
-        yield (f"| {label} | {metric} | {' | '.join(cells)} |"
-               f" {f'{ratio:.2f}' if ratio else ''} | {goals} | {load} | {runs} | {took} |")
+        goals = "; ".join(
+            _verdict(goal, result, peers) for goal in case.goals if goal.metric == metric
+        )
+        yield (
+            f"| {label} | {metric} | {' | '.join(cells)} |"
+            f" {f'{ratio:.2f}' if ratio else ''} | {goals} | {load} | {runs} | {took} |"
+        )
         label = load = runs = took = ""
     for peer, error in result.errors.items():
         yield f"| {label} | failed | {peer}: {error} | | | | | | |"
@@ -175,15 +202,18 @@ def _verdict(goal: Goal, result: Result, peers: Sequence[str]) -> str:
     # Absolute bounds hold for a machine at rest, which one is nearest to in the best run.
     most, least = max(values, default=None), min(values, default=None)
     ratio = _times(result, peers[0], peers[1], goal.metric) if len(peers) > 1 else None
-    told = []
+    verdicts = []
     for bound, is_least, reached, sign in (
-            (goal.at_least, True, most, "≥ "), (goal.at_most, False, least, "≤ "),
-            (goal.times_at_least, True, ratio, "≥ ×"), (goal.times_at_most, False, ratio, "≤ ×")):
+        (goal.at_least, True, most, "≥ "),
+        (goal.at_most, False, least, "≤ "),
+        (goal.times_at_least, True, ratio, "≥ ×"),
+        (goal.times_at_most, False, ratio, "≤ ×"),
+    ):
         if bound is None or reached is None:
             continue
         is_met = reached >= bound if is_least else reached <= bound
-        told.append(f"{sign}{bound:.4g} {'reached' if is_met else '**missed**'}")
-    return ", ".join(told)
+        verdicts.append(f"{sign}{bound:.4g} {'reached' if is_met else '**missed**'}")
+    return ", ".join(verdicts)
 
 
 def _times(result: Result, ours: str, theirs: str, metric: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Runs the cases: brokers fresh for each, in turn, and every figure kept."""
+"""Runs the cases, alternating between freshly started brokers, and keeps all figures."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class Result:
 
     def metrics(self) -> list[str]:
         """The names of the figures, in the order they were given."""
-        return list(dict.fromkeys(
-            name for runs in self.runs.values() for run in runs for name in run))
+        return list(
+            dict.fromkeys(name for runs in self.runs.values() for run in runs for name in run)
+        )
 
     def median(self, peer: str, metric: str) -> float | None:
         values = self.values(peer, metric)
@@ -51,25 +52,28 @@ class Result:
 class Runner:
     """Runs one case after the other against all peers; data goes to `scratch`."""
 
-    def __init__(self, peers: Sequence[Peer], plan: Plan, scratch: Path | None, tell: Progress):
+    def __init__(
+        self, peers: Sequence[Peer], plan: Plan, scratch: Path | None, report_progress: Progress
+    ):
         self._peers = peers
         self._plan = plan
         self._scratch = scratch
-        self._tell = tell
+        self._report_progress = report_progress
 
     def run(self, case: Case) -> Result:
         """A B A B ...; a peer that fails sits the rest of the case out."""
         began = time.monotonic()
         result = Result(case.name, {peer.name: [] for peer in self._peers})
         with ExitStack() as stack:
-            targets = self._begin(case, result) if case.is_fresh else self._warm(
-                case, result, stack)
+            targets = (
+                self._begin(case, result) if case.is_fresh else self._warm(case, result, stack)
+            )
             turns = self._plan.alternations
             for turn in range(min(turns, case.most_turns or turns)):
                 for peer in self._peers:
                     if peer.name in result.errors:
                         continue
-                    self._tell(f"{case.name}: {peer.name}, {turn + 1}")
+                    self._report_progress(f"{case.name}: {peer.name}, {turn + 1}")
                     self._measure(case, peer, targets.get(peer.name), result)
         result.seconds, result.load = round(time.monotonic() - began), os.getloadavg()[0]
         return result
@@ -77,9 +81,9 @@ class Runner:
     def _begin(self, case: Case, result: Result) -> dict[str, Target]:
         """Start each once, so that code and jars are compiled, cached and in memory."""
         for peer in self._peers:
-            self._tell(f"{case.name}: starting {peer.name} once")
+            self._report_progress(f"{case.name}: starting {peer.name} once")
             try:
-                with _started(peer, self._scratch):
+                with _started(peer, self._scratch, case):
                     pass
             except Exception as error:
                 result.errors[peer.name] = _text(error)
@@ -88,9 +92,9 @@ class Runner:
     def _warm(self, case: Case, result: Result, stack: ExitStack) -> dict[str, Target]:
         targets = {}
         for peer in self._peers:
-            self._tell(f"{case.name}: warming up {peer.name}")
+            self._report_progress(f"{case.name}: warming up {peer.name}")
             try:
-                target = stack.enter_context(_started(peer, self._scratch))
+                target = stack.enter_context(_started(peer, self._scratch, case))
                 self._until_steady(case, target)
                 targets[peer.name] = target
             except Exception as error:
@@ -113,7 +117,7 @@ class Runner:
                 metrics = case.measure(target, seconds)
                 memory = target.resident_mib()
             else:
-                with _started(peer, self._scratch) as fresh:
+                with _started(peer, self._scratch, case) as fresh:
                     metrics = case.measure(fresh, seconds)
                     memory = fresh.resident_mib()
         except Exception as error:
@@ -123,10 +127,10 @@ class Runner:
 
 
 @contextmanager
-def _started(peer: Peer, scratch: Path | None) -> Iterator[Target]:
+def _started(peer: Peer, scratch: Path | None, case: Case) -> Iterator[Target]:
     directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=scratch))
     try:
-        with peer.start(directory) as target:
+        with peer.start(directory, is_encrypted=case.is_encrypted) as target:
             yield target
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -70,17 +70,23 @@ Figures = dict[str, list[float]]
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", action="store_true", help="5 million records")
     parser.add_argument("--records", type=int, help="another number of records")
     parser.add_argument("--turns", type=int, help="another number of turns")
     parser.add_argument("--only", choices=CASES, help="one case")
-    parser.add_argument("--against", type=Running, metavar="NAME=HOST:PORT",
-                        help="a running broker to compare with, instead of Apache Kafka")
+    parser.add_argument(
+        "--against",
+        type=Running,
+        metavar="NAME=HOST:PORT",
+        help="a running broker to compare with, instead of Apache Kafka",
+    )
     arguments = parser.parse_args()
     size = FULL if arguments.full else QUICK
     size = replace(
-        size, records=arguments.records or size.records, turns=arguments.turns or size.turns)
+        size, records=arguments.records or size.records, turns=arguments.turns or size.turns
+    )
     peers: list[Peer] = [Wirekafka(), arguments.against or ApacheKafka()]
     cases = [CASES[arguments.only]] if arguments.only else list(CASES.values())
     return until_interrupted(lambda: _compare(cases, peers, size))
@@ -119,8 +125,11 @@ def markdown(results: dict[str, Any]) -> Iterator[str]:
     for name, case in results.items():
         found = case["figures"]
         times = statistics.median(found[peers[0]]) / statistics.median(found[peers[1]])
-        amount = (f"{RATE:,} records/s for {case['stream_s']} s" if name.startswith("micro")
-                  else f"{case['records']:,} records")
+        amount = (
+            f"{RATE:,} records/s for {case['stream_s']} s"
+            if name.startswith("micro")
+            else f"{case['records']:,} records"
+        )
         cells = " | ".join(summary(found[peer]) for peer in peers)
         yield f"| {name}, {amount}, {case['turns']} turns | {cells} | {times:.2f} |"
     yield ""
@@ -138,8 +147,12 @@ def measure(
 ) -> dict[str, Figures]:
     """Case -> peer -> the figure of each turn; saved as each case is done."""
     found: dict[str, Figures] = {case.name: {} for case in cases}
-    columns = (TextColumn("{task.description:44}"), BarColumn(20), MofNCompleteColumn(),
-               TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:44}"),
+        BarColumn(20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with ExitStack() as stack:
         bar = stack.enter_context(Progress(*columns, console=Console(stderr=True)))
         task = bar.add_task("", total=len(cases) * len(peers) * (size.turns + 1))
@@ -170,8 +183,14 @@ def measure(
 def fill(target: Target, records: int) -> None:
     """The topic that the batch reads."""
     create(target, "bench-read")
-    producer = Producer({"bootstrap.servers": target.bootstrap, "linger.ms": 20, "log_level": 0,
-                         "queue.buffering.max.messages": 1_000_000})
+    producer = Producer(
+        {
+            "bootstrap.servers": target.bootstrap,
+            "linger.ms": 20,
+            "log_level": 0,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
     value = b"v" * RECORD_BYTES
     for number in range(records):
         while True:
@@ -202,11 +221,14 @@ def batch_read(spark: SparkSession, target: Target, size: Size) -> float:
 def sink_write(spark: SparkSession, target: Target, size: Size) -> float:
     topic = create(target, f"bench-write-{time.monotonic_ns()}")
     frame = spark.range(size.records, numPartitions=PARTITIONS).select(
-        f.lit("v" * RECORD_BYTES).alias("value"))
+        f.lit("v" * RECORD_BYTES).alias("value")
+    )
     started = time.perf_counter()
     (
-        frame.write.format("kafka").option("kafka.bootstrap.servers", target.bootstrap)
-        .option("topic", topic).save()
+        frame.write.format("kafka")
+        .option("kafka.bootstrap.servers", target.bootstrap)
+        .option("topic", topic)
+        .save()
     )
     return size.records / (time.perf_counter() - started)
 
@@ -218,8 +240,10 @@ def micro_batch(spark: SparkSession, target: Target, size: Size) -> float:
     with tempfile.TemporaryDirectory() as checkpoint:
         query = (
             load(spark.readStream, target, topic)
-            .writeStream.format("noop").option("checkpointLocation", checkpoint)
-            .trigger(processingTime="0 seconds").start()
+            .writeStream.format("noop")
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime="0 seconds")
+            .start()
         )
         started = time.perf_counter()
         for number in range(size.stream_s * RATE):
@@ -229,8 +253,11 @@ def micro_batch(spark: SparkSession, target: Target, size: Size) -> float:
                 producer.poll(ahead_s)
                 time.sleep(max(number / RATE - (time.perf_counter() - started), 0))
         producer.flush(30)
-        durations = [progress.durationMs["triggerExecution"]
-                     for progress in query.recentProgress if progress.numInputRows]
+        durations = [
+            progress.durationMs["triggerExecution"]
+            for progress in query.recentProgress
+            if progress.numInputRows
+        ]
         query.stop()
     # The first batches compile their plans.
     return float(statistics.median(durations[2:] or durations))
@@ -238,8 +265,11 @@ def micro_batch(spark: SparkSession, target: Target, size: Size) -> float:
 
 def load(reader: Any, target: Target, topic: str) -> Any:
     return (
-        reader.format("kafka").option("kafka.bootstrap.servers", target.bootstrap)
-        .option("subscribe", topic).option("startingOffsets", "earliest").load()
+        reader.format("kafka")
+        .option("kafka.bootstrap.servers", target.bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
     )
 
 

@@ -42,13 +42,22 @@ def _write_to_each(target: Target, partitions: int) -> None:
     with closing(Connection(target.host, target.port)) as connection:
         for first in range(0, partitions, _AT_A_TIME):
             wanted = range(first, min(first + _AT_A_TIME, partitions))
-            request = ProduceRequest(acks=LEADER, timeout_ms=30_000, topic_data=[
-                topic(name=_TOPIC, partition_data=[
-                    topic.PartitionProduceData(index=index, records=records)
-                    for index in wanted])])
+            request = ProduceRequest(
+                acks=LEADER,
+                timeout_ms=30_000,
+                topic_data=[
+                    topic(
+                        name=_TOPIC,
+                        partition_data=[
+                            topic.PartitionProduceData(index=index, records=records)
+                            for index in wanted
+                        ],
+                    )
+                ],
+            )
             while True:
                 response = connection.ask(request, ProduceResponse, PRODUCE_VERSION)
-                errors = {told.error_code for told in response.responses[0].partition_responses}
+                errors = {each.error_code for each in response.responses[0].partition_responses}
                 if errors == {0}:
                     break
                 if time.monotonic() > deadline:

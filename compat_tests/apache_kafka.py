@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from compat_tests.eventually import eventually
 from tests import kafka_jars
+from tests.eventually import eventually
 
 CLUSTER_ID = "b1R0aGVyIG9yYWNsZSEhIQ"
 
@@ -45,27 +45,32 @@ def apache_kafka(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def apache_kafka_on(data: Sequence[Path], scratch: Path) -> Iterator[str]:
-    """The same on directories of ours, started with what `wirekafka handover` prints for them."""
+def apache_kafka_on(
+    data: Sequence[Path], scratch: Path, jars: Path | None = None, settings: str = ""
+) -> Iterator[str]:
+    """Yields HOST:PORT of Apache Kafka on directories of wirekafka, as `wirekafka handover` prints.
+
+    `jars` select another release of Apache Kafka. `settings` are further lines of its properties.
+    """
     port = _two_ports()
     printed = handover(*data, port=port)
     assert printed.returncode == 0, printed.stderr
     properties = scratch / "server.properties"
-    properties.write_text(printed.stdout + SMALL_CLEANER)
-    command = [*java_command(scratch), *SMALL_JVM, "kafka.Kafka", str(properties)]
+    properties.write_text(printed.stdout + SMALL_CLEANER + settings)
+    command = [*java_command(scratch, jars), *SMALL_JVM, "kafka.Kafka", str(properties)]
     with running(command, scratch, port) as bootstrap:
         yield bootstrap
 
 
 def handover(*data: Path, port: int = 19092) -> "subprocess.CompletedProcess[str]":
-    """`wirekafka handover`, for a broker that is to listen at `port` and the one behind it."""
+    """Run `wirekafka handover` for a broker that listens on `port` and the next port."""
     command = [sys.executable, "-m", "wirekafka", "handover", *map(str, data), "--port", str(port)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 @contextmanager
 def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]:
-    """Yields HOST:PORT of the Apache Kafka broker that a command starts; its output goes there."""
+    """Start a broker with a command, its output in `directory`, and yield HOST:PORT."""
     process = started(command, directory)
     try:
         await_accepting(process, directory, port)
@@ -88,7 +93,7 @@ def started(command: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
-    """Have it stop as told to, or not."""
+    """Stop the process with SIGTERM, and kill it if it does not end."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(20)
@@ -98,27 +103,29 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def await_accepting(process: "subprocess.Popen[bytes]", directory: Path, port: int) -> None:
-    """Return when it accepts connections. Raises KafkaDied."""
+    """Wait until the broker accepts connections. Raises KafkaDied."""
     eventually(lambda: _accepts(port) or _assert_alive(process, directory), timeout_s=60)
 
 
-def prepare(directory: Path, jvm: Sequence[str], settings: str = "") -> tuple[int, list[str]]:
-    """Format `directory` for a new broker: its port, and the command that starts it."""
+def prepare(
+    directory: Path, jvm: Sequence[str], settings: str = "", jars: Path | None = None
+) -> tuple[int, list[str]]:
+    """Format `directory` for a new broker; return its port and the command that starts it."""
     port, controller_port = free_ports(2)
     values = {"port": port, "controller_port": controller_port, "directory": directory}
     properties = directory / "server.properties"
     properties.write_text(PROPERTIES.format(**values) + settings)
-    java = java_command(directory)
+    java = java_command(directory, jars)
     format_command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
     subprocess.run([*java, *SMALL_JVM, *format_command], check=True, capture_output=True)
     return port, [*java, *jvm, "kafka.Kafka", str(properties)]
 
 
-def java_command(directory: Path) -> list[str]:
-    """What starts a class of Kafka's, its log in `directory`."""
+def java_command(directory: Path, jars: Path | None = None) -> list[str]:
+    """The command that runs a class of Kafka, or of other jars, with its log in `directory`."""
     log4j = directory / "log4j2.xml"
     log4j.write_text(LOG4J.format(directory=directory))
-    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
+    classes = kafka_jars.class_path(jars or kafka_jars.kafka_jars())
     return [kafka_jars.java(), "-cp", classes, f"-Dlog4j2.configurationFile={log4j}"]
 
 
@@ -133,13 +140,15 @@ def free_ports(count: int) -> list[int]:
 
 
 def _two_ports() -> int:
-    """A free port, with a free one behind it."""
+    """A free port whose next port is free as well."""
     while True:
         (port,) = free_ports(1)
         try:
             # Held until both are known to be free.
-            with (socket.create_server(("127.0.0.1", port)),
-                  socket.create_server(("127.0.0.1", port + 1))):
+            with (
+                socket.create_server(("127.0.0.1", port)),
+                socket.create_server(("127.0.0.1", port + 1)),
+            ):
                 return port
         except (OSError, OverflowError):
             continue
@@ -157,4 +166,4 @@ def _assert_alive(process: "subprocess.Popen[bytes]", directory: Path) -> bool:
 
 
 class KafkaDied(BaseException):
-    """Apache Kafka ended while starting; not an Exception, so that waiting for it ends too."""
+    """Apache Kafka ended while starting. A BaseException, so that retry loops do not catch it."""

@@ -1,4 +1,4 @@
-"""The brokers under test, and names no other test uses."""
+"""Fixtures: the brokers under test, unique names, Spark and Kafka's tools."""
 
 import re
 import secrets
@@ -24,7 +24,7 @@ NewTopicName = Callable[..., str]
 
 @dataclass(frozen=True)
 class RunningBroker:
-    """A broker that accepts connections; `data` is None for one that was running before."""
+    """A broker that accepts connections; `data` is None if the tests did not start it."""
 
     bootstrap: str
     is_reference: bool
@@ -63,7 +63,7 @@ def broker(
 def apache_kafka(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningBroker]:
-    """Apache Kafka of the same version, to compare answers with."""
+    """Apache Kafka of the same version, to compare responses with."""
     given = request.config.getoption("--apache")
     if given:
         yield RunningBroker(given, is_reference=True)
@@ -95,7 +95,7 @@ def admin(bootstrap: str) -> AdminClient:
 def new_topic(admin: AdminClient, unique: str) -> Iterator[NewTopicName]:
     """`new_topic(partitions=1, config={...})` makes a topic of a unique name and returns it.
 
-    Without retention by time, which may come at any moment to records of years ago.
+    The topics have no retention by time, which could delete old records at any moment.
     """
     made: list[str] = []
 
@@ -130,19 +130,19 @@ def spark() -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="session")
 def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """The command-line tools of Kafka 4.3.1."""
-    return JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java-tools"))
+    """The command-line tools of Kafka 4.3.1, the newest that are published."""
+    return JavaTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-tools"))
 
 
 @pytest.fixture(scope="session")
 def old_java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """The command-line tools of Kafka 2.1.1, the oldest clients a 4.3 broker accepts."""
+    """The command-line tools of Kafka 2.1.1, the oldest clients a 4.4 broker accepts."""
     return JavaTools(kafka_jars.old_kafka_jars(), tmp_path_factory.mktemp("old-java-tools"))
 
 
 @pytest.fixture
 def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
-    """A broker of the test's own, which it may kill."""
+    """A broker for one test, which the test may kill."""
     broker = MortalBroker(tmp_path / "data")
     broker.start()
     yield broker

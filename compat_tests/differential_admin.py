@@ -1,11 +1,11 @@
-"""Requests about topics, configurations and the cluster, good and bad ones."""
+"""Differential cases: valid and invalid requests about topics, configs and the cluster."""
 
 import secrets
 from collections.abc import Callable
 from typing import Any
 
-from compat_tests.eventually import eventually
 from compat_tests.stage import NO_ID, UNKNOWN_ID, Stage
+from tests.eventually import eventually
 from wirekafka.apis.alter_configs import AlterConfigsRequest
 from wirekafka.apis.create_partitions import CreatePartitionsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest
@@ -75,7 +75,7 @@ def metadata_cases() -> list[Case]:
 
 
 def since(request: type[Request], first: int) -> type[Request]:
-    """The same request, asked from a version on."""
+    """The same request, sent only from a version on."""
 
     class Later:
         key = request.key
@@ -414,7 +414,7 @@ CASES: list[Case] = [
 
 
 def metadata_creates_a_topic(stage: Stage) -> Any:
-    """Metadata of a missing topic creates it, tells an error at first, and then shows it."""
+    """Metadata of a missing topic creates it, reports an error at first, and then describes it."""
     story = []
     for version in (0, 3, 4, 12):
         name = f"diff-{stage.suffix}-auto-{version}"

@@ -1,4 +1,4 @@
-"""Requests to the group coordinator, good and bad ones, and whole conversations."""
+"""Differential cases: valid and invalid requests to the group coordinator, and sequences."""
 
 from collections.abc import Callable
 from typing import Any
@@ -253,18 +253,18 @@ def group_cases() -> list[Case]:
 
 
 class Group:
-    """A group on a stage, with names for the member ids the broker makes."""
+    """A group on a stage, which gives stable names to the member ids that the broker generates."""
 
     def __init__(self, stage: Stage, name: str):
         self.stage = stage
         self.name = f"{stage.suffix}-{name}"
         self.members: dict[Any, str] = {}
 
-    def tell(self, answer: Any) -> Any:
+    def comparable(self, answer: Any) -> Any:
         return comparable(answer, self.stage.names() | self.members)
 
     def joined(self, member: str = "", version: int = 9, **options: Any) -> Any:
-        """The raw answer of a join, after the broker named the member where it insists."""
+        """The response to a join, repeated with the member id after MEMBER_ID_REQUIRED."""
         wire = self.stage.wire
         answer = wire.ask(join(self.name, member, **options), version)
         if answer.error_code == 79:
@@ -275,7 +275,7 @@ class Group:
         return answer
 
     def ask(self, request: Request, version: int) -> Any:
-        return self.tell(self.stage.wire.ask(request, version))
+        return self.comparable(self.stage.wire.ask(request, version))
 
 
 def one_member_lives_and_leaves(stage: Stage) -> Any:
@@ -285,7 +285,7 @@ def one_member_lives_and_leaves(stage: Stage) -> Any:
         group = Group(stage, f"lives-{version}")
         answer = group.joined(version=version)
         member, generation = answer.member_id, answer.generation_id
-        story.append(group.tell(answer))
+        story.append(group.comparable(answer))
         story.append(group.ask(beat(group.name, generation, member), 4))
         early = commit(stage, group.name, stage.topic, 1, generation, member=member)
         story.append(group.ask(early, 9))
@@ -300,7 +300,7 @@ def one_member_lives_and_leaves(stage: Stage) -> Any:
             story.append(group.ask(asked, 9))
         story.append(group.ask(DescribeGroupsRequest(groups=[group.name]), 6))
         story.append(group.ask(DeleteGroupsRequest(groups_names=[group.name]), 2))
-        story.append(group.tell(group.joined(member, version=version)))
+        story.append(group.comparable(group.joined(member, version=version)))
         story.append(group.ask(leave(group.name, member), 5))
         story.append(group.ask(leave(group.name, member), 5))
         story.append(group.ask(fetched(stage, group.name, stage.topic), 9))
@@ -314,17 +314,17 @@ def a_static_member_comes_back(stage: Stage) -> Any:
     group = Group(stage, "static")
     story = []
     first = group.joined(instance="me")
-    story.append(group.tell(first))
+    story.append(group.comparable(first))
     old = first.member_id
     story.append(group.ask(sync(group.name, 1, old, (old, b"mine"), instance="me"), 5))
     again = group.joined(instance="me")
     new = again.member_id
-    story += [group.tell(again), new != old]
+    story += [group.comparable(again), new != old]
     story.append(group.ask(sync(group.name, again.generation_id, new, instance="me"), 5))
     story.append(group.ask(beat(group.name, again.generation_id, old, "me"), 4))
     story.append(group.ask(beat(group.name, again.generation_id, new, "me"), 4))
     story.append(group.ask(beat(group.name, again.generation_id, new, "other"), 4))
-    story.append(group.tell(group.joined(old, instance="me")))
+    story.append(group.comparable(group.joined(old, instance="me")))
     fenced = commit(stage, group.name, stage.topic, 1, 1, member=old, instance="me")
     story.append(group.ask(fenced, 9))
     story.append(group.ask(DescribeGroupsRequest(groups=[group.name]), 6))
@@ -338,12 +338,12 @@ def protocols_must_agree(stage: Stage) -> Any:
     group = Group(stage, "agree")
     answer = group.joined()
     member = answer.member_id
-    story = [group.tell(answer)]
+    story = [group.comparable(answer)]
     story.append(group.ask(sync(group.name, 1, member, (member, b"x"), protocol="other"), 5))
     story.append(group.ask(sync(group.name, 1, member, (member, b"x"), kind="connect"), 5))
     story.append(group.ask(sync(group.name, 1, member, (member, b"x")), 5))
-    story.append(group.tell(group.joined(protocols=["roundrobin"])))
-    story.append(group.tell(group.joined(kind="connect")))
+    story.append(group.comparable(group.joined(protocols=["roundrobin"])))
+    story.append(group.comparable(group.joined(kind="connect")))
     story.append(group.ask(commit(stage, group.name, stage.topic), 9))
     story.append(group.ask(leave(group.name, member), 5))
     return story
@@ -361,12 +361,7 @@ def offsets_by_topic_id(stage: Stage) -> Any:
     ]
 
 
-CASES: list[Case] = [
-    *coordinator_cases(),
-    *membership_cases(),
-    *offset_cases(),
-    *group_cases(),
-]
+CASES: list[Case] = [*coordinator_cases(), *membership_cases(), *offset_cases(), *group_cases()]
 
 PLAYS = [
     one_member_lives_and_leaves,

@@ -1,4 +1,4 @@
-"""Requests that write, read and find records, good and bad ones."""
+"""Differential cases: valid and invalid Produce, Fetch, ListOffsets and related requests."""
 
 import struct
 from collections.abc import Callable
@@ -23,7 +23,7 @@ GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 
 
 def patched(records: bytes, at: int, layout: str, value: Any, *, fix_crc: bool = True) -> bytes:
-    """A batch with one header field changed, by default under a checksum that fits."""
+    """A batch with one header field changed and, by default, its checksum updated."""
     changed = bytearray(records)
     struct.pack_into(layout, changed, at, value)
     if fix_crc:
@@ -72,9 +72,7 @@ def produce_cases() -> list[Case]:
             encode_batch([Record(0, TIME_MS, None, b"x" * 1_100_000, [])], options=BatchOptions()),
         ),
         "far in the future": lambda s: produce_request(
-            s,
-            s.topic,
-            encode_batch([Record(0, 2**45, b"k", b"v", [])], options=BatchOptions()),
+            s, s.topic, encode_batch([Record(0, 2**45, b"k", b"v", [])], options=BatchOptions())
         ),
         "to the offsets topic": lambda s: produce_request(s, "__cluster_metadata", batch()),
         "no topics": lambda _: ProduceRequest(acks=1, timeout_ms=1000, topic_data=[]),
@@ -83,7 +81,7 @@ def produce_cases() -> list[Case]:
         makers[what] = lambda s, records=records: produce_request(s, s.topic, records, partition=1)
     zstd = batch(compression=ZSTD)
     makers["zstd"] = lambda s: produce_request(s, s.topic, zstd, partition=1)
-    # What is accepted moves the end of a log, so these go to a partition nothing else reads.
+    # Accepted batches move the log end, so these use a partition that no other case reads.
     return [(f"Produce {name}", ProduceRequest, make) for name, make in makers.items()]
 
 
@@ -151,20 +149,7 @@ def list_offsets(
 
 
 def offset_cases() -> list[Case]:
-    timestamps = (
-        -1,
-        -2,
-        -3,
-        -4,
-        -5,
-        -6,
-        -7,
-        0,
-        TIME_MS,
-        TIME_MS + 1,
-        LAST_MS,
-        LAST_MS + 1,
-    )
+    timestamps = (-1, -2, -3, -4, -5, -6, -7, 0, TIME_MS, TIME_MS + 1, LAST_MS, LAST_MS + 1)
     makers: dict[str, Callable[[Stage], Request]] = {
         f"at {timestamp}": lambda s, at=timestamp: list_offsets(s.topic, at)
         for timestamp in timestamps
@@ -231,22 +216,10 @@ def other_cases() -> list[Case]:
         ("DeleteRecords to -2", DeleteRecordsRequest, lambda s: delete(s.topic, -2)),
         ("DeleteRecords of a missing topic", DeleteRecordsRequest, lambda s: delete(s.missing, 0)),
         ("DeleteRecords of a missing part", DeleteRecordsRequest, lambda s: delete(s.topic, 0, 9)),
-        (
-            "DeleteRecords compacted",
-            DeleteRecordsRequest,
-            lambda s: delete(s.compacted, 0),
-        ),
+        ("DeleteRecords compacted", DeleteRecordsRequest, lambda s: delete(s.compacted, 0)),
         ("DescribeProducers", DescribeProducersRequest, lambda s: producers(s.topic)),
-        (
-            "DescribeProducers nowhere",
-            DescribeProducersRequest,
-            lambda s: producers(s.missing),
-        ),
-        (
-            "DescribeProducers no part",
-            DescribeProducersRequest,
-            lambda s: producers(s.topic, 9),
-        ),
+        ("DescribeProducers nowhere", DescribeProducersRequest, lambda s: producers(s.missing)),
+        ("DescribeProducers no part", DescribeProducersRequest, lambda s: producers(s.topic, 9)),
         ("InitProducerId", InitProducerIdRequest, lambda _: init()),
         ("InitProducerId again", later, lambda _: init(123, 4)),
         ("InitProducerId without epoch", later, lambda _: init(123, -1)),
@@ -309,7 +282,7 @@ def a_fetch_session(stage: Stage) -> Any:
 
 
 def records_deleted_and_offsets_after(stage: Stage) -> Any:
-    """DeleteRecords to the middle and to the high watermark, and what is found afterwards."""
+    """DeleteRecords to the middle and to the high watermark, then ListOffsets and Fetch."""
     name = f"{stage.topic}-deleted"
     if name not in stage.ids:
         stage.create(name)
@@ -331,7 +304,7 @@ def records_deleted_and_offsets_after(stage: Stage) -> Any:
 
 
 def zstd_to_old_clients(stage: Stage) -> Any:
-    """Produce below version 7 and Fetch below version 10 do not know zstd (KIP-110)."""
+    """Produce below version 7 and Fetch below version 10 do not support zstd (KIP-110)."""
     name = f"{stage.topic}-zstd"
     if name not in stage.ids:
         stage.create(name)
@@ -357,7 +330,7 @@ def log_append_time(stage: Stage) -> Any:
 
 
 def a_recreated_topic_has_another_id(stage: Stage) -> Any:
-    """Fetch and Produce by the id of a topic that was deleted and made again."""
+    """Fetch and Produce by the id of a topic that was deleted and created again."""
     name = f"{stage.topic}-recreated"
     stage.create(name)
     old = stage.ids[name]

@@ -1,4 +1,4 @@
-"""Three stock clients behind one face: what each did, and was told, while a fault was in force."""
+"""Three Python Kafka clients behind one interface, to record how each reacts to a fault."""
 
 from __future__ import annotations
 
@@ -23,59 +23,67 @@ from tests.testing.clients import TIMEOUT_S, confluent_consumer, confluent_produ
 from wirekafka import Broker
 
 PATIENCE_S = 100
-"""Of producers, who may have to wait for Apache Kafka to start on a busy machine."""
+"""Timeout of producers, which may wait for Apache Kafka to start on a busy machine."""
 
-Told = str | None
-"""The error a client gave up with, by its own name for it."""
+Outcome = str | None
+"""The error that a client raised, by the client's own name for it; None for success."""
 Fault = Callable[[], AbstractContextManager[Any]]
-"""Puts a fault in force."""
+"""Activates a fault while the context is open."""
 
 
 @dataclass
 class Plan:
-    """What a client is to do; `name` is its client id and names its group and transaction."""
+    """The broker and topic of a client; `name` is its client id, group and transactional id."""
 
     broker: Broker
     name: str
     topic: str
     options: dict[str, Any] = field(default_factory=dict)
-    """Of each record, as kafka-python names them."""
+    """Options of each record, as kafka-python names them."""
     session_ms: int = 30_000
 
 
 class Client(Protocol):
-    """One stock client."""
+    """The interface that every client library implements."""
 
-    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Told]:
-        """Produce with acks=all, waiting for each."""
+    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Outcome]:
+        """Produce with acks=all, and wait for each record's acknowledgement."""
 
     def join(self, plan: Plan, count: int, during: Fault) -> list[Any]:
-        """Read from the beginning in a group, the fault in force from before it joins."""
+        """Read from the beginning in a group, with the fault active before the client joins."""
 
     def go_on(self, plan: Plan, during: Fault, until: Callable[[], bool]) -> list[Any]:
-        """Read one record in a group and commit; then poll, the fault in force, until the
-        condition holds; then read one more that is produced then."""
+        """Read one record in a group and commit, poll with the fault active until the
+        condition holds, then produce and read one more record."""
 
-    def commit(self, plan: Plan, during: Fault) -> Told:
-        """Read a record in a group and commit while the fault is in force."""
+    def commit(self, plan: Plan, during: Fault) -> Outcome:
+        """Read a record in a group, and commit while the fault is active."""
 
-    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Told]:
+    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Outcome]:
         """Start a transactional producer (before) and write and commit (during) a transaction
-        with a group's offset: what each step was told, until one failed."""
+        with a group's offset. Returns the outcome of each step, up to the first failure."""
 
-    def create(self, plan: Plan) -> Told:
+    def create(self, plan: Plan) -> Outcome:
         """Create the plan's topic as an administrator."""
 
 
 class Confluent:
     """confluent-kafka."""
 
-    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Told]:
-        producer = confluent_producer(plan.broker, **{
-            "client.id": plan.name, "enable.idempotence": idempotent,
-            "message.timeout.ms": PATIENCE_S * 1000, **_QUIET})
-        options = {"timestamp" if name == "timestamp_ms" else name: value
-                   for name, value in plan.options.items()}
+    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Outcome]:
+        producer = confluent_producer(
+            plan.broker,
+            **{
+                "client.id": plan.name,
+                "enable.idempotence": idempotent,
+                "message.timeout.ms": PATIENCE_S * 1000,
+                **_QUIET,
+            },
+        )
+        options = {
+            "timestamp" if name == "timestamp_ms" else name: value
+            for name, value in plan.options.items()
+        }
         return [_delivered(producer, plan.topic, value, **options) for value in values]
 
     def join(self, plan: Plan, count: int, during: Fault) -> list[Any]:
@@ -94,7 +102,7 @@ class Confluent:
             plan.broker.produce(plan.topic, ["more"])
             return [*values, _confluent_value(_polled(consumer))]
 
-    def commit(self, plan: Plan, during: Fault) -> Told:
+    def commit(self, plan: Plan, during: Fault) -> Outcome:
         with closing(self._consumer(plan)) as consumer:
             message = _polled(consumer)
             with during():
@@ -104,29 +112,45 @@ class Confluent:
                     return _confluent_name(error.args[0])
                 return None
 
-    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Told]:
-        producer = confluent_producer(plan.broker, **{
-            "client.id": plan.name, "transactional.id": plan.name,
-            "transaction.timeout.ms": 60_000, **_QUIET})
+    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Outcome]:
+        producer = confluent_producer(
+            plan.broker,
+            **{
+                "client.id": plan.name,
+                "transactional.id": plan.name,
+                "transaction.timeout.ms": 60_000,
+                **_QUIET,
+            },
+        )
         group = confluent_kafka.TopicPartition(plan.topic, 0, 1)
         with closing(self._consumer(plan)) as consumer:
             _polled(consumer)
             with before():
-                told = _steps([lambda: producer.init_transactions(TIMEOUT_S)], _confluent_error)
-            if told[-1] is not None:
-                return told
+                outcomes = _steps([lambda: producer.init_transactions(TIMEOUT_S)], _confluent_error)
+            if outcomes[-1] is not None:
+                return outcomes
             producer.begin_transaction()
             with during():
-                return told + _steps([
-                    lambda: _raise_for(_delivered(producer, plan.topic, b"in it")),
-                    lambda: producer.send_offsets_to_transaction(
-                        [group], consumer.consumer_group_metadata(), TIMEOUT_S),
-                    lambda: producer.commit_transaction(TIMEOUT_S)], _confluent_error)
+                return outcomes + _steps(
+                    [
+                        lambda: _raise_for(_delivered(producer, plan.topic, b"in it")),
+                        lambda: producer.send_offsets_to_transaction(
+                            [group], consumer.consumer_group_metadata(), TIMEOUT_S
+                        ),
+                        lambda: producer.commit_transaction(TIMEOUT_S),
+                    ],
+                    _confluent_error,
+                )
 
-    def create(self, plan: Plan) -> Told:
-        admin = confluent_kafka.admin.AdminClient({
-            "bootstrap.servers": plan.broker.bootstrap_servers, "client.id": plan.name,
-            "log_level": 0, "retry.backoff.ms": 5})
+    def create(self, plan: Plan) -> Outcome:
+        admin = confluent_kafka.admin.AdminClient(
+            {
+                "bootstrap.servers": plan.broker.bootstrap_servers,
+                "client.id": plan.name,
+                "log_level": 0,
+                "retry.backoff.ms": 5,
+            }
+        )
         new = confluent_kafka.admin.NewTopic(plan.topic, 1, 1)
         try:
             admin.create_topics([new], request_timeout=10)[plan.topic].result(TIMEOUT_S)
@@ -135,8 +159,11 @@ class Confluent:
         return None
 
     def _consumer(self, plan: Plan) -> confluent_kafka.Consumer:
-        consumer = confluent_consumer(plan.broker, plan.name, **{
-            "client.id": plan.name, "session.timeout.ms": plan.session_ms})
+        consumer = confluent_consumer(
+            plan.broker,
+            plan.name,
+            **{"client.id": plan.name, "session.timeout.ms": plan.session_ms},
+        )
         consumer.subscribe([plan.topic])
         return consumer
 
@@ -144,15 +171,27 @@ class Confluent:
 class KafkaPython:
     """kafka-python."""
 
-    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Told]:
+    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Outcome]:
         producer = kafka.KafkaProducer(
-            bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name, acks="all",
-            retries=20, retry_backoff_ms=10, reconnect_backoff_ms=10, linger_ms=0,
-            enable_idempotence=idempotent)
+            bootstrap_servers=plan.broker.bootstrap_servers,
+            client_id=plan.name,
+            acks="all",
+            retries=20,
+            retry_backoff_ms=10,
+            reconnect_backoff_ms=10,
+            linger_ms=0,
+            enable_idempotence=idempotent,
+        )
         try:
-            return [_told(lambda value=value: producer.send(
-                plan.topic, value, **plan.options).get(PATIENCE_S), kafka.errors.KafkaError)
-                for value in values]
+            return [
+                _outcome(
+                    lambda value=value: producer.send(plan.topic, value, **plan.options).get(
+                        PATIENCE_S
+                    ),
+                    kafka.errors.KafkaError,
+                )
+                for value in values
+            ]
         finally:
             producer.close(2)
 
@@ -179,56 +218,77 @@ class KafkaPython:
             values += self._polled(consumer)
         return values
 
-    def commit(self, plan: Plan, during: Fault) -> Told:
+    def commit(self, plan: Plan, during: Fault) -> Outcome:
         consumer = self._consumer(plan)
         try:
             self._polled(consumer)
             with during():
-                return _told(lambda: consumer.commit(timeout_ms=10_000), kafka.errors.KafkaError)
+                return _outcome(lambda: consumer.commit(timeout_ms=10_000), kafka.errors.KafkaError)
         finally:
             consumer.close(autocommit=False)
 
-    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Told]:
+    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Outcome]:
         producer = kafka.KafkaProducer(
-            bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name,
-            transactional_id=plan.name, retry_backoff_ms=10, max_block_ms=15_000)
+            bootstrap_servers=plan.broker.bootstrap_servers,
+            client_id=plan.name,
+            transactional_id=plan.name,
+            retry_backoff_ms=10,
+            max_block_ms=15_000,
+        )
         consumer = self._consumer(plan)
         partition = kafka.TopicPartition(plan.topic, 0)
         offsets = {partition: kafka.structs.OffsetAndMetadata(1, "", -1)}
         try:
             self._polled(consumer)
             with before():
-                told = _steps([producer.init_transactions], _python_error)
-            if told[-1] is not None:
-                return told
+                outcomes = _steps([producer.init_transactions], _python_error)
+            if outcomes[-1] is not None:
+                return outcomes
             producer.begin_transaction()
             with during():
-                return told + _steps([
-                    lambda: producer.send(plan.topic, b"in it").get(TIMEOUT_S),
-                    lambda: producer.send_offsets_to_transaction(
-                        offsets, consumer.group_metadata()),
-                    producer.commit_transaction], _python_error)
+                return outcomes + _steps(
+                    [
+                        lambda: producer.send(plan.topic, b"in it").get(TIMEOUT_S),
+                        lambda: producer.send_offsets_to_transaction(
+                            offsets, consumer.group_metadata()
+                        ),
+                        producer.commit_transaction,
+                    ],
+                    _python_error,
+                )
         finally:
             producer.close(1)
             consumer.close(autocommit=False)
 
-    def create(self, plan: Plan) -> Told:
+    def create(self, plan: Plan) -> Outcome:
         admin = kafka.KafkaAdminClient(
-            bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name,
-            retry_backoff_ms=10)
+            bootstrap_servers=plan.broker.bootstrap_servers,
+            client_id=plan.name,
+            retry_backoff_ms=10,
+        )
         try:
-            return _told(lambda: admin.create_topics(
-                [kafka.admin.NewTopic(plan.topic, 1, 1)], timeout_ms=10_000),
-                kafka.errors.KafkaError)
+            return _outcome(
+                lambda: admin.create_topics(
+                    [kafka.admin.NewTopic(plan.topic, 1, 1)], timeout_ms=10_000
+                ),
+                kafka.errors.KafkaError,
+            )
         finally:
             admin.close()
 
     def _consumer(self, plan: Plan) -> Any:
         consumer = kafka.KafkaConsumer(
-            bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name,
-            group_id=plan.name, auto_offset_reset="earliest", enable_auto_commit=False,
-            retry_backoff_ms=10, heartbeat_interval_ms=100, max_poll_records=1,
-            reconnect_backoff_ms=10, session_timeout_ms=plan.session_ms)
+            bootstrap_servers=plan.broker.bootstrap_servers,
+            client_id=plan.name,
+            group_id=plan.name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            retry_backoff_ms=10,
+            heartbeat_interval_ms=100,
+            max_poll_records=1,
+            reconnect_backoff_ms=10,
+            session_timeout_ms=plan.session_ms,
+        )
         # It may join without knowing the partitions, and then overlook that it was given some.
         consumer.partitions_for_topic(plan.topic)
         consumer.subscribe([plan.topic])
@@ -245,20 +305,27 @@ class KafkaPython:
 class Aiokafka:
     """aiokafka."""
 
-    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Told]:
-        async def run() -> list[Told]:
+    def send(self, plan: Plan, values: Iterable[bytes], idempotent: bool) -> list[Outcome]:
+        async def run() -> list[Outcome]:
             producer = aiokafka.AIOKafkaProducer(
-                bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name, acks="all",
-                retry_backoff_ms=10, enable_idempotence=idempotent,
-                request_timeout_ms=PATIENCE_S * 1000)
+                bootstrap_servers=plan.broker.bootstrap_servers,
+                client_id=plan.name,
+                acks="all",
+                retry_backoff_ms=10,
+                enable_idempotence=idempotent,
+                request_timeout_ms=PATIENCE_S * 1000,
+            )
             try:
                 await producer.start()
-                return [await _awaited(producer.send_and_wait(plan.topic, value, **plan.options))
-                        for value in values]
+                return [
+                    await _awaited(producer.send_and_wait(plan.topic, value, **plan.options))
+                    for value in values
+                ]
             except aiokafka.errors.KafkaError as error:
                 return [_name(error)]
             finally:
                 await producer.stop()
+
         return asyncio.run(run())
 
     def join(self, plan: Plan, count: int, during: Fault) -> list[Any]:
@@ -275,6 +342,7 @@ class Aiokafka:
                 finally:
                     await consumer.stop()
             return values
+
         return asyncio.run(run())
 
     def go_on(self, plan: Plan, during: Fault, until: Callable[[], bool]) -> list[Any]:
@@ -293,26 +361,31 @@ class Aiokafka:
                 except aiokafka.errors.KafkaError as error:
                     values.append(_name(error))
             return values
+
         return asyncio.run(run())
 
-    def commit(self, plan: Plan, during: Fault) -> Told:
-        async def run() -> Told:
+    def commit(self, plan: Plan, during: Fault) -> Outcome:
+        async def run() -> Outcome:
             async with self._consumer(plan) as consumer:
                 await _one(consumer)
                 with during():
                     return await _awaited(consumer.commit())
+
         return asyncio.run(run())
 
-    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Told]:
-        async def run() -> list[Told]:
+    def transact(self, plan: Plan, before: Fault, during: Fault) -> list[Outcome]:
+        async def run() -> list[Outcome]:
             producer = aiokafka.AIOKafkaProducer(
-                bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name,
-                transactional_id=plan.name, retry_backoff_ms=10)
+                bootstrap_servers=plan.broker.bootstrap_servers,
+                client_id=plan.name,
+                transactional_id=plan.name,
+                retry_backoff_ms=10,
+            )
             offsets = {aiokafka.TopicPartition(plan.topic, 0): 1}
             try:
                 with before():
-                    told = [await _awaited(producer.start())]
-                if told[-1] is None:
+                    outcomes = [await _awaited(producer.start())]
+                if outcomes[-1] is None:
                     await producer.begin_transaction()
                     with during():
                         for step in (
@@ -320,49 +393,63 @@ class Aiokafka:
                             lambda: producer.send_offsets_to_transaction(offsets, plan.name),
                             lambda: producer.commit_transaction(),
                         ):
-                            told.append(await _awaited(step()))
-                            if told[-1] is not None:
+                            outcomes.append(await _awaited(step()))
+                            if outcomes[-1] is not None:
                                 break
-                return told
+                return outcomes
             finally:
                 with suppress(aiokafka.errors.KafkaError, asyncio.TimeoutError):
                     await asyncio.wait_for(producer.stop(), 5)
+
         return asyncio.run(run())
 
-    def create(self, plan: Plan) -> Told:
-        async def run() -> Told:
+    def create(self, plan: Plan) -> Outcome:
+        async def run() -> Outcome:
             admin = aiokafka.admin.AIOKafkaAdminClient(
-                bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name)
+                bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name
+            )
             await admin.start()
             try:
                 answer = await admin.create_topics(
-                    [aiokafka.admin.NewTopic(plan.topic, 1, 1)], timeout_ms=10_000)
+                    [aiokafka.admin.NewTopic(plan.topic, 1, 1)], timeout_ms=10_000
+                )
                 codes = [each[1] for each in answer.topic_errors if each[1]]
                 return str(codes[0]) if codes else None
             except aiokafka.errors.KafkaError as error:
                 return _name(error)
             finally:
                 await admin.close()
+
         return asyncio.run(run())
 
     def _consumer(self, plan: Plan) -> Any:
         return aiokafka.AIOKafkaConsumer(
-            plan.topic, bootstrap_servers=plan.broker.bootstrap_servers, client_id=plan.name,
-            group_id=plan.name, auto_offset_reset="earliest", enable_auto_commit=False,
-            retry_backoff_ms=10, heartbeat_interval_ms=100, max_poll_records=1,
-            session_timeout_ms=plan.session_ms)
+            plan.topic,
+            bootstrap_servers=plan.broker.bootstrap_servers,
+            client_id=plan.name,
+            group_id=plan.name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            retry_backoff_ms=10,
+            heartbeat_interval_ms=100,
+            max_poll_records=1,
+            session_timeout_ms=plan.session_ms,
+        )
 
 
 _QUIET = {"logger": logging.getLogger("quiet")}
 logging.getLogger("quiet").disabled = True
 
 CLIENTS: dict[str, Client] = {
-    "confluent-kafka": Confluent(), "kafka-python": KafkaPython(), "aiokafka": Aiokafka()}
+    "confluent-kafka": Confluent(),
+    "kafka-python": KafkaPython(),
+    "aiokafka": Aiokafka(),
+}
 
 
 @contextmanager
 def _ending(consumer: kafka.KafkaConsumer, values: list[Any]) -> Iterator[None]:
-    """Have an error be the last of what a consumer of kafka-python read, and close it."""
+    """Close a kafka-python consumer, with an error as the last item of what it read."""
     try:
         yield
     except kafka.errors.KafkaError as error:
@@ -372,19 +459,21 @@ def _ending(consumer: kafka.KafkaConsumer, values: list[Any]) -> Iterator[None]:
 
 
 def _rounds(until: Callable[[], bool]) -> Iterator[None]:
-    """Rounds of a loop until the condition holds. Raises AssertionError if that is never so."""
+    """Iterate until the condition holds. Raises AssertionError if it does not in time."""
     deadline = time.monotonic() + TIMEOUT_S
     while not until():
         assert time.monotonic() < deadline, "what the client was to do first, it never did"
         yield
 
 
-def _delivered(producer: confluent_kafka.Producer, topic: str, value: bytes,
-               **options: Any) -> Told:
+def _delivered(
+    producer: confluent_kafka.Producer, topic: str, value: bytes, **options: Any
+) -> Outcome:
     reports: list[Any] = []
     try:
-        producer.produce(topic, value, on_delivery=lambda error, _: reports.append(error),
-                         **options)
+        producer.produce(
+            topic, value, on_delivery=lambda error, _: reports.append(error), **options
+        )
     except confluent_kafka.KafkaException as error:
         return _confluent_name(error.args[0])
     # A fatal error is also raised wherever reports are served, on its own or behind a SystemError.
@@ -404,12 +493,18 @@ def _confluent_value(message: Any) -> Any:
     return message.value() if message.error() is None else _confluent_name(message.error())
 
 
-def _confluent_name(error: Any) -> Told:
+def _confluent_name(error: Any) -> Outcome:
     if error is None:
         return None
-    marks = [word for word, is_so in (
-        ("fatal", error.fatal()), ("retriable", error.retriable()),
-        ("requires abort", error.txn_requires_abort())) if is_so]
+    marks = [
+        word
+        for word, is_so in (
+            ("fatal", error.fatal()),
+            ("retriable", error.retriable()),
+            ("requires abort", error.txn_requires_abort()),
+        )
+        if is_so
+    ]
     return " ".join([error.name(), *marks])
 
 
@@ -417,35 +512,37 @@ class _NotDelivered(Exception):
     pass
 
 
-def _raise_for(told: Told) -> None:
-    if told is not None:
-        raise _NotDelivered(told)
+def _raise_for(outcome: Outcome) -> None:
+    if outcome is not None:
+        raise _NotDelivered(outcome)
 
 
-def _confluent_error(error: Exception) -> Told:
+def _confluent_error(error: Exception) -> Outcome:
     if isinstance(error, _NotDelivered):
         return str(error)
     assert isinstance(error, confluent_kafka.KafkaException), error
     return _confluent_name(error.args[0])
 
 
-def _python_error(error: Exception) -> Told:
+def _python_error(error: Exception) -> Outcome:
     assert isinstance(error, kafka.errors.KafkaError), error
     return _name(error)
 
 
-def _steps(steps: Sequence[Callable[[], Any]], named: Callable[[Exception], Told]) -> list[Told]:
-    told: list[Told] = []
+def _steps(
+    steps: Sequence[Callable[[], Any]], named: Callable[[Exception], Outcome]
+) -> list[Outcome]:
+    outcomes: list[Outcome] = []
     for step in steps:
         try:
             step()
         except Exception as error:
-            return [*told, named(error)]
-        told.append(None)
-    return told
+            return [*outcomes, named(error)]
+        outcomes.append(None)
+    return outcomes
 
 
-def _told(do: Callable[[], Any], kind: type[Exception]) -> Told:
+def _outcome(do: Callable[[], Any], kind: type[Exception]) -> Outcome:
     try:
         do()
     except kind as error:
@@ -453,7 +550,7 @@ def _told(do: Callable[[], Any], kind: type[Exception]) -> Told:
     return None
 
 
-async def _awaited(doing: Awaitable[Any]) -> Told:
+async def _awaited(doing: Awaitable[Any]) -> Outcome:
     try:
         await asyncio.wait_for(doing, PATIENCE_S)
     except aiokafka.errors.KafkaError as error:

@@ -1,5 +1,4 @@
-"""What a client may meet, as cases that are played alike on two brokers: each tells what the
-client did about it."""
+"""Fault cases that run on wirekafka and on Apache Kafka, and return the client's reaction."""
 
 from __future__ import annotations
 
@@ -15,14 +14,29 @@ from wirekafka import Broker
 from wirekafka.testing import Rule
 
 Play = Callable[[Client, Plan], Any]
-"""Plays a case on the plan's broker; what is returned is compared."""
+"""Runs a case on the plan's broker; the results of two brokers are compared."""
 
-RETRIED = ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "REQUEST_TIMED_OUT",
-           "NOT_ENOUGH_REPLICAS", "KAFKA_STORAGE_ERROR", "CORRUPT_MESSAGE")
-REFUSED = ("MESSAGE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED", "INVALID_TIMESTAMP",
-           "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "UNKNOWN_SERVER_ERROR")
-OF_SEQUENCES = ("OUT_OF_ORDER_SEQUENCE_NUMBER", "DUPLICATE_SEQUENCE_NUMBER",
-                "INVALID_PRODUCER_EPOCH")
+RETRIED = (
+    "NOT_LEADER_OR_FOLLOWER",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    "REQUEST_TIMED_OUT",
+    "NOT_ENOUGH_REPLICAS",
+    "KAFKA_STORAGE_ERROR",
+    "CORRUPT_MESSAGE",
+)
+REFUSED = (
+    "MESSAGE_TOO_LARGE",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "INVALID_TIMESTAMP",
+    "RECORD_LIST_TOO_LARGE",
+    "INVALID_RECORD",
+    "UNKNOWN_SERVER_ERROR",
+)
+OF_SEQUENCES = (
+    "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "DUPLICATE_SEQUENCE_NUMBER",
+    "INVALID_PRODUCER_EPOCH",
+)
 JOINING = (
     ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
     ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"),
@@ -41,11 +55,17 @@ BARRED = (
     ("JoinGroup", "GROUP_MAX_SIZE_REACHED"),
     ("Fetch", "TOPIC_AUTHORIZATION_FAILED"),
 )
-"""Not once only: what has passed when a client asks again, librdkafka may tell or not."""
+"""The fault persists: librdkafka may or may not report an error that a retry hides."""
 HEARTBEATS = ("REBALANCE_IN_PROGRESS", "NOT_COORDINATOR")
-COMMITS = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS", "NOT_COORDINATOR",
-           "COORDINATOR_LOAD_IN_PROGRESS", "GROUP_AUTHORIZATION_FAILED",
-           "OFFSET_METADATA_TOO_LARGE")
+COMMITS = (
+    "ILLEGAL_GENERATION",
+    "UNKNOWN_MEMBER_ID",
+    "REBALANCE_IN_PROGRESS",
+    "NOT_COORDINATOR",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "GROUP_AUTHORIZATION_FAILED",
+    "OFFSET_METADATA_TOO_LARGE",
+)
 TRANSACTIONS = (
     ("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS"),
     ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
@@ -65,15 +85,25 @@ TRANSACTIONS = (
 )
 ADMINISTERED = ("TOPIC_ALREADY_EXISTS", "POLICY_VIOLATION", "NOT_CONTROLLER")
 
-_RECORDED = ("Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn",
-             "TxnOffsetCommit", "EndTxn", "JoinGroup", "SyncGroup", "OffsetCommit", "CreateTopics")
+_RECORDED = (
+    "Produce",
+    "InitProducerId",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "TxnOffsetCommit",
+    "EndTxn",
+    "JoinGroup",
+    "SyncGroup",
+    "OffsetCommit",
+    "CreateTopics",
+)
 
 
 def asked(plan: Plan) -> list[str]:
-    """What the client asked that tells its reaction, in order, with the errors it was told.
+    """The client's requests that show its reaction, in order, with the errors returned.
 
-    Without lookups and polls, whose number is the machine's, and without what is said when a
-    client closes, which need not have arrived.
+    Without lookups and polls, whose number depends on the machine, and without the requests of
+    a closing client, which may not have arrived.
     """
     said = []
     for each in plan.broker.requests.of(client_id=plan.name):
@@ -87,45 +117,58 @@ def asked(plan: Plan) -> list[str]:
 
 
 def logged(plan: Plan) -> list[tuple[Any, str | None]]:
-    """What the topic holds, and what became of each record's transaction."""
+    """The topic's records, and the outcome of each record's transaction."""
     return [(record.value, record.transaction) for record in plan.broker.records(plan.topic)]
 
 
 def decided(plan: Plan) -> list[tuple[Any, str | None]]:
-    """The same once no transaction is open: Kafka writes the markers after it has answered."""
-    return plan.broker.wait_for(lambda: [] if any(
-        state == "open" for _, state in logged(plan)) else logged(plan), 30)
+    """As `logged`, once no transaction is open: Kafka responds before it writes markers."""
+    return plan.broker.wait_for(
+        lambda: [] if any(state == "open" for _, state in logged(plan)) else logged(plan), 30
+    )
 
 
 @contextmanager
 def at_once(do: Callable[[], Any]) -> Iterator[None]:
-    """A fault that is over when it has happened."""
+    """A fault that happens once, when the context opens."""
     do()
     yield
 
 
-def _sent(client: Client, plan: Plan, fault: AbstractContextManager[Rule],
-          idempotent: bool = False) -> Any:
+def _sent(
+    client: Client, plan: Plan, fault: AbstractContextManager[Rule], idempotent: bool = False
+) -> Any:
     with fault as rule:
-        told = client.send(plan, [b"1", b"2"], idempotent)
+        outcome = client.send(plan, [b"1", b"2"], idempotent)
         hits = rule.hits
-    return told, hits, asked(plan), logged(plan)
+    return outcome, hits, asked(plan), logged(plan)
 
 
-def _failed_produce(error: str, *, times: int, idempotent: bool = False,
-                    applied: bool = False) -> Play:
+def _failed_produce(
+    error: str, *, times: int, idempotent: bool = False, applied: bool = False
+) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         plan.broker.create_topic(plan.topic)
-        return _sent(client, plan, plan.broker.fail(
-            "Produce", error, topic=plan.topic, applied=applied, times=times), idempotent)
+        return _sent(
+            client,
+            plan,
+            plan.broker.fail("Produce", error, topic=plan.topic, applied=applied, times=times),
+            idempotent,
+        )
+
     return play
 
 
 def _dropped_produce(*, applied: bool, idempotent: bool) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         plan.broker.create_topic(plan.topic)
-        return _sent(client, plan, plan.broker.drop(
-            "Produce", topic=plan.topic, times=1, applied=applied), idempotent)
+        return _sent(
+            client,
+            plan,
+            plan.broker.drop("Produce", topic=plan.topic, times=1, applied=applied),
+            idempotent,
+        )
+
     return play
 
 
@@ -134,6 +177,7 @@ def _slowed_produce(seconds: float, fault: Callable[[Plan], Rule]) -> Play:
         plan.broker.create_topic(plan.topic)
         began = time.monotonic()
         return _sent(client, plan, fault(plan)), time.monotonic() - began >= seconds
+
     return play
 
 
@@ -148,8 +192,8 @@ def _held_produce(client: Client, plan: Plan) -> Any:
 
     with ThreadPoolExecutor(1) as beside:
         letting_go = beside.submit(let_go)
-        told = client.send(plan, [b"1"], False)
-        return told, letting_go.result(), asked(plan), logged(plan)
+        outcome = client.send(plan, [b"1"], False)
+        return outcome, letting_go.result(), asked(plan), logged(plan)
 
 
 def _refused_connections(client: Client, plan: Plan) -> Any:
@@ -169,11 +213,15 @@ def _joined(api: str, error: str, times: int | None = 1) -> Play:
         about: dict[str, Any] = {} if times is None else {"times": times}
         if api in ("Fetch", "ListOffsets", "Metadata"):
             about["topic"] = plan.topic
-        values = client.join(plan, 1 if times is None else 2, lambda: plan.broker.fail(
-            api, error, client_id=plan.name, required=True, **about))
-        # How often one that is barred asks before it is told is not settled.
+        values = client.join(
+            plan,
+            1 if times is None else 2,
+            lambda: plan.broker.fail(api, error, client_id=plan.name, required=True, **about),
+        )
+        # The number of requests before a client is refused varies.
         said = asked(plan) if times is not None else list(dict.fromkeys(asked(plan)))
         return values, said
+
     return play
 
 
@@ -194,13 +242,16 @@ def _beaten(error: str) -> Play:
             asked = broker.requests.of(client_id=plan.name)
             failed = [each.number for each in asked if each.api == "Heartbeat" and each.faults]
             return bool(failed) and any(
-                each.api == wanted and each.number > failed[0] and each.is_done for each in asked)
+                each.api == wanted and each.number > failed[0] and each.is_done for each in asked
+            )
 
-        values = client.go_on(plan, lambda: broker.fail(
-            "Heartbeat", error, group=plan.name, times=1), has_reacted)
+        values = client.go_on(
+            plan, lambda: broker.fail("Heartbeat", error, group=plan.name, times=1), has_reacted
+        )
         # kafka-python, for metadata that came late, joins anew before or after, or not at all.
         said = asked(plan) if wanted == "SyncGroup" else _without_joining(asked(plan))
         return values, said, broker.committed(plan.name)
+
     return play
 
 
@@ -208,9 +259,12 @@ def _committed(error: str) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         broker = plan.broker
         prepare(plan)
-        told = client.commit(plan, lambda: broker.fail(
-            "OffsetCommit", error, group=plan.name, times=1, required=True))
-        return told, asked(plan), broker.committed(plan.name)
+        outcome = client.commit(
+            plan,
+            lambda: broker.fail("OffsetCommit", error, group=plan.name, times=1, required=True),
+        )
+        return outcome, asked(plan), broker.committed(plan.name)
+
     return play
 
 
@@ -219,16 +273,17 @@ def _transacted(api: str, fault: Callable[[Plan], Rule]) -> Play:
         broker = plan.broker
         prepare(plan)
         with fault(plan) as rule:
-            told = client.transact(plan, nullcontext, nullcontext)
+            outcome = client.transact(plan, nullcontext, nullcontext)
             hits = rule.hits
-        if told[-1] is not None:
+        if outcome[-1] is not None:
             # A client that gave up may abort the transaction, at its leisure.
             kept = [(value, state in (None, "committed")) for value, state in logged(plan)]
-            return told, hits, _up_to(api, _without_joining(asked(plan))), kept
+            return outcome, hits, _up_to(api, _without_joining(asked(plan))), kept
         state = decided(plan)
         broker.wait_for(lambda: broker.committed(plan.name), 20)
         state.append((broker.committed(plan.name), None))
-        return told, hits, _without_joining(asked(plan)), state
+        return outcome, hits, _without_joining(asked(plan)), state
+
     return play
 
 
@@ -237,33 +292,40 @@ def _without_joining(said: list[str]) -> list[str]:
 
 
 def _up_to(api: str, said: list[str]) -> list[str]:
-    """Without what came after a client gave up: it may be recorded, or not yet."""
+    """The requests up to a client's failure: later ones may not have been recorded yet."""
     ends = [at for at, each in enumerate(said, 1) if each.startswith(api)]
     return said[: max(ends, default=0)]
 
 
 def _failed_step(api: str, error: str) -> Play:
-    times: dict[str, Any] = {"times": 1} if error not in (
-        "INVALID_PRODUCER_EPOCH", "ILLEGAL_GENERATION") else {}
-    return _transacted(api, lambda plan: plan.broker.fail(
-        api, error, client_id=plan.name, required=True, **times))
+    times: dict[str, Any] = (
+        {"times": 1} if error not in ("INVALID_PRODUCER_EPOCH", "ILLEGAL_GENERATION") else {}
+    )
+    return _transacted(
+        api, lambda plan: plan.broker.fail(api, error, client_id=plan.name, required=True, **times)
+    )
 
 
 def fenced(fence: Callable[[Plan], Any]) -> Play:
     """The play of a producer that is fenced amid a transaction, in some way."""
+
     def play(client: Client, plan: Plan) -> Any:
         prepare(plan)
-        told = client.transact(plan, nullcontext, lambda: at_once(lambda: fence(plan)))
-        assert told[-1] is not None, "it does not know that it is fenced"
-        return told, decided(plan)
+        outcome = client.transact(plan, nullcontext, lambda: at_once(lambda: fence(plan)))
+        assert outcome[-1] is not None, "it does not know that it is fenced"
+        return outcome, decided(plan)
+
     return play
 
 
 def _expired(client: Client, plan: Plan) -> Any:
     broker = plan.broker
     prepare(plan)
-    values = client.go_on(plan, lambda: at_once(lambda: broker.expire_member(plan.name)),
-                          lambda: _has_joined_again(plan))
+    values = client.go_on(
+        plan,
+        lambda: at_once(lambda: broker.expire_member(plan.name)),
+        lambda: _has_joined_again(plan),
+    )
     return values, broker.committed(plan.name)
 
 
@@ -280,7 +342,8 @@ def _silent(client: Client, plan: Plan) -> Any:
 
     def has_come_back() -> bool:
         if rules[0].waiting and not any(
-                group.members for group in broker.groups() if group.id == plan.name):
+            group.members for group in broker.groups() if group.id == plan.name
+        ):
             rules[0].release()
         return _has_joined_again(plan)
 
@@ -295,30 +358,37 @@ def _has_joined_again(plan: Plan) -> bool:
 def _created(error: str) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         with plan.broker.fail("CreateTopics", error, client_id=plan.name, times=1) as rule:
-            told = client.create(plan)
+            outcome = client.create(plan)
             hits = rule.hits
-        if told is None:
+        if outcome is None:
             plan.broker.wait_for(lambda: plan.topic in plan.broker.topics(), 10)
-        return told, hits, asked(plan), plan.topic in plan.broker.topics()
+        return outcome, hits, asked(plan), plan.topic in plan.broker.topics()
+
     return play
 
 
 PLAYS: dict[str, Play] = {
     **{f"produce {error} twice": _failed_produce(error, times=2) for error in RETRIED},
     **{f"produce {error}": _failed_produce(error, times=1) for error in REFUSED},
-    **{f"idempotent produce {error}": _failed_produce(error, times=1, idempotent=True)
-       for error in OF_SEQUENCES},
+    **{
+        f"idempotent produce {error}": _failed_produce(error, times=1, idempotent=True)
+        for error in OF_SEQUENCES
+    },
     "produce REQUEST_TIMED_OUT after the write": _failed_produce(
-        "REQUEST_TIMED_OUT", times=1, applied=True),
+        "REQUEST_TIMED_OUT", times=1, applied=True
+    ),
     "idempotent produce REQUEST_TIMED_OUT after the write": _failed_produce(
-        "REQUEST_TIMED_OUT", times=1, applied=True, idempotent=True),
+        "REQUEST_TIMED_OUT", times=1, applied=True, idempotent=True
+    ),
     "connection lost before the write": _dropped_produce(applied=False, idempotent=False),
     "connection lost after the write": _dropped_produce(applied=True, idempotent=False),
     "connection lost after an idempotent write": _dropped_produce(applied=True, idempotent=True),
-    "throttled": _slowed_produce(0.4, lambda plan: plan.broker.throttle(
-        "Produce", 0.4, topic=plan.topic, times=1)),
-    "delayed": _slowed_produce(0.3, lambda plan: plan.broker.delay(
-        "Produce", 0.3, topic=plan.topic, times=1)),
+    "throttled": _slowed_produce(
+        0.4, lambda plan: plan.broker.throttle("Produce", 0.4, topic=plan.topic, times=1)
+    ),
+    "delayed": _slowed_produce(
+        0.3, lambda plan: plan.broker.delay("Produce", 0.3, topic=plan.topic, times=1)
+    ),
     "answer held until released": _held_produce,
     "connections refused": _refused_connections,
     **{f"{api} {error}": _joined(api, error) for api, error in JOINING},
@@ -326,8 +396,10 @@ PLAYS: dict[str, Play] = {
     **{f"heartbeat {error}": _beaten(error) for error in HEARTBEATS},
     **{f"commit {error}": _committed(error) for error in COMMITS},
     **{f"transaction {api} {error}": _failed_step(api, error) for api, error in TRANSACTIONS},
-    "answer to a commit of a transaction lost": _transacted("EndTxn", lambda plan:
-        plan.broker.drop("EndTxn", client_id=plan.name, applied=True, times=1)),
+    "answer to a commit of a transaction lost": _transacted(
+        "EndTxn",
+        lambda plan: plan.broker.drop("EndTxn", client_id=plan.name, applied=True, times=1),
+    ),
     "fenced": fenced(lambda plan: plan.broker.fence_producer(plan.name)),
     "member expired": _expired,
     "member silent": _silent,
@@ -336,17 +408,19 @@ PLAYS: dict[str, Play] = {
 
 UNSTEADY = {
     # aiokafka joins as another member, and waits for the session of the one it was.
-    ("commit ILLEGAL_GENERATION", "aiokafka"), ("commit UNKNOWN_MEMBER_ID", "aiokafka"),
-    # librdkafka breaks its own connection when it is told its coordinator again, in a circle that
+    ("commit ILLEGAL_GENERATION", "aiokafka"),
+    ("commit UNKNOWN_MEMBER_ID", "aiokafka"),
+    # librdkafka breaks its own connection when it receives its coordinator again, in a circle that
     # it leaves by chance of timing: at once or after a minute, sooner behind a proxy.
-    ("commit NOT_COORDINATOR", "confluent-kafka"), ("heartbeat NOT_COORDINATOR", "confluent-kafka"),
+    ("commit NOT_COORDINATOR", "confluent-kafka"),
+    ("heartbeat NOT_COORDINATOR", "confluent-kafka"),
 }
-"""What takes too long, or as long as it likes: not compared."""
+"""Cases that are not compared, because they take too long or a varying time."""
 
 
 def outlive_a_crash(broker: Broker) -> dict[str, Any]:
     """All clients at once write before and after a crash, in which the broker is down for a while;
-    what each was told, what its topic holds, and what it reads of it."""
+    returns the outcomes, the topic's records and what the client reads."""
     restarting: list[Future[None]] = []
 
     def crash() -> None:
@@ -361,9 +435,9 @@ def outlive_a_crash(broker: Broker) -> dict[str, Any]:
             together.wait(60)
             yield b"meanwhile"
 
-        told = client.send(plan, values(), True)
+        outcome = client.send(plan, values(), True)
         restarting[0].result()
-        return told, logged(plan), client.join(plan, 2, nullcontext)
+        return outcome, logged(plan), client.join(plan, 2, nullcontext)
 
     plans = {name: Plan(broker, f"crash-{name}", f"crash-{name}") for name in CLIENTS}
     for plan in plans.values():
@@ -377,6 +451,6 @@ CASES = [(play, client) for play in PLAYS for client in CLIENTS if (play, client
 
 
 def reaction(broker: Broker, play: str, client: str) -> Any:
-    """What the client did, on topics and in groups of that case alone."""
+    """The client's reaction to one case, with topics and groups of that case only."""
     name = f"{play} {client}".replace(" ", "-")
     return PLAYS[play](CLIENTS[client], Plan(broker, name, name))

@@ -1,4 +1,4 @@
-"""`wirekafka.Broker` with Apache Kafka in its place: the same methods, the same faults."""
+"""Apache Kafka behind the interface of `wirekafka.Broker`, with the same faults."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from compat_tests import apache_kafka
-from compat_tests.eventually import eventually
 from compat_tests.faulty_proxy import Proxy, in_loop
 from compat_tests.whole_log import READ_COMMITTED, end_offset, read_log
 from compat_tests.wire import Wire
+from tests.eventually import eventually
 from wirekafka import Broker
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.init_producer_id import InitProducerIdRequest
@@ -29,12 +29,12 @@ SETTINGS = f"""{apache_kafka.SMALL_CLEANER}group.min.session.timeout.ms=100
 offsets.topic.num.partitions=4
 transaction.state.log.num.partitions=4
 """
-"""Those of `wirekafka.testing` that are not Kafka's own."""
+"""Options of `wirekafka.testing` that Kafka does not have."""
 
 
 class FaultyKafka(Broker):
-    """A broker whose work is done by Apache Kafka. The clock, snapshots, a full disk and moving a
-    coordinator are not in reach from outside."""
+    """A `Broker` implemented by Apache Kafka and a proxy. The clock, snapshots, a full disk and
+    moving a coordinator are not supported."""
 
     def __init__(self, directory: Path):
         super().__init__()
@@ -63,20 +63,24 @@ class FaultyKafka(Broker):
         finally:
             self._kafka.stop()
 
-    def create_topic(self, name: str, partitions: int = 1,
-                     config: Mapping[str, object] | None = None, **options: object) -> None:
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, object] | None = None,
+        **options: object,
+    ) -> None:
         super().create_topic(name, partitions, config, **options)
         engine: Any = self._engine
         engine.wait_for_leaders(name, partitions)
 
 
 class KafkaProcess:
-    """The broker behind the proxy."""
+    """The process of the broker behind the proxy."""
 
     def __init__(self, directory: Path):
         self._directory = directory
-        self.port, self._command = apache_kafka.prepare(
-            directory, apache_kafka.SMALL_JVM, SETTINGS)
+        self.port, self._command = apache_kafka.prepare(directory, apache_kafka.SMALL_JVM, SETTINGS)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -91,13 +95,13 @@ class KafkaProcess:
             self._process.wait()
 
     def stop(self) -> None:
-        """As told to, or not."""
+        """Stop the process with SIGTERM, and kill it if it does not end."""
         if self._process is not None:
             apache_kafka.end(self._process)
 
 
 class KafkaEngine:
-    """What `wirekafka.testing.engine.Engine` can be asked, as far as Kafka can answer it."""
+    """The queries of `wirekafka.testing.engine.Engine`, answered from Kafka by requests."""
 
     def __init__(self, kafka: KafkaProcess):
         self._kafka = kafka
@@ -125,7 +129,7 @@ class KafkaEngine:
         self._wire.close()
 
     def stop(self) -> None:
-        """Nothing: `restart` comes after a crash."""
+        """Do nothing: `restart` follows a crash."""
 
     def restart(self) -> None:
         self._kafka.start()
@@ -142,32 +146,50 @@ class KafkaEngine:
         return response
 
     def warm_up(self) -> None:
-        """Have Kafka make its own topics, and wait until it coordinates."""
+        """Make Kafka create its internal topics, and wait until it coordinates."""
+
         def is_ready() -> bool:
             answers: list[Any] = [
                 self.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), 4)
-                for kind in (0, 1)]
-            # One without a name is told to wait until there are producer ids to give.
-            producers: list[Any] = [self.ask(InitProducerIdRequest(
-                transactional_id=name, transaction_timeout_ms=1000), 4)
-                for name in (None, "warm-up")]
-            return not any([each.error_code for each in producers]
-                           + [each.coordinators[0].error_code for each in answers])
+                for kind in (0, 1)
+            ]
+            # A producer without a transactional id waits until producer ids are available.
+            producers: list[Any] = [
+                self.ask(
+                    InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000), 4
+                )
+                for name in (None, "warm-up")
+            ]
+            return not any(
+                [each.error_code for each in producers]
+                + [each.coordinators[0].error_code for each in answers]
+            )
+
         eventually(is_ready, timeout_s=60)
 
     def wait_for_leaders(self, topic: str, partitions: int) -> None:
         kind = ListOffsetsRequest.Topic
-        request = ListOffsetsRequest(replica_id=-1, topics=[kind(name=topic, partitions=[
-            kind.Partition(partition_index=each, timestamp=-1) for each in range(partitions)])])
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                kind(
+                    name=topic,
+                    partitions=[
+                        kind.Partition(partition_index=each, timestamp=-1)
+                        for each in range(partitions)
+                    ],
+                )
+            ],
+        )
 
         def are_led() -> bool:
             answer: Any = self.ask(request, 6)
             return not any(each.error_code for each in answer.topics[0].partitions)
+
         eventually(are_led, every_s=0.01)
 
     def topics(self) -> dict[str, int]:
-        answer: Any = self.ask(
-            MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+        answer: Any = self.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
         self._proxy.topic_names |= {topic.topic_id: topic.name for topic in answer.topics}
         return {topic.name: len(topic.partitions) for topic in answer.topics}
 
@@ -175,22 +197,34 @@ class KafkaEngine:
         return int(time.time() * 1000)
 
     def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
-        # Asked for first: what is decided meanwhile is told to be open, and not the reverse.
+        # Read first: a transaction that ends meanwhile is reported as open, not the reverse.
         stable_offset = end_offset(self.ask, topic, partition, READ_COMMITTED)
         return bytes(read_log(self.ask, topic, partition).data), stable_offset
 
     def aborted(self, topic: str, partition: int) -> list[tuple[int, int, int]]:
         stable = read_log(self.ask, topic, partition, READ_COMMITTED)
-        markers = [(header.producer_id, header.base_offset)
-                   for _, header in batches(stable.data) if header.is_control]
-        return [(producer, first_offset, min(
-                    offset for marked, offset in markers
-                    if marked == producer and offset >= first_offset))
-                for producer, first_offset in sorted(stable.aborted)]
+        markers = [
+            (header.producer_id, header.base_offset)
+            for _, header in batches(stable.data)
+            if header.is_control
+        ]
+        return [
+            (
+                producer,
+                first_offset,
+                min(
+                    offset
+                    for marked, offset in markers
+                    if marked == producer and offset >= first_offset
+                ),
+            )
+            for producer, first_offset in sorted(stable.aborted)
+        ]
 
     def exchanges(self) -> list[Exchange]:
         exchanges: list[Exchange] = in_loop(
-            self._loop, lambda: list(self._proxy.recorder.exchanges))
+            self._loop, lambda: list(self._proxy.recorder.exchanges)
+        )
         return exchanges
 
     def forget_exchanges(self) -> None:

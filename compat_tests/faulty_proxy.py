@@ -1,4 +1,4 @@
-"""A proxy before Apache Kafka on which the rules of `wirekafka.testing` act."""
+"""A proxy in front of Apache Kafka that applies the fault rules of `wirekafka.testing`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,11 @@ from typing import Any
 
 from wirekafka.apis import registry
 from wirekafka.apis.registry import Call, Route
-from wirekafka.codec.frame import (
-    RequestHeader,
-    decode_response,
-    encode_frame,
-    encode_request,
-)
+from wirekafka.codec.frame import RequestHeader, decode_response, encode_frame, encode_request
 from wirekafka.codec.message import Part, Request
-from wirekafka.server.dispatch import Replies
+from wirekafka.server.replies import Replies
+from wirekafka.testing.hook import FaultsAndTraffic
 from wirekafka.testing.rules import RuleBook
-from wirekafka.testing.serving import Serving
 from wirekafka.testing.traffic import Recorder
 
 Address = tuple[str, int]
@@ -29,10 +24,10 @@ _LARGEST = 64 << 20
 
 
 class Proxy:
-    """Takes clients' connections, each with one of its own to Kafka, all in one loop.
+    """Accepts client connections, and opens one connection to Kafka for each.
 
-    What it can decode goes through `Serving`, as in a broker under test, with Kafka as the
-    handler of every API; what it cannot, such as Kafka's newer APIs, is passed on as it is.
+    What it can decode goes through the hook, as in a broker under test, with Kafka as the
+    handler of every API; what it cannot, such as newer APIs, is forwarded unchanged.
     """
 
     def __init__(self, kafka: Address):
@@ -40,28 +35,27 @@ class Proxy:
         self.address: Address = ("127.0.0.1", 0)
         self.rules = RuleBook()
         self.recorder = Recorder()
-        self.serving = Serving(self.rules, self.recorder)
+        self.hook = FaultsAndTraffic(self.rules, self.recorder)
         self.topic_names: dict[bytes, str] = {}
         self._server: asyncio.Server | None = None
         self._clients: set[asyncio.Task[None]] = set()
         self._serial = 0
 
     async def open(self) -> None:
-        """Take connections, at the same port as before. Raises OSError."""
+        """Accept connections, on the same port as before. Raises OSError."""
         if self._server is None:
-            self._server = await asyncio.start_server(
-                self._serve, *self.address, limit=_LARGEST)
+            self._server = await asyncio.start_server(self._serve, *self.address, limit=_LARGEST)
             self.address = self._server.sockets[0].getsockname()[:2]
 
     async def refuse(self) -> None:
-        """Take no connection, and cut those there are."""
+        """Stop accepting connections, and close the existing ones."""
         if self._server is not None:
             self._server.close()
             self._server = None
         await self.cut()
 
     async def cut(self) -> None:
-        """Cut all connections, those to Kafka too."""
+        """Close all connections, including those to Kafka."""
         clients = [*self._clients]
         for client in clients:
             client.cancel()
@@ -70,7 +64,7 @@ class Proxy:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if self._server is None:  # It was taken just before `refuse`.
+        if self._server is None:  # The connection was accepted just before `refuse`.
             writer.transport.abort()
             return
         self._clients.add(task)
@@ -82,7 +76,7 @@ class Proxy:
             while await client.answer(await _frame(reader), writer):
                 await writer.drain()
         except (OSError, EOFError, asyncio.CancelledError):
-            pass  # Whoever hung up, the other end is hung up on too.
+            pass  # When one end closes its connection, close the other too.
         finally:
             self._clients.discard(task)
             writer.transport.abort()
@@ -90,7 +84,7 @@ class Proxy:
                 upstream[1].transport.abort()
 
     def shown(self, message: Any) -> None:
-        """Put the proxy's address wherever an answer tells Kafka's."""
+        """Replace Kafka's address in a response with the proxy's."""
         for field in message.fields:
             value = getattr(message, field.name)
             if isinstance(value, Part):
@@ -104,41 +98,51 @@ class Proxy:
 
 
 class _Client:
-    """One client's connection and its twin."""
+    """One client's connection and the matching connection to Kafka."""
 
-    def __init__(self, proxy: Proxy, upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-                 name: str):
+    def __init__(
+        self, proxy: Proxy, upstream: tuple[asyncio.StreamReader, asyncio.StreamWriter], name: str
+    ):
         self._proxy = proxy
         self._reader, self._writer = upstream
         names = proxy.topic_names
-        topics = SimpleNamespace(get=lambda topic_id: (
-            SimpleNamespace(name=names[topic_id]) if topic_id in names else None))
+        topics = SimpleNamespace(
+            get=lambda topic_id: (
+                SimpleNamespace(name=names[topic_id]) if topic_id in names else None
+            )
+        )
         broker: Any = SimpleNamespace(
             clock=SimpleNamespace(now_ms=lambda: int(time.time() * 1000)),
-            image=SimpleNamespace(topics_by_id=topics))
+            image=SimpleNamespace(topics_by_id=topics),
+            authorizer=None,
+        )
         self._call = Call(broker, connection_id=name)
 
     async def answer(self, data: bytes, writer: asyncio.StreamWriter) -> bool:
-        """Whether the connection lives on."""
+        """Handle a request; return whether the connection stays open."""
         found = registry.find(int.from_bytes(data[:4], "big"))
         if found is None:
             writer.write(encode_frame([await self._passed_on(data)]))
             return True
         call = self._call
         header, position = RequestHeader.decoder(2 if found.header_is_flexible else 1)(
-            data, 0, len(data))
+            data, 0, len(data)
+        )
         call.version, call.client_id = found.version, header.client_id
         call.correlation_id, call.wants_close = header.correlation_id, False
         request, _ = found.decode(memoryview(data), position, len(data))
         route = Route(found.api, found.version)
         route.handle = self._ask_kafka
-        response = self._proxy.serving.answer(route, request, call)
+        call.throttle_ms = 0
+        response = self._proxy.hook.handle(route, request, call)
         if response.__class__ is CoroutineType:
             response = await response
         if response is not None:
             replies = Replies()
             replies.add(route, header.correlation_id, response)
             writer.write(b"".join([*replies.buffers, replies.tail]))
+            if call.throttle_ms:
+                await asyncio.sleep(call.throttle_ms / 1000)
         return not call.wants_close
 
     async def _passed_on(self, data: bytes) -> bytes:
@@ -155,7 +159,7 @@ class _Client:
         try:
             payload = await _frame(self._reader)
         except EOFError:
-            # Kafka hung up, so the client is hung up on: no error stands for that.
+            # Kafka closed the connection, so close the client's: no error code stands for that.
             call.close()
             return None
         correlation_id, response = decode_response(answered.api.response, call.version, payload)
@@ -176,7 +180,8 @@ async def _frame(reader: asyncio.StreamReader) -> bytes:
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, do: Callable[[], Any]) -> Any:
-    """What `do` returns, or its coroutine, when called in a loop of another thread."""
+    """Call `do` in the event loop of another thread and return its result."""
+
     async def call() -> Any:
         with suppress(asyncio.CancelledError):
             result = do()

@@ -1,9 +1,9 @@
-"""A consumer of one of the Python libraries, as a process that tests start, stop and kill.
+"""Runs a consumer of one of the Python libraries as a process, for tests to stop and kill.
 
     python -m compat_tests.group_member LIBRARY BOOTSTRAP TOPIC GROUP
 
 Each line of its output is a list of [partition, offset, value], written before it is committed.
-SIGTERM has it leave its group.
+On SIGTERM it leaves its group.
 """
 
 from __future__ import annotations
@@ -27,13 +27,31 @@ def _leave(*_: object) -> None:
     _leaving = True
 
 
-def tell(records: Iterable[tuple[int, int, bytes]]) -> None:
+def report(records: Iterable[tuple[int, int, bytes]]) -> None:
     seen = [[partition, offset, value.decode()] for partition, offset, value in records]
     if seen:
         print(json.dumps(seen), flush=True)
 
 
 def confluent(bootstrap: str, topic: str, group: str) -> None:
+    _confluent(
+        bootstrap,
+        topic,
+        group,
+        {
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "partition.assignment.strategy": "range",
+        },
+    )
+
+
+def confluent_assigned(bootstrap: str, topic: str, group: str) -> None:
+    """A member whose partitions the broker assigns (KIP-848)."""
+    _confluent(bootstrap, topic, group, {"group.protocol": "consumer"})
+
+
+def _confluent(bootstrap: str, topic: str, group: str, settings: dict[str, Any]) -> None:
     from confluent_kafka import Consumer, KafkaException
 
     consumer = Consumer(
@@ -42,20 +60,18 @@ def confluent(bootstrap: str, topic: str, group: str) -> None:
             "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": HEARTBEAT_MS,
-            "partition.assignment.strategy": "range",
+            **settings,
         }
     )
     consumer.subscribe([topic])
     while not _leaving:
         messages = [each for each in consumer.consume(BATCH, 0.1) if each.error() is None]
-        tell((each.partition(), each.offset(), each.value()) for each in messages)
+        report((each.partition(), each.offset(), each.value()) for each in messages)
         if messages:
             try:
                 consumer.commit(asynchronous=False)
             except KafkaException as refused:
-                # Whoever owns the partitions now reads these records again.
+                # The partitions' new owner reads these records again.
                 print(refused, file=sys.stderr)
     consumer.close()
 
@@ -79,7 +95,7 @@ def kafka_python(bootstrap: str, topic: str, group: str) -> None:
     while not _leaving:
         polled: dict[Any, list[Any]] = consumer.poll(timeout_ms=100)
         records = [each for batch in polled.values() for each in batch]
-        tell((each.partition, each.offset, each.value) for each in records)
+        report((each.partition, each.offset, each.value) for each in records)
         if records:
             try:
                 consumer.commit()
@@ -111,7 +127,7 @@ async def _aiokafka(bootstrap: str, topic: str, group: str) -> None:
     while not _leaving:
         polled = await consumer.getmany(timeout_ms=100, max_records=BATCH)
         records = [each for batch in polled.values() for each in batch]
-        tell((each.partition, each.offset, each.value) for each in records)
+        report((each.partition, each.offset, each.value) for each in records)
         if records:
             try:
                 await consumer.commit()
@@ -121,8 +137,10 @@ async def _aiokafka(bootstrap: str, topic: str, group: str) -> None:
 
 
 LIBRARIES = {each.__name__: each for each in (confluent, kafka_python, aiokafka)}
+"""Members of the classic protocol."""
+MEMBERS = LIBRARIES | {confluent_assigned.__name__: confluent_assigned}
 
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _leave)
-    LIBRARIES[sys.argv[1]](*sys.argv[2:])
+    MEMBERS[sys.argv[1]](*sys.argv[2:])

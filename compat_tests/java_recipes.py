@@ -1,4 +1,4 @@
-"""The guide's recipes with a Java client, all in one JVM, the faults set over the control port."""
+"""Runs the guide's recipes with a Java client in one JVM, with faults set by control port."""
 
 from __future__ import annotations
 
@@ -26,11 +26,25 @@ EXPECTED = {
     "refused-connections": "[1, 2]",
     "broker-restart": "[before, meanwhile]",
 }
-"""What each recipe tells of itself."""
+"""The expected output of each recipe."""
 
 
-def outcomes(bootstrap: str, control: str, java_tools: JavaTools) -> dict[str, str]:
-    """What came of each."""
+STREAMS_SOURCE = SOURCE.with_name("StreamsRecipes.java")
+
+EXPECTED_OF_STREAMS = {
+    "instance-expelled": "[1, 2] joined again",
+    "tasks-held-back": "Assigning [0, 2] [1, 1]",
+    "topology-inspected": (
+        "[Stable, 0 reads [topology-inspected]] [topology-inspected-counts-changelog]"
+    ),
+}
+"""The expected output of each recipe for Kafka Streams."""
+
+
+def outcomes(
+    bootstrap: str, control: str, java_tools: JavaTools, source: Path = SOURCE
+) -> dict[str, str]:
+    """Run all recipes; return the output of each by name."""
     # One source file needs no build: java compiles it as it starts.
-    told = java_tools.run(str(SOURCE), bootstrap, control)
-    return dict(line.split("\t") for line in told.splitlines() if "\t" in line)
+    output = java_tools.run(str(source), bootstrap, control)
+    return dict(line.split("\t") for line in output.splitlines() if "\t" in line)

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests import kafka_jars
 
 SCRIPTS = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-client-metrics": "org.apache.kafka.tools.ClientMetricsCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
@@ -15,6 +16,7 @@ SCRIPTS = {
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
@@ -48,11 +50,11 @@ log4j.appender.stderr.layout.ConversionPattern=%p %m (%c)%n
 
 
 class ToolFailed(AssertionError):
-    """A tool ended with an error; the text is all it said."""
+    """A tool ended with an error; the text is its output."""
 
 
 class JavaTools:
-    """One generation of Kafka's tools."""
+    """The command-line tools of one Kafka release."""
 
     def __init__(self, jars: Path, scratch: Path):
         self._class_path = kafka_jars.class_path(jars)
@@ -79,7 +81,7 @@ class JavaTools:
     def finish(
         self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120
     ) -> "subprocess.CompletedProcess[str]":
-        """Whatever came of running a tool to its end."""
+        """Run a tool to its end, and return its output and exit status."""
         command = self.command(tool, *arguments)
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False

@@ -1,4 +1,4 @@
-"""A wirekafka broker that can be killed and comes back at the same address, on the same data."""
+"""A wirekafka broker that tests kill and restart at the same address on the same data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class MortalBroker:
         return f"127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Start, and return when it accepts connections."""
+        """Start the process, and wait until it accepts connections."""
         self.launch()
         assert self._process is not None and self._process.stdout is not None
         for line in self._process.stdout:
@@ -36,7 +36,7 @@ class MortalBroker:
         raise BrokerFailed(f"the broker did not start: {self.log.read_text()[-2000:]}")
 
     def launch(self) -> None:
-        """Begin to start."""
+        """Start the process without waiting for it."""
         command = [
             sys.executable,
             "-m",
@@ -54,20 +54,20 @@ class MortalBroker:
             )
 
     def kill(self) -> None:
-        """End it without a chance to say goodbye."""
+        """Kill the process with SIGKILL."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in order, if it runs."""
+        """Stop the process in order, if it runs."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Take its processor away."""
+        """Suspend the process with SIGSTOP."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Give it back."""
+        """Resume the process with SIGCONT."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 

@@ -9,15 +9,22 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 
 def read_to_end(
-    bootstrap: str, places: list[TopicPartition], isolation: str = "read_committed",
+    bootstrap: str,
+    places: list[TopicPartition],
+    isolation: str = "read_committed",
     timeout_s: float = 60,
 ) -> Iterator[Message]:
-    """Every record from the given places on, until each partition has come to its end."""
-    consumer = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False,
-        "enable.partition.eof": True, "isolation.level": isolation,
-        "auto.offset.reset": "earliest",
-    })
+    """Every record from the given offsets on, up to the end of each partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+            "auto.offset.reset": "earliest",
+        }
+    )
     consumer.assign(places)
     ended: set[tuple[str, int]] = set()
     deadline = time.monotonic() + timeout_s

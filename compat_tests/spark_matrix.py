@@ -1,8 +1,8 @@
-"""The connector's tests with other Sparks than the installed one: `make spark-matrix`.
+"""Runs the connector's tests with other Spark versions than the installed (make spark-matrix).
 
-Each PySpark goes to a directory of its own in .cache, which stands before the installed one on
-the path. Their connectors do not resolve whole (some modules of their releases are nowhere), so
-the jars are put together here.
+Each PySpark goes to a directory of its own in .cache, which precedes the installed one on
+the path. Their connectors do not resolve completely (some modules are not published), so the jars
+are collected here.
 
 usage: python -m compat_tests.spark_matrix [VERSION ...] [-- PYTEST_ARGUMENT ...]
 """
@@ -17,18 +17,21 @@ from pathlib import Path
 from tests import kafka_jars
 
 TESTS = [
-    f"compat_tests/test_spark{what}.py" for what in ("", "_options", "_clients", "_examples")
+    f"compat_tests/test_spark{what}.py"
+    for what in ("", "_options", "_clients", "_examples", "_real_time")
 ]
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 SPARK = "org.apache.spark"
 
 PACKAGES = {
-    # PySpark 3.5 knows no pandas 3, and slices batches by floats, which later pyarrows refuse.
+    # PySpark 3.5 does not support pandas 3, and slices batches by floats, which later pyarrow
+    # versions refuse.
     "3.5.6": ("py4j==0.10.9.7", "pandas==2.2.3", "pytz", "pyarrow==14.0.2", "numpy==1.26.4"),
     "4.2.0": ("py4j==0.10.9.9", "protobuf==6.33.5"),
+    "4.3.0": ("py4j==0.10.9.9", "protobuf==6.33.5"),
 }
-"""Versions that run unless others are named, and what goes with them into their directory."""
+"""The default versions, and the packages to install with each."""
 
 JARS: dict[str, tuple[kafka_jars.Module, ...]] = {
     # 3.5.6 has no connector where Maven's modules are mirrored; its next release has.
@@ -44,8 +47,15 @@ JARS: dict[str, tuple[kafka_jars.Module, ...]] = {
         ("org.apache.kafka", "kafka-clients", "3.9.2"),
         ("org.apache.commons", "commons-pool2", "2.12.0"),
     ),
+    # Neither 4.2.1 nor 4.3.0 has a connector yet; that of 4.2.0 serves both.
+    "4.3.0": (
+        (SPARK, "spark-sql-kafka-0-10_2.13", "4.2.0"),
+        (SPARK, "spark-token-provider-kafka-0-10_2.13", "4.2.0"),
+        ("org.apache.kafka", "kafka-clients", "3.9.2"),
+        ("org.apache.commons", "commons-pool2", "2.12.0"),
+    ),
 }
-"""Jars by hand; a version that is not here has a connector that resolves by itself."""
+"""The connector's jars of a version; the connectors of other versions resolve by Maven."""
 
 
 def main() -> int:
@@ -66,7 +76,7 @@ def main() -> int:
 
 
 def tested(version: str, arguments: Sequence[str]) -> int:
-    """The exit status of the tests with one Spark."""
+    """Run the tests with one Spark version, and return the exit status."""
     packages = installed(version)
     environment = os.environ | {"PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"}
     environment.pop("SPARK_HOME", None)
@@ -94,7 +104,7 @@ def installed(version: str) -> Path:
 
 
 def jars(version: str) -> list[Path]:
-    """The connector's jars, fetched one by one without what they ask for."""
+    """The connector's jars, each fetched without its dependencies."""
     directory = CACHE / f"spark-kafka-{version}"
     for organisation, name, revision in JARS[version]:
         if (directory / f"{name}-{revision}.jar").exists():

@@ -12,22 +12,22 @@ from pyspark.sql.streaming import StreamingQuery
 from spark_examples.session import kafka_session
 
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Tests run each query a few times: compiling for speed would take more than it gives."""
+"""Limits JIT compilation: tests run each query only a few times."""
 
 
 def environment(master: str) -> dict[str, str]:
-    """What tests set for Spark, in this process or another."""
+    """The environment variables that the tests set for Spark, in any process."""
     return {"SPARK_MASTER": master, "SPARK_SUBMIT_OPTS": JVM}
 
 
 def progress(query: StreamingQuery) -> list[dict[str, Any]]:
-    """What a query tells of its last batches, as Spark's JSON has it in every version."""
+    """The progress of a query's last batches, as Spark's JSON in every version."""
     return [json.loads(getattr(each, "json", "null")) or each for each in query.recentProgress]
 
 
 @contextmanager
 def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
-    """A session of this machine, stopped at the end."""
+    """A local session, stopped at the end."""
     os.environ.pop("SPARK_HOME", None)
     os.environ.update(environment(master))
     session = kafka_session("compat-tests", **{"spark.driver.memory": "1g"})

@@ -1,10 +1,10 @@
-"""The same topics, records and names on a broker, so that two brokers can be asked alike."""
+"""Sets up the same topics, records and names on two brokers, to compare their responses."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from compat_tests.eventually import eventually
 from compat_tests.wire import CLOSED, Wire, comparable
+from tests.eventually import eventually
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.describe_groups import DescribeGroupsRequest
@@ -54,12 +54,12 @@ class Stage:
         return f"diff-{self.suffix}-missing"
 
     def ask(self, request: Request, version: int, **options: Any) -> Any:
-        """The comparable answer."""
+        """Send a request and return the response in comparable form."""
         answer = self.wire.ask(request, version, **options)
         return comparable(answer, self.names())
 
     def names(self) -> dict[Any, str]:
-        """What stands for this broker's own values."""
+        """The placeholders for values that differ by broker, such as ids."""
         ids = {
             topic_id: f"id of {name.replace(self.suffix, 'SUFFIX')}"
             for name, topic_id in self.ids.items()
@@ -73,7 +73,7 @@ class Stage:
         }
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> None:
-        """Make a topic and learn its id."""
+        """Create a topic and record its id."""
         new = CreateTopicsRequest.CreatableTopic
         # The records are from 2023, and must outlive the tests.
         config = [
@@ -112,7 +112,7 @@ class Stage:
         return bool(answer.topics[0].partitions[0].error_code == 0)
 
     def has_coordinators(self) -> bool:
-        """Every partition of the offsets topic, which is created when first asked for, is led."""
+        """Whether each partition of the offsets topic has a leader; a lookup creates it."""
         groups = [f"{self.suffix}-{number}" for number in range(400)]
         found = self.wire.ask(FindCoordinatorRequest(coordinator_keys=groups), 4)
         if any(each.error_code for each in found.coordinators):

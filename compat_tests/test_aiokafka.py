@@ -1,8 +1,7 @@
 """aiokafka: produce, consume, groups and administration."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,6 +13,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import OffsetAndMetadata
 
 from compat_tests.conftest import NewTopicName
+from tests.eventually import eventually_async
 
 
 @asynccontextmanager
@@ -59,13 +59,6 @@ async def administering(bootstrap: str) -> AsyncIterator[Any]:
 
 async def read(consumer: Any, count: int) -> list[Any]:
     return [await asyncio.wait_for(consumer.getone(), 30) for _ in range(count)]
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not await condition():
-        assert time.monotonic() < deadline, f"not within {timeout_s} s"
-        await asyncio.sleep(0.05)
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
@@ -140,12 +133,12 @@ def test_members_share_the_partitions(bootstrap: str, new_topic: NewTopicName, u
                 async def shared() -> bool:
                     return len(first.assignment()) == len(second.assignment()) == 3
 
-                await eventually(shared)
+                await eventually_async(shared)
 
             async def alone() -> bool:
                 return len(first.assignment()) == 6
 
-            await eventually(alone)
+            await eventually_async(alone)
 
     asyncio.run(scenario())
 
@@ -167,7 +160,7 @@ def test_a_static_member_keeps_its_partitions(
                 async def shared() -> bool:
                     return len(stays.assignment()) == len(leaves.assignment()) == 2
 
-                await eventually(shared)
+                await eventually_async(shared)
                 before = leaves.assignment()
             async with consuming(
                 bootstrap, unique, topic, group_instance_id="leaves", **settings
@@ -176,7 +169,7 @@ def test_a_static_member_keeps_its_partitions(
                 async def back() -> bool:
                     return len(again.assignment()) == 2
 
-                await eventually(back)
+                await eventually_async(back)
                 assert again.assignment() == before
                 assert len(stays.assignment()) == 2
 
@@ -265,7 +258,7 @@ def test_topics_configs_and_groups_are_administered(bootstrap: str, unique: str)
                 (described,) = await admin.describe_topics([unique])
                 return len(described["partitions"]) == 3
 
-            await eventually(grown)
+            await eventually_async(grown)
             cluster = await admin.describe_cluster()
             assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == [bootstrap]
             asked = ConfigResource(ConfigResourceType.TOPIC, unique)

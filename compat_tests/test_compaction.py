@@ -1,6 +1,6 @@
-"""The same history, compacted by wirekafka and by Apache Kafka: what is left is the same.
+"""Compacts the same log with wirekafka and Apache Kafka, and compares the remaining records.
 
-`python -m compat_tests.test_compaction 10000000` does it with so many records, and measures.
+`python -m compat_tests.test_compaction 10000000` does it with so many records and measures it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from confluent_kafka.admin import (
 )
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
-from compat_tests.eventually import eventually
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
+from tests.eventually import eventually
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.compression import Codec
@@ -39,13 +39,12 @@ TOPIC = "compacted"
 KEYS = 100
 START_MS = 1_780_000_000_000
 PER_BATCH = 500
-CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576",
-          "min.cleanable.dirty.ratio": "1"}
+CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "1"}
 CLEANER = "log.cleaner.backoff.ms"
 
 
 class Engine(NamedTuple):
-    """A broker and where its data is."""
+    """A running broker and its data directory."""
 
     bootstrap: str
     data: Path
@@ -80,17 +79,19 @@ def shape(header: BatchHeader) -> BatchHeader:
 
 @contextmanager
 def both(directory: Path) -> Iterator[tuple[Engine, Engine]]:
-    """wirekafka and Apache Kafka, with cleaners that look often."""
+    """wirekafka and Apache Kafka, with cleaners that check often."""
     theirs = directory / "kafka"
     theirs.mkdir()
     port, command = prepare(theirs, SMALL_JVM, f"{SMALL_CLEANER}{CLEANER}=200\n")
-    with live_broker(directory / "ours", f"{CLEANER}=200") as ours, \
-            running(command, theirs, port) as kafka:
+    with (
+        live_broker(directory / "ours", f"{CLEANER}=200") as ours,
+        running(command, theirs, port) as kafka,
+    ):
         yield Engine(ours, directory / "ours"), Engine(kafka, theirs / "data")
 
 
 def fill(engine: Engine, count: int) -> None:
-    """A history that is the same on every run: the same batches, in the same order."""
+    """Write the same batches in the same order on every run."""
     admin = AdminClient({"bootstrap.servers": engine.bootstrap})
     admin.create_topics([NewTopic(TOPIC, 1, 1, config=CONFIG)])[TOPIC].result(30)
     transact(engine)
@@ -99,20 +100,29 @@ def fill(engine: Engine, count: int) -> None:
     random, sequence = Random(1), 0
     for number in range(0, count, PER_BATCH):
         records = [
-            Record(timestamp=START_MS + number + n, key=b"key%d" % random.randrange(KEYS),
-                   value=None if random.random() < 0.02 else random.randbytes(20),
-                   headers=(("n", b"%d" % n),) if n % 7 == 0 else ())
-            for n in range(PER_BATCH)]
+            Record(
+                timestamp=START_MS + number + n,
+                key=b"key%d" % random.randrange(KEYS),
+                value=None if random.random() < 0.02 else random.randbytes(20),
+                headers=(("n", b"%d" % n),) if n % 7 == 0 else (),
+            )
+            for n in range(PER_BATCH)
+        ]
         codec = Codec(number // PER_BATCH % 5)
         options = BatchOptions(compression=codec)
         if number % (3 * PER_BATCH) == 0:  # An idempotent producer of its own making.
-            options = BatchOptions(compression=codec, producer_id=4_000_000, producer_epoch=0,
-                                   base_sequence=sequence)
+            options = BatchOptions(
+                compression=codec, producer_id=4_000_000, producer_epoch=0, base_sequence=sequence
+            )
             sequence += PER_BATCH
         partition = ProduceRequest.TopicProduceData.PartitionProduceData(
-            index=0, records=encode_batch(records, options=options))
-        request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[
-            ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[partition])])
+            index=0, records=encode_batch(records, options=options)
+        )
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=10_000,
+            topic_data=[ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[partition])],
+        )
         response = wire.ask(request, 11)
         assert response.responses[0].partition_responses[0].error_code == 0, response
     wire.close()
@@ -120,8 +130,9 @@ def fill(engine: Engine, count: int) -> None:
 
 def transact(engine: Engine) -> None:
     """Twenty transactions, every third of them aborted; each record in a batch of its own."""
-    producer = Producer({"bootstrap.servers": engine.bootstrap, "transactional.id": "t",
-                         "linger.ms": 0})
+    producer = Producer(
+        {"bootstrap.servers": engine.bootstrap, "transactional.id": "t", "linger.ms": 0}
+    )
     producer.init_transactions(30)
     for number in range(20):
         producer.begin_transaction()
@@ -135,9 +146,16 @@ def transact(engine: Engine) -> None:
 
 
 def compact(engine: Engine, timeout_s: float = 60) -> int:
-    """Let the cleaner at it, and wait until it has done all it can: up to where."""
-    resource = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=[ConfigEntry(
-        "min.cleanable.dirty.ratio", "0.01", incremental_operation=AlterConfigOpType.SET)])
+    """Wait until the cleaner has cleaned all it can, and return the offset it reached."""
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        TOPIC,
+        incremental_configs=[
+            ConfigEntry(
+                "min.cleanable.dirty.ratio", "0.01", incremental_operation=AlterConfigOpType.SET
+            )
+        ],
+    )
     admin = AdminClient({"bootstrap.servers": engine.bootstrap})
     admin.incremental_alter_configs([resource])[resource].result(30)
     active = max(int(path.stem) for path in engine.topic.glob("*.log"))
@@ -168,10 +186,14 @@ def main(count: int) -> None:
             began_s = time.monotonic()
             ends.append(compact(engine, 3600))
             print(f"{name}: {time.monotonic() - began_s:.1f} s up to {ends[-1]}", flush=True)
-        ours, theirs = ([(shape(header), record) for header, record in left(engine.topic, ends[0])]
-                        for engine in engines)
-        print(f"{len(ours)} records left by wirekafka, {len(theirs)} by Apache Kafka;"
-              f" {'the same' if ours == theirs else 'NOT THE SAME'}")
+        ours, theirs = (
+            [(shape(header), record) for header, record in left(engine.topic, ends[0])]
+            for engine in engines
+        )
+        print(
+            f"{len(ours)} records left by wirekafka, {len(theirs)} by Apache Kafka;"
+            f" {'the same' if ours == theirs else 'NOT THE SAME'}"
+        )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from confluent_kafka.admin import (
 )
 
 from compat_tests.conftest import NewTopicName
-from compat_tests.eventually import eventually
+from tests.eventually import eventually
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

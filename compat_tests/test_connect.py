@@ -1,28 +1,28 @@
-"""Kafka Connect's distributed workers and MirrorMaker 2 do their work with wirekafka as broker."""
+"""Kafka Connect's distributed workers and MirrorMaker 2 run against a wirekafka broker."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from compat_tests.apache_kafka import free_ports
-from compat_tests.eventually import eventually as at_some_time
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.reading import read_to_end
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
+from tests.eventually import eventually as at_some_time
 
-T = TypeVar("T")
 PATIENCE_S = 120
 """A worker takes long to come up, or to notice what happened, on a busy machine."""
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
@@ -70,8 +70,7 @@ offset.lag.max=0
 """
 
 
-def eventually(condition: Callable[[], T]) -> T:
-    return at_some_time(condition, timeout_s=PATIENCE_S)
+eventually = partial(at_some_time, timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +104,7 @@ class Worker:
         self._base = f"http://127.0.0.1:{port}"
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """What it answers; raises OSError while it cannot."""
+        """Send a request and return the response. Raises OSError while the worker is not up."""
         request = urllib.request.Request(
             self._base + path,
             method=method,
@@ -119,8 +118,9 @@ class Worker:
         config = {"connector.class": connector, "tasks.max": "1", **settings}
         eventually(lambda: self.ask("PUT", f"/connectors/{name}/config", config))
 
-    def tell(self, method: str, path: str) -> None:
-        """Ask for what has no answer until it is taken: never while workers are joining."""
+    def change(self, method: str, path: str) -> None:
+        """Send a request without a response body, and retry while workers rejoin."""
+
         def is_taken() -> bool:
             self.ask(method, path)
             return True
@@ -128,7 +128,7 @@ class Worker:
         eventually(is_taken)
 
     def places(self) -> set[str]:
-        """The workers at which the connectors and their tasks run, all of them running."""
+        """The workers of the connectors and tasks, once all of them run."""
         found = set()
         for name in self.ask("GET", "/connectors"):
             status = self.ask("GET", f"/connectors/{name}/status")
@@ -139,9 +139,9 @@ class Worker:
         return found
 
     def offsets(self, name: str) -> list[Any]:
-        """What a connector has committed."""
-        told: list[Any] = self.ask("GET", f"/connectors/{name}/offsets")["offsets"]
-        return told
+        """The offsets that a connector has committed."""
+        committed: list[Any] = self.ask("GET", f"/connectors/{name}/offsets")["offsets"]
+        return committed
 
     def state(self, name: str) -> str:
         """Of a connector; the tasks of a stopped one are gone."""
@@ -198,15 +198,15 @@ def test_connect_moves_each_line_once_while_workers_and_the_broker_come_and_go(
 
 
 def _start_the_sink_over(worker: Worker, sink: Path) -> None:
-    worker.tell("PUT", "/connectors/sink/stop")
+    worker.change("PUT", "/connectors/sink/stop")
     eventually(lambda: worker.state("sink") == "STOPPED")
-    [told] = eventually(lambda: worker.offsets("sink"))
-    assert told["partition"] == {"kafka_topic": "lines", "kafka_partition": 0}
-    assert told["offset"]["kafka_offset"] >= 300
-    worker.tell("DELETE", "/connectors/sink/offsets")
+    [committed] = eventually(lambda: worker.offsets("sink"))
+    assert committed["partition"] == {"kafka_topic": "lines", "kafka_partition": 0}
+    assert committed["offset"]["kafka_offset"] >= 300
+    worker.change("DELETE", "/connectors/sink/offsets")
     eventually(lambda: worker.offsets("sink") == [])
     sink.unlink()
-    worker.tell("PUT", "/connectors/sink/resume")
+    worker.change("PUT", "/connectors/sink/resume")
 
 
 def _assert_compacted(bootstrap: str) -> None:
@@ -241,9 +241,9 @@ def _trade(bootstrap: str) -> None:
     for number in range(200):
         producer.produce("orders", b"%03d" % number, partition=number % 2)
     producer.flush(30)
-    reader = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest",
-    })
+    reader = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "readers", "auto.offset.reset": "earliest"}
+    )
     reader.subscribe(["orders"])
     read = 0
     while read < 200:

@@ -1,4 +1,4 @@
-"""The same requests to wirekafka and to Apache Kafka, in every version, get the same answers.
+"""Compares the responses of wirekafka and Apache Kafka to the same requests, in every version.
 
 Run with `--apache HOST:PORT` to use an Apache Kafka that is running already.
 """
@@ -30,7 +30,7 @@ class Pair:
         return versions_of(request, self.ours.versions, self.reference.versions)
 
     def assert_same(self, play: Callable[[Stage], Any], what: str) -> None:
-        """`play` tells the same of both; `what` says what was asked."""
+        """Assert that `play` returns the same for both brokers; `what` names the case."""
         ours, expected = play(self.ours), play(self.reference)
         assert ours == expected, what
 
@@ -106,6 +106,46 @@ def test_client_software_names_are_judged_alike(
         return answer if isinstance(answer, str) else answer.error_code
 
     pair.assert_same(error, f"{name!r} {version!r}")
+
+
+@pytest.mark.parametrize("name", ["wire", ""])
+@pytest.mark.parametrize("node_id", [1, 2, -1, -2])
+@pytest.mark.parametrize("cluster", ["its own", "another", "", None])
+def test_clients_that_mean_another_broker_are_sent_away_alike(
+    pair: Pair, cluster: str | None, node_id: int, name: str
+) -> None:
+    def errors(stage: Stage) -> Any:
+        cluster_id = stage.cluster_id if cluster == "its own" else cluster
+        request = ApiVersionsRequest(
+            client_software_name=name,
+            client_software_version="1",
+            cluster_id=cluster_id,
+            node_id=node_id,
+        )
+        answers = [stage.wire.ask(request, version) for version in (4, 5)]
+        return [(answer.error_code, bool(answer.api_keys)) for answer in answers]
+
+    pair.assert_same(errors, f"{cluster!r} {node_id}")
+
+
+def test_features_differ_by_those_whose_apis_are_not_served(pair: Pair) -> None:
+    request = ApiVersionsRequest(client_software_name="wire", client_software_version="1")
+
+    def features(stage: Stage) -> dict[str, tuple[Any, ...]]:
+        answer = stage.wire.ask(request, 5)
+        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        return {
+            each.name: (each.min_version, each.max_version, levels.get(each.name))
+            for each in answer.supported_features
+        }
+
+    apis = {"group.version": 68, "share.version": 76, "streams.version": 88}
+    ours, reference = features(pair.ours), features(pair.reference)
+    assert ours == {
+        name: levels
+        for name, levels in reference.items()
+        if apis.get(name) is None or apis[name] in pair.ours.versions
+    }
 
 
 @pytest.mark.parametrize(

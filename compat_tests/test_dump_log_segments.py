@@ -40,7 +40,8 @@ def _move(bootstrap: str) -> None:
                 producer.produce("moved", key=b"k", value=b"v" * 1000, partition=partition)
         consumer.poll(0.1)
         producer.send_offsets_to_transaction(
-            [TopicPartition("moved", 0, number)], consumer.consumer_group_metadata(), 30)
+            [TopicPartition("moved", 0, number)], consumer.consumer_group_metadata(), 30
+        )
         if number % 3:
             producer.commit_transaction(30)
         else:
@@ -50,16 +51,18 @@ def _move(bootstrap: str) -> None:
 
 
 def test_transaction_log_is_decoded(directory: Path, java_tools: JavaTools) -> None:
-    printed = _dump(java_tools, _largest(directory, "__transaction_state-*/*.log"),
-                    "--transaction-log-decoder")
+    printed = _dump(
+        java_tools, _largest(directory, "__transaction_state-*/*.log"), "--transaction-log-decoder"
+    )
     payloads = [json.loads(each) for each in re.findall(r"payload: (\{.*\})", printed)]
     assert len(payloads) > 30, "a start, and three records for each transaction"
     assert '"transactionalId":"mover"' in printed
 
 
 def test_offsets_log_is_decoded(directory: Path, java_tools: JavaTools) -> None:
-    printed = _dump(java_tools, _largest(directory, "__consumer_offsets-*/*.log"),
-                    "--offsets-decoder")
+    printed = _dump(
+        java_tools, _largest(directory, "__consumer_offsets-*/*.log"), "--offsets-decoder"
+    )
     assert '"group":"movers"' in printed
     assert printed.count("endTxnMarker: COMMIT") == 6
     assert printed.count("endTxnMarker: ABORT") == 4

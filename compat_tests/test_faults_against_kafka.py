@@ -29,8 +29,9 @@ def ours() -> Iterator[Broker]:
 
 # First, while there is little that Kafka must recover.
 def test_clients_outlive_a_crash_as_they_do_with_kafka(ours: Broker, kafka: FaultyKafka) -> None:
-    reacted, expected = _both(lambda: fault_table.outlive_a_crash(ours),
-                              lambda: fault_table.outlive_a_crash(kafka))
+    reacted, expected = _both(
+        lambda: fault_table.outlive_a_crash(ours), lambda: fault_table.outlive_a_crash(kafka)
+    )
     assert reacted == expected
 
 
@@ -45,8 +46,10 @@ def test_javas_recipes_come_to_the_same_with_kafka(
 def test_a_client_reacts_as_with_kafka(
     ours: Broker, kafka: FaultyKafka, play: str, client: str
 ) -> None:
-    reacted, expected = _both(lambda: fault_table.reaction(ours, play, client),
-                              lambda: fault_table.reaction(kafka, play, client))
+    reacted, expected = _both(
+        lambda: fault_table.reaction(ours, play, client),
+        lambda: fault_table.reaction(kafka, play, client),
+    )
     assert reacted == expected
 
 
@@ -56,8 +59,10 @@ def test_a_client_reacts_to_a_rule_as_to_kafkas_own_fault(
 ) -> None:
     by_rule, by_itself = true_faults.PAIRS[fault]
     name = f"true {fault} {client}".replace(" ", "-")
-    reacted, expected = _both(lambda: by_rule(CLIENTS[client], Plan(ours, name, name)),
-                              lambda: by_itself(CLIENTS[client], Plan(kafka, name, name)))
+    reacted, expected = _both(
+        lambda: by_rule(CLIENTS[client], Plan(ours, name, name)),
+        lambda: by_itself(CLIENTS[client], Plan(kafka, name, name)),
+    )
     assert reacted == expected
 
 

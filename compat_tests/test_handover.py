@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,12 @@ from confluent_kafka.admin import (
 )
 
 from compat_tests.apache_kafka import apache_kafka_on, free_ports, handover, running
+from compat_tests.consumer_members import Member, Requests
+from compat_tests.wire import Wire
 from compat_tests.worldview import START_MS, view
 from spark_examples.live_broker import live_broker
+from tests.eventually import eventually
+from wirekafka.codec.message import Request
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 ROUNDS = 3
@@ -29,16 +34,18 @@ ROUNDS = 3
 def test_engines_alternate_on_one_directory(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with live_broker(data) as bootstrap:
-        _create(bootstrap)
-        _work(bootstrap, "first")
+        create(bootstrap)
+        work(bootstrap, "first")
         before, last = view(bootstrap), "first"
     for number in range(ROUNDS):
-        for name, engine in ((f"kafka-{number}", apache_kafka_on([data], tmp_path)),
-                             (f"ours-{number}", live_broker(data))):
+        for name, engine in (
+            (f"kafka-{number}", apache_kafka_on([data], tmp_path)),
+            (f"ours-{number}", live_broker(data)),
+        ):
             with engine as bootstrap:
                 assert view(bootstrap) == before
-                _abandon(bootstrap, last)
-                _work(bootstrap, name)
+                abandon(bootstrap, last)
+                work(bootstrap, name)
                 before, last = view(bootstrap), name
 
 
@@ -47,10 +54,18 @@ def test_logs_in_two_directories_are_where_kafka_is_told_they_are(tmp_path: Path
     directories = [tmp_path / "a", tmp_path / "b"]
     data = ",".join(map(str, directories))
     (port,) = free_ports(1)
-    serve = [sys.executable, "-m", "wirekafka", "serve", "--data", data,
-             "--listen", f"127.0.0.1:{port}"]
+    serve = [
+        sys.executable,
+        "-m",
+        "wirekafka",
+        "serve",
+        "--data",
+        data,
+        "--listen",
+        f"127.0.0.1:{port}",
+    ]
     with running(serve, tmp_path, port) as bootstrap:
-        _create(bootstrap)
+        create(bootstrap)
         _produce(bootstrap, "first")
         before = view(bootstrap)
     placed, assigned = _placed(tmp_path), _assignments(directories[0])
@@ -69,7 +84,7 @@ def _placed(above: Path) -> dict[str, str]:
 
 
 def _assignments(directory: Path) -> int:
-    """How many records of the metadata log say in which directory a replica is."""
+    """The number of metadata records that assign a replica to a directory."""
     logs = sorted(map(str, directory.glob("__cluster_metadata-0/*.log")))
     command = [sys.executable, "-m", "wirekafka", "dump-log", "--json", *logs]
     dumped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -80,7 +95,7 @@ def test_handover_refuses_a_directory_that_kafka_would_not_start_on(tmp_path: Pa
     data = tmp_path / "data"
     assert "no meta.properties" in handover(data).stderr
     with live_broker(data) as bootstrap:
-        _create(bootstrap)
+        create(bootstrap)
         assert "is in use" in handover(data).stderr
     assert handover(data).returncode == 0
     (data / "notes").mkdir()
@@ -89,26 +104,42 @@ def test_handover_refuses_a_directory_that_kafka_would_not_start_on(tmp_path: Pa
     assert "notes" in refused.stderr
 
 
-def _create(bootstrap: str) -> None:
+def create(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01",
-                 "segment.bytes": "1048576"}
+    compacted = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "segment.bytes": "1048576",
+    }
     topics = [NewTopic(f"codec-{codec}", 2) for codec in CODECS]
-    topics += [NewTopic("compacted", 1, config=compacted), NewTopic("transactions", 2),
-               NewTopic("doomed", 1), NewTopic("configured", 3, config={"retention.ms": "-1"})]
+    topics += [
+        NewTopic("compacted", 1, config=compacted),
+        NewTopic("transactions", 2),
+        NewTopic("doomed", 1),
+        NewTopic("configured", 3, config={"retention.ms": "-1"}),
+    ]
     for made in admin.create_topics(topics).values():
         made.result(30)
 
 
-def _work(bootstrap: str, name: str) -> None:
+def work(bootstrap: str, name: str) -> None:
     """All that a directory should carry over; every round adds to it."""
     _produce(bootstrap, name)
     _transact(bootstrap, name)
     _commit(bootstrap, name)
+    _share(bootstrap, name)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    resource = ConfigResource(ResourceType.TOPIC, "configured", incremental_configs=[
-        ConfigEntry("segment.ms", str(3_600_000 + len(name)),
-                    incremental_operation=AlterConfigOpType.SET)])
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        "configured",
+        incremental_configs=[
+            ConfigEntry(
+                "segment.ms",
+                str(3_600_000 + len(name)),
+                incremental_operation=AlterConfigOpType.SET,
+            )
+        ],
+    )
     for altered in admin.incremental_alter_configs([resource]).values():
         altered.result(30)
     if name == "first":
@@ -120,13 +151,23 @@ def _work(bootstrap: str, name: str) -> None:
 
 def _produce(bootstrap: str, name: str) -> None:
     for codec in CODECS:
-        producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec,
-                             "enable.idempotence": True, "linger.ms": 20})
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.type": codec,
+                "enable.idempotence": True,
+                "linger.ms": 20,
+            }
+        )
         for number in range(200):
             producer.produce(
-                f"codec-{codec}", key=f"{name}-{number % 7}", value=f"{name} {number}" * 5,
-                timestamp=START_MS + number, partition=number % 2,
-                headers=[("round", name.encode()), ("empty", None)])
+                f"codec-{codec}",
+                key=f"{name}-{number % 7}",
+                value=f"{name} {number}" * 5,
+                timestamp=START_MS + number,
+                partition=number % 2,
+                headers=[("round", name.encode()), ("empty", None)],
+            )
             producer.produce("compacted", key=str(number % 10), value=f"{name} {codec} {number}")
         assert producer.flush(30) == 0
 
@@ -138,31 +179,83 @@ def _transact(bootstrap: str, name: str) -> None:
     for commits in (True, False):
         producer.begin_transaction()
         for number in range(50):
-            producer.produce("transactions", key=name, value=f"{commits} {number}",
-                             partition=number % 2)
+            producer.produce(
+                "transactions", key=name, value=f"{commits} {number}", partition=number % 2
+            )
         producer.flush(30)
         if commits:
             producer.commit_transaction(30)
         else:
             producer.abort_transaction(30)
-    left_open = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"open-{name}",
-                          "transaction.timeout.ms": 900_000})
+    left_open = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": f"open-{name}",
+            "transaction.timeout.ms": 900_000,
+        }
+    )
     left_open.init_transactions(30)
     left_open.begin_transaction()
     left_open.produce("transactions", key=name, value="undecided", partition=0)
     assert left_open.flush(30) == 0
-    del left_open  # Without a word, as a client that crashes.
+    del left_open  # Without closing the connection, like a client that crashes.
 
 
-def _abandon(bootstrap: str, name: str) -> None:
-    """Have the transaction that the other engine left open aborted: its producer comes back."""
-    Producer({"bootstrap.servers": bootstrap,
-              "transactional.id": f"open-{name}"}).init_transactions(60)
+def abandon(bootstrap: str, name: str) -> None:
+    """Abort the transaction left open on the other broker by initializing its producer again."""
+    Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": f"open-{name}"}
+    ).init_transactions(60)
+
+
+def _share(bootstrap: str, name: str) -> None:
+    """Let static members of a group with server-side assignment return, commit and go away.
+
+    They keep their assignments while they are away, so the next engine needs all of its records.
+    """
+    host, _, port = bootstrap.rpartition(":")
+    wire = Wire((host, int(port)))
+    members = [
+        Member(f"{name}-{number}", f"instance-{number}", topics=["codec-none"])
+        for number in range(2)
+    ]
+    members.append(Member(f"{name}-2", "instance-2", regex="codec-(gzip|zst.*)"))
+    requests = Requests("shared", {})
+    for member in members:
+        eventually(lambda member=member: _take(wire, member, requests.join(member, 1)), 30)
+    deadline = time.monotonic() + 30
+    while any(sum(map(len, member.owned.values())) == 0 for member in members):
+        assert time.monotonic() < deadline, members
+        for member in members:
+            member.owned = member.given
+            assert _take(wire, member, requests.beat(member, owned=member.owned))
+        time.sleep(0.1)
+    for member in members:
+        topic = member.topics[0] if member.topics else "codec-gzip"
+        commit = requests.commit(member, member.epoch, topic, 0)
+        (answer,) = wire.ask(commit, 9).topics
+        assert answer.partitions[0].error_code == 0, answer
+        assert wire.ask(requests.beat(member, epoch=-2), 1).error_code == 0
+    wire.close()
+
+
+def _take(wire: Wire, member: Member, request: Request) -> bool:
+    """Whether the coordinator accepts the heartbeat; it may still be loading."""
+    answer = wire.ask(request, 1)
+    assert answer.error_code in (0, 14, 15, 16), answer
+    member.take(answer)
+    return not answer.error_code
 
 
 def _commit(bootstrap: str, name: str) -> None:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "workers",
-                         "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "workers",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
     consumer.subscribe(["codec-none", "codec-gzip"])
     seen = 0
     while seen < 300:
@@ -172,6 +265,8 @@ def _commit(bootstrap: str, name: str) -> None:
     consumer.commit(asynchronous=False)
     consumer.close()
     other = Consumer({"bootstrap.servers": bootstrap, "group.id": f"group-{name}"})
-    other.commit(offsets=[TopicPartition("compacted", 0, len(name), metadata=f"by {name}")],
-                 asynchronous=False)
+    other.commit(
+        offsets=[TopicPartition("compacted", 0, len(name), metadata=f"by {name}")],
+        asynchronous=False,
+    )
     other.close()

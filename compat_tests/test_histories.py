@@ -11,12 +11,14 @@ import pytest
 
 OPERATIONS = int(os.environ.get("WIREKAFKA_HISTORY_OPERATIONS", "50000"))
 KILLS = int(os.environ.get("WIREKAFKA_KILLS", "6"))
-_SUMMARY = re.compile(r"([\d,]+) operations, ([\d,]+) acknowledged writes, (\d+) kills,"
-                      r" (\d+) pauses, 0 violations")
+_SUMMARY = re.compile(
+    r"([\d,]+) operations, ([\d,]+) acknowledged writes, (\d+) kills,"
+    r" (\d+) pauses, 0 violations"
+)
 
 
 def campaign(*words: str) -> tuple[int, ...]:
-    """How many operations, acknowledged writes, kills and pauses it had."""
+    """The numbers of operations, acknowledged writes, kills and pauses."""
     command = [sys.executable, "-m", "tests.histories", *words]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     found = _SUMMARY.search(ran.stdout)
@@ -33,10 +35,12 @@ def test_no_client_sees_what_kafka_may_not_show() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("settings", [(), ("--set", "log.flush.interval.messages=1")],
-                         ids=["page-cache", "fsync"])
+@pytest.mark.parametrize(
+    "settings", [(), ("--set", "log.flush.interval.messages=1")], ids=["page-cache", "fsync"]
+)
 def test_kill_after_kill_loses_and_doubles_nothing(settings: tuple[str, ...]) -> None:
     """A longer run: python -m tests.histories --kills 100."""
     _, acknowledged, kills, _ = campaign(
-        "--kills", str(KILLS), "--seed", "2", "--transaction-timeout-ms", "5000", *settings)
+        "--kills", str(KILLS), "--seed", "2", "--transaction-timeout-ms", "5000", *settings
+    )
     assert kills >= KILLS and acknowledged > 100 * KILLS

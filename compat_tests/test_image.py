@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.eventually import eventually
+from tests.eventually import eventually
 
 ROOT = Path(__file__).parents[1]
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
@@ -48,31 +48,48 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _shell(install, root)
     settings = _instruction(r"server\.properties\n(.*?)^EOF$")
     (root / "server.properties").write_text(
-        settings.replace("/var/lib/kafka", str(root)).replace(":9092", f":{_free_port()}"))
+        settings.replace("/var/lib/kafka", str(root)).replace(":9092", f":{_free_port()}")
+    )
     return root
 
 
 def test_the_image_serves_with_kafka_environment_names_and_is_healthy(image: Path) -> None:
     command = _instruction(r'^CMD \["sh", "-c", "(.*)"\]$')
     command = command.replace("/etc/wirekafka", str(image)).replace(
-        "/mnt/shared/config", str(image / "none"))
+        "/mnt/shared/config", str(image / "none")
+    )
     settings = (image / "server.properties").read_text()
     port = re.search(r"localhost:(\d+)", settings)
     assert port
     environment = _environment(image) | {"KAFKA_NUM_PARTITIONS": "7", "CLUSTER_ID": CLUSTER_ID}
-    broker = subprocess.Popen(["sh", "-c", command], env=environment, cwd=image,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    broker = subprocess.Popen(
+        ["sh", "-c", command],
+        env=environment,
+        cwd=image,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert broker.stdout is not None
         assert broker.stdout.readline().startswith("wirekafka ready: ")
         server = f"localhost:{port[1]}"
         health = re.findall(r'"([^"]+)"', _instruction(r"^HEALTHCHECK.*?CMD (\[.*?\])"))
-        eventually(lambda: subprocess.run(
-            [*health[:-1], server], env=environment, check=False, capture_output=True,
-        ).returncode == 0)
+        eventually(
+            lambda: (
+                subprocess.run(
+                    [*health[:-1], server], env=environment, check=False, capture_output=True
+                ).returncode
+                == 0
+            )
+        )
         described = subprocess.run(
-            ["wirekafka", "configs", "describe", "broker", "1", "-b", server,
-             "--json"], env=environment, check=False, capture_output=True, text=True)
+            ["wirekafka", "configs", "describe", "broker", "1", "-b", server, "--json"],
+            env=environment,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
         configs = {each["name"]: each["value"] for each in json.loads(described.stdout)}
         assert configs["num.partitions"] == "7", described.stderr
         assert f"cluster.id={CLUSTER_ID}" in (image / "data" / "meta.properties").read_text()
@@ -83,15 +100,34 @@ def test_the_image_serves_with_kafka_environment_names_and_is_healthy(image: Pat
 
 
 def _environment(image: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items()
-            if name in ("HOME", "LANG", "PIP_INDEX_URL", "PIP_CONFIG_FILE", "HTTPS_PROXY",
-                        "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name
+        in (
+            "HOME",
+            "LANG",
+            "PIP_INDEX_URL",
+            "PIP_CONFIG_FILE",
+            "HTTPS_PROXY",
+            "HTTP_PROXY",
+            "NO_PROXY",
+            "SSL_CERT_FILE",
+            "REQUESTS_CA_BUNDLE",
+        )
+    }
     return kept | {"PATH": f"{image}/venv/bin:/usr/local/bin:/usr/bin:/bin"}
 
 
 def _shell(command: str, image: Path) -> None:
-    done = subprocess.run(["sh", "-c", command], env=_environment(image), check=False,
-                          capture_output=True, text=True, timeout=240)
+    done = subprocess.run(
+        ["sh", "-c", command],
+        env=_environment(image),
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

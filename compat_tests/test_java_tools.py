@@ -1,4 +1,4 @@
-"""Kafka 4.3.1's own command-line tools, each doing its job against the broker."""
+"""Kafka's own command-line tools, each doing its job against the broker."""
 
 import json
 import re
@@ -13,9 +13,9 @@ import pytest
 
 from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.conftest import NewTopicName, RunningBroker
-from compat_tests.eventually import eventually
 from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
+from tests.eventually import eventually
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def running(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]
 
 
 def events(output: str) -> list[dict[str, Any]]:
-    """What the verifiable clients tell, one JSON object per line."""
+    """The output of the verifiable clients, one JSON object per line."""
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
@@ -210,7 +210,7 @@ def test_broker_api_versions_finds_every_version_usable(
     printed = java_tools.run("kafka-broker-api-versions", *server)
     assert "Fetch(1): 4 to 18 [usable: 18]" in printed
     assert "Produce(0): 0 to 13 [usable: 13]" in printed
-    assert "UNKNOWN" not in printed
+    assert set(re.findall(r"UNKNOWN\((\d+)\)", printed)) == {"93"}, "4.3.1 knows all but one"
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
@@ -342,6 +342,17 @@ def test_a_broker_that_is_not_there_cannot_be_unregistered(
     assert "Broker ID 99 is not currently registered" in done.stderr
 
 
+LEVELS = (
+    "eligible.leader.replicas.version=1",
+    "group.version=1",
+    "kraft.version=1",
+    "share.version=2",
+    "streams.version=1",
+    "transaction.version=2",
+)
+"""All but metadata.version, whose newest level the 4.3.1 tool does not support."""
+
+
 def test_the_upgrade_to_this_release_finalizes_all_features_and_kafka_goes_on(
     java_tools: JavaTools, tmp_path: Path
 ) -> None:
@@ -352,9 +363,11 @@ def test_the_upgrade_to_this_release_finalizes_all_features_and_kafka_goes_on(
     with live_broker(data) as bootstrap:
         # The second time there is nothing left to do, which is no error.
         for _ in range(2):
-            printed = features(bootstrap, "upgrade", "--release-version", "4.3")
+            printed = features(
+                bootstrap, "upgrade", *(word for level in LEVELS for word in ("--feature", level))
+            )
             assert "kraft.version was upgraded to 1." in printed
-            assert printed.count("was upgraded to") == 7
+            assert printed.count("was upgraded to") == len(LEVELS)
     for engine in (apache_kafka_on([data], tmp_path), live_broker(data)):
         with engine as bootstrap:
             described = features(bootstrap, "describe")
@@ -368,7 +381,7 @@ def test_the_cluster_describes_itself(
     quorum = java_tools.run("kafka-metadata-quorum", *server, "describe", "--status")
     assert re.search(r"LeaderId: +1\n", quorum)
     features = java_tools.run("kafka-features", *server, "describe")
-    assert re.search(r"Feature: metadata.version\s+.*FinalizedVersionLevel: 4.3-IV0", features)
+    assert re.search(r"Feature: metadata.version\s+.*FinalizedVersionLevel: .*33", features)
     logs = java_tools.run("kafka-log-dirs", *server, "--describe", "--topic-list", topic)
     found = json.loads(logs.splitlines()[-1])["brokers"][0]["logDirs"][0]
     assert [each["partition"] for each in found["partitions"]] == [f"{topic}-0"]

@@ -14,7 +14,7 @@ from kafka.admin import ConfigResource
 from kafka.structs import OffsetAndMetadata
 
 from compat_tests.conftest import NewTopicName
-from compat_tests.eventually import eventually
+from tests.eventually import eventually
 
 
 @pytest.fixture

@@ -16,19 +16,19 @@ from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.conftest import NewTopicName
-from compat_tests.eventually import eventually
 from compat_tests.group_member import LIBRARIES, SESSION_MS
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from tests.eventually import eventually
 
 PARTITIONS = 8
 RECORDS_PER_SECOND = 400
-JAVA = "java"
+JAVA, JAVA_ASSIGNED = "java", "java_assigned"
 Place = tuple[int, int]
 
 
 class Member:
-    """One consumer process, and what it has seen."""
+    """One consumer process and the records that it has reported."""
 
     def __init__(self, process: subprocess.Popen[str], library: str, seen: dict[Place, str]):
         self.process = process
@@ -55,20 +55,20 @@ class Member:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             try:
-                told = json.loads(line)
+                reported = json.loads(line)
             except ValueError:
                 continue  # cut short by a crash
-            for partition, offset, value in _records(told):
+            for partition, offset, value in _records(reported):
                 known = self._seen.setdefault((partition, offset), value)
                 assert known == value, "one offset, two records"
                 self.count += 1
 
 
-def _records(told: object) -> list[tuple[int, int, str]]:
-    if isinstance(told, list):
-        return [(partition, offset, value) for partition, offset, value in told]
-    if isinstance(told, dict) and told.get("name") == "record_data":
-        return [(told["partition"], told["offset"], told["value"])]
+def _records(reported: object) -> list[tuple[int, int, str]]:
+    if isinstance(reported, list):
+        return [(partition, offset, value) for partition, offset, value in reported]
+    if isinstance(reported, dict) and reported.get("name") == "record_data":
+        return [(reported["partition"], reported["offset"], reported["value"])]
     return []
 
 
@@ -84,7 +84,22 @@ class Crowd:
     members: list[Member] = field(default_factory=list)
 
     def join(self, library: str) -> Member:
-        if library == JAVA:
+        if library == JAVA_ASSIGNED:
+            process = self.java_tools.start(
+                "kafka-verifiable-consumer",
+                "--bootstrap-server",
+                self.bootstrap,
+                "--topic",
+                self.topic,
+                "--group-id",
+                self.group,
+                "--verbose",
+                "--reset-policy",
+                "earliest",
+                "--group-protocol",
+                "consumer",
+            )
+        elif library == JAVA:
             process = self.java_tools.start(
                 "kafka-verifiable-consumer",
                 "--bootstrap-server",
@@ -172,7 +187,7 @@ class Flow:
 
 
 class Watch:
-    """Looks at the group's committed offsets all the time."""
+    """Polls the group's committed offsets in the background."""
 
     def __init__(self, admin: AdminClient, group: str):
         self.steps_back: list[tuple[int, int, int]] = []
@@ -211,11 +226,7 @@ def crowd_of(bootstrap: str, topic: str, group: str, java_tools: JavaTools) -> I
 
 
 def test_eight_consumers_of_four_libraries_see_every_record_and_never_step_back(
-    bootstrap: str,
-    admin: AdminClient,
-    new_topic: NewTopicName,
-    unique: str,
-    java_tools: JavaTools,
+    bootstrap: str, admin: AdminClient, new_topic: NewTopicName, unique: str, java_tools: JavaTools
 ) -> None:
     topic = new_topic(PARTITIONS)
     with crowd_of(bootstrap, topic, unique, java_tools) as crowd:
@@ -283,7 +294,7 @@ def test_a_group_lives_through_kill_9_of_its_coordinator(
 
 
 def _committed(bootstrap: str, group: str) -> dict[int, int]:
-    """Asked by a new client: one that was there before a kill may look for the coordinator long."""
+    """Read by a new client: an older one may search for the coordinator long after a kill."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
     return {each.partition: each.offset for each in future.result(30).topic_partitions}

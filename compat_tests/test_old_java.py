@@ -1,4 +1,4 @@
-"""Kafka 2.1.1's clients, the oldest that a 4.3 broker accepts, by their own compatibility test."""
+"""Kafka 2.1.1's clients, the oldest that a 4.4 broker accepts, by their own compatibility test."""
 
 import re
 
@@ -24,7 +24,7 @@ def test_the_2_1_compatibility_test_passes(
         "expect-record-too-large-exception": "false",
         "num-cluster-nodes": "1",
         "create-topics-supported": "true",
-        # Told, if only to say that there is no authorizer.
+        # Supported, though it only reports that there is no authorizer.
         "describe-acls-supported": "true",
     }
     options = [word for name, value in expectations.items() for word in (f"--{name}", value)]

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.conftest import RunningBroker
-from compat_tests.eventually import eventually
+from tests.eventually import eventually
 from tests.log.test_validate import ACCEPTED, COMPRESSED, REFUSED, batch_at, forged, with_magic
 from tests.raw_client import RawClient
 from wirekafka.apis.fetch import FetchRequest
@@ -22,10 +22,10 @@ from wirekafka.errors import Error
 # Kafka meets these by accident with -1 instead of INVALID_RECORD.
 UNLIKE = {"a varint of seven bytes"}
 FIRST_BYTES = 17
-"""Base offset, length, leader epoch and magic: what a broker gives, and what is no news."""
+"""The fields that the broker sets or that do not vary: base offset, length, epoch, magic."""
 
 KEY_BYTES = 79
-"""What makes a batch of one record 150 bytes."""
+"""The value that makes a batch of one record 150 bytes long."""
 
 NOW = int(time.time() * 1000)
 TOPICS: dict[str, dict[str, str]] = {
@@ -40,7 +40,7 @@ TOPICS: dict[str, dict[str, str]] = {
 
 
 class Answer(NamedTuple):
-    """A Produce response, less what two brokers cannot agree on."""
+    """A Produce response, without values that differ between two brokers."""
 
     error: Error
     is_placed: bool
@@ -78,13 +78,14 @@ class Side:
                     topic.PartitionProduceData(index=0, records=batch)],
             )],
         )  # fmt: skip
-        told = self.client.call(request, 9).responses[0].partition_responses[0]
-        errors = [(e.batch_index, e.batch_index_error_message) for e in told.record_errors]
+        result = self.client.call(request, 9).responses[0].partition_responses[0]
+        errors = [(e.batch_index, e.batch_index_error_message) for e in result.record_errors]
         answer = Answer(
-            Error(told.error_code), told.base_offset >= 0, told.log_append_time_ms >= 0, errors,
-            told.error_message and told.error_message.replace(self._prefix, ""),
+            Error(result.error_code), result.base_offset >= 0, result.log_append_time_ms >= 0,
+            errors,
+            result.error_message and result.error_message.replace(self._prefix, ""),
         )  # fmt: skip
-        return answer, told.base_offset
+        return answer, result.base_offset
 
     def stored(self, name: str, offset: int) -> bytes:
         """The batch at an offset, as consumers get it."""
@@ -230,11 +231,7 @@ def test_any_order_of_sequences_and_epochs_is_answered_alike(
         if answer.error is Error.NONE:
             after[producer] = epoch, sequence + count & 0x7FFFFFFF
             sent.append(batch)
-    assert placed == {
-        Error.NONE,
-        Error.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        Error.INVALID_PRODUCER_EPOCH,
-    }
+    assert placed == {Error.NONE, Error.OUT_OF_ORDER_SEQUENCE_NUMBER, Error.INVALID_PRODUCER_EPOCH}
 
 
 def _comparable(batch: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What the README tells people to type works as it stands there."""
+"""The commands in the README work as written."""
 
 import os
 import re

@@ -17,8 +17,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from compat_tests.conftest import NewTopicName
-from compat_tests.eventually import eventually
 from compat_tests.spark_session import progress
+from tests.eventually import eventually
 
 Reader = Callable[..., DataFrame]
 Stream = Callable[..., Any]
@@ -28,7 +28,7 @@ DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 @pytest.fixture(params=["false", "true"], ids=["admin-offsets", "consumer-offsets"])
 def either_offset_reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    """The test runs with Spark's new way to ask for offsets, and with its old one."""
+    """The test runs with Spark's new and its old way to fetch offsets."""
     before = spark.conf.get(DEPRECATED, "false")
     spark.conf.set(DEPRECATED, request.param)
     yield
@@ -419,7 +419,7 @@ def test_a_running_stream_sees_records_as_they_come(
             }
             assert values == {str(done).encode() for done in range(round_ + 1)}
     finally:
-        # A continuous query that is stopped tells so by an exception.
+        # A continuous query that is stopped raises an exception.
         with contextlib.suppress(Exception):
             query.stop()
 

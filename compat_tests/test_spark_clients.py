@@ -1,4 +1,4 @@
-"""How far Spark is, which commits no offsets: `wirekafka clients` while a streaming query runs."""
+"""`wirekafka clients` shows the position of a Spark query, which commits no offsets."""
 
 import json
 import subprocess
@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from compat_tests.conftest import NewTopicName, RunningBroker
-from compat_tests.eventually import eventually
 from compat_tests.spark_session import progress
+from tests.eventually import eventually
 
 
 def clients(bootstrap: str, *options: str) -> str:

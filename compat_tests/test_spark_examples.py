@@ -1,4 +1,4 @@
-"""The Spark examples: each runs, on small slices of the data, and says in one sentence why not."""
+"""Each Spark example runs on small data, and explains in one sentence if it cannot."""
 
 import os
 import re
@@ -53,8 +53,7 @@ READ_ONE |= {"live_view": "--topic", "weather_join": "--topics", "plane_dimensio
 def in_ci(*names: str) -> list[Any]:
     """Every example, those not named only in a campaign: each is a JVM of its own or three."""
     return [
-        pytest.param(name, marks=() if name in names else pytest.mark.campaign)
-        for name in EXAMPLES
+        pytest.param(name, marks=() if name in names else pytest.mark.campaign) for name in EXAMPLES
     ]
 
 

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
-from compat_tests.eventually import eventually
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.spark_session import spark_session
+from tests.eventually import eventually
 
 KILLS = int(os.environ.get("WIREKAFKA_KILLS", "3"))
 BETWEEN_KILLS = 2000
@@ -55,7 +55,7 @@ def mortal(tmp_path: Path) -> Iterator[MortalBroker]:
 
 
 class Feed(threading.Thread):
-    """Writes numbered records, never far ahead of those who read them; keys are all distinct."""
+    """Writes numbered records, never far ahead of their readers; keys are all distinct."""
 
     def __init__(self, bootstrap: str, topic: str):
         super().__init__(daemon=True)

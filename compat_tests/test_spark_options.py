@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from compat_tests.conftest import NewTopicName
-from compat_tests.eventually import eventually
 from compat_tests.spark_session import progress
+from tests.eventually import eventually
 
 SPARK = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

@@ -1,4 +1,4 @@
-"""Generated sequences of transactional calls end as they end on Apache Kafka: codes and logs."""
+"""Random transactional requests give the same error codes and logs as on Apache Kafka."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_transactional_calls_are_answered_as_by_kafka(
     ours, reference = Wire(broker.address), Wire(apache_kafka.address)
     for seed in range(first, first + PER_TEST):
         name = f"{seed}-{secrets.token_hex(3)}"
-        told, expected = settled(ours, name, seed), settled(reference, name, seed)
-        for step, mine, kafkas in zip(script(seed), told, expected, strict=False):
+        actual, expected = settled(ours, name, seed), settled(reference, name, seed)
+        for step, mine, kafkas in zip(script(seed), actual, expected, strict=False):
             assert mine == kafkas, f"seed {seed}: {step}"
-        assert told == expected, f"seed {seed}"
+        assert actual == expected, f"seed {seed}"
     ours.close()
     reference.close()

@@ -42,8 +42,9 @@ def test_copier_loses_and_doubles_nothing_while_the_broker_is_killed(
             kills += 1
     assert copier.wait(60) == 0
     assert (last["stage"], last["remaining"], kills) == ("ShutdownComplete", 0, KILLS)
-    copied = [message.value() for message in read_to_end(
-        mortal.bootstrap, [TopicPartition("copy", 0, 0)])]
+    copied = [
+        message.value() for message in read_to_end(mortal.bootstrap, [TopicPartition("copy", 0, 0)])
+    ]
     assert len(copied) == MESSAGES
     assert sorted(map(int, copied)) == list(range(MESSAGES))
 

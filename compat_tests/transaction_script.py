@@ -1,4 +1,4 @@
-"""Random scripts of transactional requests, played to a broker and told without what varies."""
+"""Generates random transactional requests, and records a broker's comparable responses."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from compat_tests.eventually import eventually
 from compat_tests.whole_log import end_offset, read_log
 from compat_tests.wire import Wire
+from tests.eventually import eventually
 from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
 from wirekafka.apis.create_topics import CreateTopicsRequest
@@ -77,13 +77,13 @@ def script(seed: int) -> list[Step]:
                 "commit": chance.random() < 0.6,
             }
         else:
-            choices |= {"version": 5 if second else chance.choice([0, 2, 3, 4])}
+            choices |= {"version": chance.choice([5, 6]) if second else chance.choice([0, 2, 3, 4])}
         steps.append(Step(name, choices))
     return steps
 
 
 class Player:
-    """One broker, one transactional id of its own, and what a client would remember."""
+    """A client of one broker: its transactional id, and the state that a client keeps."""
 
     def __init__(self, wire: Wire, name: str):
         self._wire = wire
@@ -97,7 +97,7 @@ class Player:
         self._topic_id = b""
 
     def play(self, steps: list[Step]) -> list[Any]:
-        """What each step was answered, and in the end the logs."""
+        """Run the steps; return each step's result and, at the end, the logs."""
         self._prepare()
         plays: dict[str, Callable[..., Any]] = {
             "start": self._start,
@@ -106,13 +106,13 @@ class Player:
             "end": self._end,
             "offsets": self._offsets,
         }
-        told: list[Any] = []
+        results: list[Any] = []
         for step in steps:
-            told.append((step.name, plays[step.name](**step.choices)))
+            results.append((step.name, plays[step.name](**step.choices)))
             self._settle()
-        told.append(self._state())
-        told.append([self._log(index) for index in range(PARTITIONS)])
-        return told
+        results.append(self._state())
+        results.append([self._log(index) for index in range(PARTITIONS)])
+        return results
 
     # Steps
 
@@ -234,6 +234,7 @@ class Player:
                 topics=[
                     kind(
                         name=self._topic,
+                        topic_id=self._topic_id,
                         partitions=[kind.Partition(partition_index=partition, committed_offset=1)],
                     )
                 ],
@@ -274,11 +275,16 @@ class Player:
         eventually(lambda: self._described().error_code not in _BUSY)
         offsets = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=self._group)])
         eventually(lambda: self._wire.ask(offsets, 8).groups[0].error_code == 0)
-        eventually(lambda: not any(
-            end_offset(self._wire.ask, self._topic, index) for index in range(PARTITIONS)))
+        eventually(
+            lambda: (
+                not any(
+                    end_offset(self._wire.ask, self._topic, index) for index in range(PARTITIONS)
+                )
+            )
+        )
 
     def _settle(self) -> None:
-        """Let markers be written: Kafka answers before they are."""
+        """Wait until markers are written: Kafka responds before that."""
         eventually(lambda: not self._described().transaction_state.startswith("Prepare"))
 
     def _described(self) -> Any:
@@ -336,8 +342,8 @@ class Player:
 
 
 def settled(wire: Wire, name: str, seed: int) -> list[Any]:
-    """The whole of one script, told."""
+    """Run the script of one seed, and return its results."""
     started = time.monotonic()
-    told = Player(wire, name).play(script(seed))
+    results = Player(wire, name).play(script(seed))
     assert time.monotonic() - started < 60, "a script is a matter of milliseconds"
-    return told
+    return results

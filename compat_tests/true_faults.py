@@ -1,4 +1,4 @@
-"""Faults that Apache Kafka can be brought to by itself, beside the rules that play them here."""
+"""Faults that can be provoked in Apache Kafka itself, each beside the rule that simulates it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ from wirekafka.errors import Error
 from wirekafka.testing import Rule
 
 
-def _sent(fault: Callable[[Plan], AbstractContextManager[Any]], options: dict[str, Any],
-          config: dict[str, object]) -> Play:
+def _sent(
+    fault: Callable[[Plan], AbstractContextManager[Any]],
+    options: dict[str, Any],
+    config: dict[str, object],
+) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         plan.options = options
         plan.broker.create_topic(plan.topic, config=config)
         with fault(plan):
-            told = client.send(plan, [b"not small"], False)
-        return told, logged(plan)
+            outcome = client.send(plan, [b"not small"], False)
+        return outcome, logged(plan)
+
     return play
 
 
 def _refused(error: str, options: dict[str, Any], config: dict[str, object]) -> tuple[Play, Play]:
     def rule(plan: Plan) -> Rule:
         return plan.broker.fail("Produce", error, topic=plan.topic, required=True)
+
     return _sent(rule, options, {}), _sent(lambda _: nullcontext(), options, config)
 
 
@@ -36,16 +41,30 @@ def _joined(fault: Callable[[Plan], AbstractContextManager[Any]]) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         prepare(plan, ["1", "2"])
         return client.join(plan, 2, lambda: fault(plan))
+
     return play
 
 
 def _commit_beyond_the_end(plan: Plan) -> None:
     topic = OffsetCommitRequest.Topic
     request = OffsetCommitRequest(
-        group_id=plan.name, generation_id_or_member_epoch=-1, member_id="", topics=[
-            topic(name=plan.topic, partitions=[topic.Partition(
-                partition_index=0, committed_offset=5, committed_leader_epoch=-1,
-                committed_metadata="")])])
+        group_id=plan.name,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[
+            topic(
+                name=plan.topic,
+                partitions=[
+                    topic.Partition(
+                        partition_index=0,
+                        committed_offset=5,
+                        committed_leader_epoch=-1,
+                        committed_metadata="",
+                    )
+                ],
+            )
+        ],
+    )
     answer: Any = plan.broker._engine.ask(request, 8)
     assert answer.topics[0].partitions[0].error_code == Error.NONE
 
@@ -53,35 +72,57 @@ def _commit_beyond_the_end(plan: Plan) -> None:
 def _committed(fault: Callable[[Plan], AbstractContextManager[Any]]) -> Play:
     def play(client: Client, plan: Plan) -> Any:
         prepare(plan)
-        told = client.commit(plan, lambda: fault(plan))
-        return told, plan.broker.committed(plan.name)
+        outcome = client.commit(plan, lambda: fault(plan))
+        return outcome, plan.broker.committed(plan.name)
+
     return play
 
 
 def _start_another(plan: Plan) -> None:
-    Producer({"bootstrap.servers": plan.broker.bootstrap_servers, "log_level": 0,
-              "transactional.id": plan.name}).init_transactions(30)
+    Producer(
+        {
+            "bootstrap.servers": plan.broker.bootstrap_servers,
+            "log_level": 0,
+            "transactional.id": plan.name,
+        }
+    ).init_transactions(30)
 
 
 PAIRS: dict[str, tuple[Play, Play]] = {
     "a record too large": _refused("MESSAGE_TOO_LARGE", {}, {"max.message.bytes": 20}),
     "a record without a key": _refused("INVALID_RECORD", {}, {"cleanup.policy": "compact"}),
     "a record too old": _refused(
-        "INVALID_TIMESTAMP", {"timestamp_ms": 1_500_000_000_000},
-        {"message.timestamp.before.max.ms": 1000}),
+        "INVALID_TIMESTAMP",
+        {"timestamp_ms": 1_500_000_000_000},
+        {"message.timestamp.before.max.ms": 1000},
+    ),
     "an offset out of range": (
-        _joined(lambda plan: plan.broker.fail(
-            "Fetch", "OFFSET_OUT_OF_RANGE", topic=plan.topic, times=1, required=True)),
-        _joined(lambda plan: at_once(lambda: _commit_beyond_the_end(plan)))),
+        _joined(
+            lambda plan: plan.broker.fail(
+                "Fetch", "OFFSET_OUT_OF_RANGE", topic=plan.topic, times=1, required=True
+            )
+        ),
+        _joined(lambda plan: at_once(lambda: _commit_beyond_the_end(plan))),
+    ),
     "a commit by one who was expelled": (
-        _committed(lambda plan: plan.broker.fail(
-            "OffsetCommit", "UNKNOWN_MEMBER_ID", group=plan.name, times=1, required=True)),
-        _committed(lambda plan: at_once(lambda: plan.broker.expire_member(plan.name)))),
+        _committed(
+            lambda plan: plan.broker.fail(
+                "OffsetCommit", "UNKNOWN_MEMBER_ID", group=plan.name, times=1, required=True
+            )
+        ),
+        _committed(lambda plan: at_once(lambda: plan.broker.expire_member(plan.name))),
+    ),
     "a producer fenced": (
-        fenced(lambda plan: plan.broker.fence_producer(plan.name)), fenced(_start_another)),
+        fenced(lambda plan: plan.broker.fence_producer(plan.name)),
+        fenced(_start_another),
+    ),
 }
-"""The play with a rule, and the play in which the broker itself comes to it."""
+"""The case with a simulated fault, and the case in which Kafka itself produces it."""
 
-CASES = [(name, client) for name in PAIRS for client in CLIENTS
-         # aiokafka joins as another member, and waits for the session of the one it was.
-         if (name, client) != ("a commit by one who was expelled", "aiokafka")]
+CASES = [
+    (name, client)
+    for name in PAIRS
+    for client in CLIENTS
+    # aiokafka joins as another member, and waits for the session of the one it was.
+    if (name, client) != ("a commit by one who was expelled", "aiokafka")
+]

@@ -13,7 +13,7 @@ from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request
 
 Ask = Callable[[Request, int], Any]
-"""Has a broker answer a request of a version."""
+"""Sends a request in a version to a broker and returns the response."""
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _LATEST = -1
@@ -23,13 +23,13 @@ _PATIENCE_S = 30
 
 @dataclass
 class WholeLog:
-    """What is there up to the end that the isolation level allows."""
+    """The records up to the end that the isolation level allows."""
 
     end_offset: int
     data: bytearray = field(default_factory=bytearray)
     """Whole batches, one after the other."""
     aborted: set[tuple[int, int]] = field(default_factory=set)
-    """Producer ids and first offsets, as read_committed readers are told."""
+    """Producer ids and first offsets, of aborted transactions, as in read_committed responses."""
 
 
 def read_log(ask: Ask, topic: str, partition: int, isolation: int = READ_UNCOMMITTED) -> WholeLog:
@@ -38,10 +38,11 @@ def read_log(ask: Ask, topic: str, partition: int, isolation: int = READ_UNCOMMI
     offset, deadline = 0, time.monotonic() + _PATIENCE_S
     while offset < log.end_offset:
         assert time.monotonic() < deadline, f"{topic}-{partition}: {offset} of {log.end_offset}"
-        told = _fetched(ask, (topic, partition, offset), isolation)
-        log.aborted |= {(each.producer_id, each.first_offset)
-                        for each in told.aborted_transactions or ()}
-        data = bytes(told.records or b"")
+        response = _fetched(ask, (topic, partition, offset), isolation)
+        log.aborted |= {
+            (each.producer_id, each.first_offset) for each in response.aborted_transactions or ()
+        }
+        data = bytes(response.records or b"")
         for position, header in batches(data):
             log.data += data[position : position + header.size_bytes]
             offset = header.end_offset
@@ -49,14 +50,15 @@ def read_log(ask: Ask, topic: str, partition: int, isolation: int = READ_UNCOMMI
 
 
 def end_offset(ask: Ask, topic: str, partition: int, isolation: int = READ_UNCOMMITTED) -> int:
-    """Where a reader comes to an end. Raises AssertionError where nobody leads."""
+    """The end offset for a reader. Raises AssertionError if the partition has no leader."""
     kind = ListOffsetsRequest.Topic
-    asked = kind(name=topic, partitions=[
-        kind.Partition(partition_index=partition, timestamp=_LATEST)])
+    asked = kind(
+        name=topic, partitions=[kind.Partition(partition_index=partition, timestamp=_LATEST)]
+    )
     answer = ask(ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[asked]), 6)
-    (told,) = answer.topics[0].partitions
-    assert not told.error_code, told
-    offset: int = told.offset
+    (response,) = answer.topics[0].partitions
+    assert not response.error_code, response
+    offset: int = response.offset
     return offset
 
 
@@ -64,12 +66,23 @@ def _fetched(ask: Ask, where: tuple[str, int, int], isolation: int) -> Any:
     topic, partition, offset = where
     kind = FetchRequest.Topic
     asked = kind.Partition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=_READ_BYTES)
-    # It is there, so whoever is told of nothing yet waits for it with the broker.
-    answer = ask(FetchRequest(
-        max_wait_ms=500, min_bytes=1, max_bytes=_READ_BYTES, isolation_level=isolation,
-        session_id=0, session_epoch=-1, topics=[kind(topic=topic, partitions=[asked])],
-        forgotten_topics_data=[], rack_id=""), 12)
-    (told,) = answer.responses[0].partitions
-    assert not told.error_code, told
-    return told
+        partition=partition, fetch_offset=offset, partition_max_bytes=_READ_BYTES
+    )
+    # The records exist, so a fetch that returns none yet waits at the broker.
+    answer = ask(
+        FetchRequest(
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=_READ_BYTES,
+            isolation_level=isolation,
+            session_id=0,
+            session_epoch=-1,
+            topics=[kind(topic=topic, partitions=[asked])],
+            forgotten_topics_data=[],
+            rack_id="",
+        ),
+        12,
+    )
+    (response,) = answer.responses[0].partitions
+    assert not response.error_code, response
+    return response

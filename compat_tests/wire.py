@@ -1,4 +1,4 @@
-"""Raw requests to a broker, and answers made comparable with another broker's."""
+"""Sends raw requests to a broker, and makes its responses comparable with another's."""
 
 import re
 import socket
@@ -32,7 +32,7 @@ VARYING = frozenset(
 
 
 class Wire:
-    """A connection that is opened anew after the broker closed it."""
+    """A connection that is reopened after the broker closed it."""
 
     def __init__(self, address: tuple[str, int], timeout_s: float = 20):
         self._address = address
@@ -93,7 +93,7 @@ def _response_class(request: type[Request]) -> type[Response]:
 
 
 def comparable(answer: Any, names: dict[Any, str]) -> Any:
-    """An answer as plain data: values in `names` replaced, what varies left out, lists sorted."""
+    """A response as plain data: `names` replaced, varying fields removed, lists sorted."""
     if isinstance(answer, list | tuple):
         return sorted((comparable(each, names) for each in answer), key=repr)
     if isinstance(answer, memoryview | bytearray):

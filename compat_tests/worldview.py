@@ -1,4 +1,4 @@
-"""All that clients can see of a broker, as plain data: to hold one engine against another."""
+"""Everything clients can see of a broker, as plain data, to compare two brokers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from compat_tests.eventually import eventually
 from compat_tests.reading import read_to_end
 from compat_tests.wire import Wire
+from tests.eventually import eventually
+from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
+from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.apis.list_transactions import ListTransactionsRequest
 from wirekafka.apis.metadata import MetadataRequest
 
@@ -25,20 +27,33 @@ def view(bootstrap: str) -> dict[str, Any]:
     host, _, port = bootstrap.rpartition(":")
     wire = Wire((host, int(port)))
     answer = wire.ask(MetadataRequest(topics=None), 12)
-    partitions = _partitions(bootstrap, [
-        (topic.name, each.partition_index)
-        for topic in answer.topics if not topic.is_internal for each in topic.partitions])
+    partitions = _partitions(
+        bootstrap,
+        [
+            (topic.name, each.partition_index)
+            for topic in answer.topics
+            if not topic.is_internal
+            for each in topic.partitions
+        ],
+    )
     topics = {
         topic.name: {
             "id": topic.topic_id.hex(),
             "configs": _configs(admin, topic.name),
-            "partitions": {index: seen for (name, index), seen in partitions.items()
-                           if name == topic.name},
+            "partitions": {
+                index: seen for (name, index), seen in partitions.items() if name == topic.name
+            },
         }
-        for topic in answer.topics if not topic.is_internal
+        for topic in answer.topics
+        if not topic.is_internal
     }
-    seen = {"cluster": answer.cluster_id, "topics": topics, "groups": _groups(admin),
-            "transactions": eventually(lambda: _transactions(wire))}
+    seen = {
+        "cluster": answer.cluster_id,
+        "topics": topics,
+        "groups": _groups(admin),
+        "consumer groups": eventually(lambda: _consumer_groups(wire)),
+        "transactions": eventually(lambda: _transactions(wire)),
+    }
     wire.close()
     return seen
 
@@ -64,8 +79,14 @@ def _partitions(bootstrap: str, places: list[tuple[str, int]]) -> dict[Any, dict
             each[isolation] = []
         for message in read_to_end(bootstrap, starts, isolation):
             seen[message.topic(), message.partition()][isolation].append(
-                (message.offset(), message.timestamp(), message.key(), message.value(),
-                 message.headers()))
+                (
+                    message.offset(),
+                    message.timestamp(),
+                    message.key(),
+                    message.value(),
+                    message.headers(),
+                )
+            )
     return seen
 
 
@@ -82,10 +103,28 @@ def _groups(admin: AdminClient) -> dict[str, Any]:
         request = [ConsumerGroupTopicPartitions(group)]
         offsets = admin.list_consumer_group_offsets(request)[group].result(30)
         described = admin.describe_consumer_groups([group])[group].result(30)
-        groups[group] = described.state.name, sorted(
-            (each.topic, each.partition, each.offset, each.metadata)
-            for each in offsets.topic_partitions)
+        groups[group] = (
+            described.state.name,
+            sorted(
+                (each.topic, each.partition, each.offset, each.metadata)
+                for each in offsets.topic_partitions
+            ),
+        )
     return groups
+
+
+def _consumer_groups(wire: Wire) -> list[Any] | None:
+    """Groups with server-side assignment: members, epochs, assignments and targets."""
+    listed = wire.ask(ListGroupsRequest(states_filter=[], types_filter=["consumer"]), 5)
+    if listed.error_code:
+        return None
+    ids = sorted(each.group_id for each in listed.groups)
+    described = wire.ask(ConsumerGroupDescribeRequest(group_ids=ids), 1)
+    if any(each.error_code for each in described.groups):
+        return None
+    for group in described.groups:
+        group.members.sort(key=lambda member: member.member_id)
+    return [str(each) for each in described.groups] or [()]
 
 
 def _transactions(wire: Wire) -> list[tuple[Any, ...]] | None:
@@ -96,6 +135,13 @@ def _transactions(wire: Wire) -> list[tuple[Any, ...]] | None:
     answer = wire.ask(DescribeTransactionsRequest(transactional_ids=ids), 0)
     if any(each.error_code for each in answer.transaction_states):
         return None
-    return [(each.transactional_id, each.transaction_state, each.producer_id, each.producer_epoch,
-             sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in each.topics))
-            for each in answer.transaction_states] or [()]
+    return [
+        (
+            each.transactional_id,
+            each.transaction_state,
+            each.producer_id,
+            each.producer_epoch,
+            sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in each.topics),
+        )
+        for each in answer.transaction_states
+    ] or [()]

@@ -1,4 +1,4 @@
-"""A wirekafka broker of its own process, for as long as a with block lasts."""
+"""A context manager that runs a wirekafka broker in a child process."""
 
 import signal
 import subprocess

@@ -2,8 +2,8 @@
 
 usage: python -m spark_examples.turnaround HOST:PORT [--rows 10000]
 
-The state of an aircraft is its last departure. Each next departure tells a turnaround; a timer
-in event time tells of aircraft that have not been seen for --gone-after hours. Uses
+The state of an aircraft is its last departure. Each next departure ends a turnaround; a timer
+in event time reports aircraft that have not been seen for --gone-after hours. Uses
 transformWithStateInPandas of Spark 4 where it is, and applyInPandasWithState otherwise.
 """
 
@@ -118,10 +118,7 @@ if StatefulProcessor is not None:
             self.state = handle.getValueState("last", STATE)
 
         def handleInputRows(
-            self,
-            key: tuple[str],
-            rows: Iterator[pd.DataFrame],
-            timerValues: Any,
+            self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
         ) -> Iterator[pd.DataFrame]:
             last = self.state.get() if self.state.exists() else None
             times_ms = departure_times_ms(rows)
@@ -133,10 +130,7 @@ if StatefulProcessor is not None:
             yield found
 
         def handleExpiredTimer(
-            self,
-            key: tuple[str],
-            timerValues: Any,
-            expiredTimerInfo: Any,
+            self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
         ) -> Iterator[pd.DataFrame]:
             last_ms, count = self.state.get()
             self.state.clear()
@@ -215,7 +209,7 @@ def check(
     due = last[last + pd.Timedelta(hours=gone_after_h) < watermark]
     just_due = last[last + pd.Timedelta(hours=gone_after_h) <= watermark]
     if not set(due.index) <= set(gone["tailnum"]) <= set(just_due.index):
-        raise ExampleFailed(f"{len(gone)} aircraft are told as gone, not {len(due)}")
+        raise ExampleFailed(f"{len(gone)} aircraft are reported as gone, not {len(due)}")
 
 
 if __name__ == "__main__":

@@ -1,49 +1,80 @@
-"""A whole broker on files in a temporary directory, without sockets, under a manual clock."""
+"""A whole node without sockets, under a manual clock: the one that tests of its parts share."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import struct
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from tests.manual_clock import ManualClock
+from tests.memory_net import MemoryConnection, MemoryNet
 from tests.raw_client import frame, response_class
-from wirekafka.apis import registry
-from wirekafka.apis.registry import Call
-from wirekafka.broker import Broker, Foundation
+from wirekafka.broker import Broker
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
-from wirekafka.log.files import RealDisk
-from wirekafka.log.slice import LogSlice
-from wirekafka.metadata.registration import Endpoint
+from wirekafka.log.files import Disk, RealDisk
 from wirekafka.metadata.topics import CreateTopics, NewTopic
 from wirekafka.replication.partition import Partition
-from wirekafka.server import dispatch
-from wirekafka.server.dispatch import Parked, Replies
+from wirekafka.replication.quorum import sync_inline
+from wirekafka.server.node import Node, Platform
+
+_HOST, _PORT = "broker.test", 9092
 
 
 class InProcessBroker:
-    """Serves requests as a connection would, byte for byte, each at once or parked."""
+    """A real `Node` on a network in memory, asked byte for byte as by a client.
 
-    def __init__(self, directory: Path, clock: ManualClock, **settings: str):
-        registry.load()
+    Its housekeeping is left out: tests start their own, or do what it would do. Without a
+    running event loop, only requests that are answered at once can be made.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        clock: ManualClock,
+        *,
+        disk: Disk | None = None,
+        new_id: Callable[[], bytes] | None = None,
+        **settings: str,
+    ):
         self.clock = clock
-        values = {name.replace("_", "."): value for name, value in settings.items()}
         self._ids = 0
-        self.broker = Broker(Foundation(
-            config=BrokerConfig.of({"log.dirs": str(directory), **values}), clock=clock,
-            disk=RealDisk(), new_id=self._new_id))
-        now(self.broker.join([], [Endpoint("PLAINTEXT", "broker.test", 9092)]))
+        self._net = MemoryNet()
+        values = {name.replace("_", "."): value for name, value in settings.items()}
+        found_disk = disk if disk is not None else RealDisk()
+        self.node = Node(
+            BrokerConfig.of(
+                {"log.dirs": str(directory), "listeners": f"PLAINTEXT://{_HOST}:{_PORT}", **values}
+            ),
+            Platform(
+                clock=lambda: clock,
+                disk=lambda: found_disk,
+                net=self._net,
+                new_id=new_id or self._new_id,
+                recover=None,
+                sync=sync_inline,
+            ),
+        )
+        now(self.node.open())
+
+    @property
+    def broker(self) -> Broker:
+        """The node's parts."""
+        return self.node.broker
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
         """A topic; returns its id."""
-        topic = NewTopic(name=name, num_partitions=partitions, replication_factor=1,
-                         configs={key.replace("_", "."): value for key, value in configs.items()})
+        topic = NewTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs={key.replace("_", "."): value for key, value in configs.items()},
+        )
         created = now(self.broker.controller.submit(CreateTopics([topic])))[name]
         if isinstance(created, KafkaError):
             raise created
@@ -53,18 +84,42 @@ class InProcessBroker:
     def partition(self, topic: str, index: int = 0) -> Partition:
         return self.broker.partitions[topic, index]
 
-    def call(self, request: Request, version: int, client_id: str | None = "test") -> Any:
+    def call(
+        self,
+        request: Request,
+        version: int,
+        client_id: str | None = "test",
+        listener: str | None = None,
+    ) -> Any:
         """The response to a request that is answered at once."""
-        exchange = self.begin(request, version, client_id)
+        exchange = self.begin(request, version, client_id, listener)
         assert exchange.is_done, "the request waits"
         return exchange.response
 
-    def begin(self, request: Request, version: int, client_id: str | None = "test") -> Exchange:
-        """Serve a request as far as it goes; one that waits needs a running loop."""
-        return Exchange(self.broker, request, version, client_id)
+    def begin(
+        self,
+        request: Request,
+        version: int,
+        client_id: str | None = "test",
+        listener: str | None = None,
+        principal: str = "User:ANONYMOUS",
+    ) -> Exchange:
+        """Send a request over a connection of its own; it is served as far as it goes.
+
+        It comes in through the first listener, or through the one of that name, from a client that
+        has authenticated as `principal`.
+        """
+        [address] = [
+            each.address
+            for each in self.node.listeners
+            if each.name == (listener or self.node.listeners[0].name)
+        ]
+        connection = self._net.open(address)
+        connection.protocol._call.authenticated(principal)
+        return Exchange(connection, request, version, client_id)
 
     def stop(self) -> None:
-        now(self.broker.stop())
+        now(self.node.stop())
 
     def _new_id(self) -> bytes:
         self._ids += 1
@@ -74,33 +129,36 @@ class InProcessBroker:
 class Exchange:
     """One request and what came of it so far."""
 
-    def __init__(self, broker: Broker, request: Request, version: int, client_id: str | None):
-        self.closes_connection = False
+    def __init__(
+        self, connection: MemoryConnection, request: Request, version: int, client_id: str | None
+    ):
         self._request, self._version = request, version
-        self._call = Call(broker)
-        self._replies = Replies()
-        payload = memoryview(frame(request, version, 1, client_id))
-        self._parked: Parked | None = dispatch.serve(
-            payload, 0, len(payload), self._call, self._replies)
-        self._watch()
+        self._connection = connection
+        payload = frame(request, version, 1, client_id)
+        self._connection.feed(struct.pack(">i", len(payload)) + payload)
 
     @property
     def is_done(self) -> bool:
-        return self._parked is None
+        """Whether the request waits no longer."""
+        return self.closes_connection or not self._connection.protocol.is_parked
+
+    @property
+    def closes_connection(self) -> bool:
+        """Whether the broker has closed the connection."""
+        return self._connection.is_closing()
 
     @property
     def response(self) -> Any:
-        """The response; None when none is sent."""
-        data = b"".join(
-            part for buffer in [*self._replies.buffers, self._replies.tail]
-            for part in (buffer.buffers() if isinstance(buffer, LogSlice) else (buffer,)))
+        """The response; None when none was sent."""
+        data = bytes(self._connection.received)
         if not data:
             return None
         size, correlation_id = struct.unpack_from(">ii", data)
         assert size == len(data) - 4 and correlation_id == 1
         flexible = self._version in type(self._request).flexible and type(self._request).key != 18
         return response_class(type(self._request)).decode(
-            data, self._version, at=9 if flexible else 8)
+            data, self._version, at=9 if flexible else 8
+        )
 
     async def settled(self) -> Exchange:
         """Give callbacks their turn."""
@@ -110,19 +168,7 @@ class Exchange:
 
     def abandon(self) -> None:
         """The client goes away."""
-        assert self._parked is not None
-        self._parked.abandon()
-
-    def _watch(self) -> None:
-        self.closes_connection = self._call.wants_close
-        if self._parked is not None:
-            self._parked.waited.add_done_callback(self._resume)
-
-    def _resume(self, _: object) -> None:
-        assert self._parked is not None
-        if self._parked.resume(self._call, self._replies):
-            self._parked = None
-        self._watch()
+        self._connection.hang_up()
 
 
 def now(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -134,9 +180,12 @@ def now(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("it waits")
 
 
-def batch(*values: bytes, key: bytes | None = b"k", timestamp: int = 1_700_000_000_000,
-          **options: Any) -> bytes:
+def batch(
+    *values: bytes, key: bytes | None = b"k", timestamp: int = 1_700_000_000_000, **options: Any
+) -> bytes:
     """A batch of records with these values, all with one key."""
-    records = [Record(index, timestamp + index, key, value, ())
-               for index, value in enumerate(values or (b"v",))]
+    records = [
+        Record(index, timestamp + index, key, value, ())
+        for index, value in enumerate(values or (b"v",))
+    ]
     return bytes(encode_batch(records, options=BatchOptions(**options)))

@@ -13,27 +13,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-KAFKA_VERSION = "4.3.1"
+KAFKA_VERSION = "4.4.0"
+"""The release that wirekafka is compared with."""
+TOOLS_VERSION = "4.3.1"
+"""Of kafka-tools, kafka-streams and Connect: no 4.4.0 of them is published."""
+NEIGHBOUR_VERSION = "4.3.1"
+"""The release before, which has to read what wirekafka writes and the other way round."""
 OLD_KAFKA_VERSION = "2.1.1"
-"""The oldest client generation that a 4.3 broker accepts (KIP-896)."""
+"""The oldest client generation that a 4.4 broker accepts (KIP-896)."""
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 
 _LOG4J = "org.apache.logging.log4j"
-_LOGGING = (
-    (_LOG4J, "log4j-slf4j-impl", "2.25.4"),
-    (_LOG4J, "log4j-core", "2.25.4"),
-)
-_CURRENT = (
-    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
-    ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
+_LOGGING = ((_LOG4J, "log4j-slf4j-impl", "2.25.5"), (_LOG4J, "log4j-core", "2.25.5"))
+_TOOLS = (
+    ("org.apache.kafka", "kafka_2.13", TOOLS_VERSION),
+    ("org.apache.kafka", "kafka-tools", TOOLS_VERSION),
+    ("org.apache.kafka", "kafka-streams", TOOLS_VERSION),
     *_LOGGING,
 )
 _CONNECT = (
-    ("org.apache.kafka", "connect-runtime", KAFKA_VERSION),
-    ("org.apache.kafka", "connect-file", KAFKA_VERSION),
-    ("org.apache.kafka", "connect-mirror", KAFKA_VERSION),
+    ("org.apache.kafka", "connect-runtime", TOOLS_VERSION),
+    ("org.apache.kafka", "connect-file", TOOLS_VERSION),
+    ("org.apache.kafka", "connect-mirror", TOOLS_VERSION),
     *_LOGGING,
 )
 _OLD = (
@@ -58,17 +60,38 @@ def java() -> str:
 
 
 def kafka_jars() -> Path:
-    """The directory with the jars of Kafka 4.3.1: broker, tools and clients.
+    """The directory with the jars of Kafka 4.4.0: broker and clients.
 
     The environment's WIREKAFKA_KAFKA_JARS names a directory to use instead.
     """
     given = os.environ.get("WIREKAFKA_KAFKA_JARS")
-    return Path(given) if given else _fetched(f"kafka-{KAFKA_VERSION}", _CURRENT)
+    return Path(given) if given else broker_jars(KAFKA_VERSION)
+
+
+def tools_jars() -> Path:
+    """The directory with the jars of Kafka 4.3.1: its tools, Streams, and what they run on.
+
+    The tools do not run on the clients of 4.4.
+    """
+    return _fetched(f"kafka-{TOOLS_VERSION}", _TOOLS)
 
 
 def connect_jars() -> Path:
     """The directory with the jars of Kafka Connect 4.3.1, its file connectors and MirrorMaker."""
-    return _fetched(f"connect-{KAFKA_VERSION}", _CONNECT)
+    return _fetched(f"connect-{TOOLS_VERSION}", _CONNECT)
+
+
+def neighbour_jars() -> Path:
+    """The directory with the jars of Kafka 4.3.1: broker and clients."""
+    return tools_jars() if NEIGHBOUR_VERSION == TOOLS_VERSION else broker_jars(NEIGHBOUR_VERSION)
+
+
+def broker_jars(version: str) -> Path:
+    """The directory with the jars of the broker of a Kafka release since 3.3, without tools."""
+    broker = ("org.apache.kafka", "kafka_2.13", version)
+    # Before 4.0 Kafka needs log4j 1, and brings its successor.
+    logging = _LOGGING if version >= "4" else (("org.slf4j", "slf4j-reload4j", "1.7.36"),)
+    return _fetched(f"kafka-broker-{version}", (broker, *logging))
 
 
 def old_kafka_jars() -> Path:
@@ -167,5 +190,12 @@ def _ivy_file(name: str, modules: Sequence[Module]) -> str:
 
 
 if __name__ == "__main__":
-    for found in (kafka_jars(), connect_jars(), old_kafka_jars(), kafka_schemas("message")):
+    for found in (
+        kafka_jars(),
+        tools_jars(),
+        connect_jars(),
+        neighbour_jars(),
+        old_kafka_jars(),
+        kafka_schemas("message"),
+    ):
         print(found)

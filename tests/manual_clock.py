@@ -1,4 +1,4 @@
-"""A clock that moves only when told to."""
+"""A clock that moves only when a test advances it."""
 
 from __future__ import annotations
 
@@ -37,4 +37,8 @@ class ManualClock:
             self._now_ms = max(self._now_ms, int(due))
             if timer.callback is not None:
                 timer.callback()
-        self._now_ms = until
+        self._now_ms = max(self._now_ms, until)
+
+    def sleep(self, ms: int) -> None:
+        """Move time forward while nothing runs; what fell due meanwhile is late at `advance`."""
+        self._now_ms += ms

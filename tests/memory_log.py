@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from itertools import count
 
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
 
 
 class MemoryLog:
@@ -17,12 +17,16 @@ class MemoryLog:
         self.committed_offset = 0
         self.commits_at_once = True
         self.failure: KafkaError | None = None
+        self.refuses: Callable[[bytes], bool] | None = None
+        self.reads = 0
         self._callbacks: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
 
     def append(self, batch: bytes) -> int:
         if self.failure is not None:
             raise self.failure
+        if self.refuses is not None and self.refuses(batch):
+            raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
         (last_offset_delta,) = struct.unpack_from(">i", batch, 23)
         self.batches.append(struct.pack(">q", self.end_offset) + batch[8:])
         self.end_offset += last_offset_delta + 1
@@ -42,4 +46,5 @@ class MemoryLog:
             heapq.heappush(self._callbacks, (offset, next(self._serial), callback))
 
     def read_batches(self) -> list[bytes]:
+        self.reads += 1
         return list(self.batches)

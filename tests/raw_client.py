@@ -1,4 +1,4 @@
-"""A client of bare sockets: sends what it is told, whole or broken, and reads what comes back."""
+"""A client of bare sockets: sends given bytes, valid or not, and reads the responses."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class RawClient:
         self.send_frame(frame(request, version, self._correlation_id, client_id))
         return self._correlation_id
 
-    def receive(self, request: type[Request], version: int,
-                correlation_id: int | None = None) -> Any:
+    def receive(
+        self, request: type[Request], version: int, correlation_id: int | None = None
+    ) -> Any:
         """The next response, which must be of this kind."""
         body = self.receive_frame()
         (answered,) = struct.unpack_from(">i", body)
@@ -76,8 +77,9 @@ class RawClient:
         return bytes(received)
 
 
-def frame(request: Request, version: int, correlation_id: int = 1,
-          client_id: str | None = "raw") -> bytes:
+def frame(
+    request: Request, version: int, correlation_id: int = 1, client_id: str | None = "raw"
+) -> bytes:
     """Header and body of a request, without the size."""
     name = b"" if client_id is None else client_id.encode()
     size = -1 if client_id is None else len(name)

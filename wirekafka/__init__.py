@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from wirekafka.config.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
 
 __all__ = ["Broker", "__version__"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -1,102 +1,98 @@
-"""One node's parts wired together: everything a request needs, and no sockets."""
+"""One broker with all its parts, without sockets: what request handlers work on."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from random import Random
-from typing import NamedTuple
 
-from wirekafka.clock import Clock
 from wirekafka.config.broker_config import BrokerConfig, TopicConfig
+from wirekafka.controller import ControllerRole
+from wirekafka.coordinator.confirmation import ConfirmationOptions
+from wirekafka.coordinator.coordinated_image import CoordinatedImage
 from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.groups import OFFSETS_TOPIC, GroupCoordinator
+from wirekafka.coordinator.group_options import GroupOptions
+from wirekafka.coordinator.groups import GroupCoordinator
 from wirekafka.coordinator.markers import MarkerWriter
+from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.shards import Shards
+from wirekafka.coordinator.share.groups import ShareGroups
+from wirekafka.coordinator.share.leader import ShareLeader
+from wirekafka.coordinator.share_state.client import ShareStateClient
+from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
+from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
 from wirekafka.coordinator.transaction_shard import TransactionConfig
-from wirekafka.coordinator.transactions import (
-    TRANSACTIONS_TOPIC,
-    TransactionCoordinator,
-    TransactionParts,
-)
+from wirekafka.coordinator.transactions import TransactionCoordinator, TransactionParts
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.checkpoints import uuid_text
-from wirekafka.log.files import Disk
-from wirekafka.log.log_directory import Identity, LogDirectory, NewLog, UnusableDirectory
+from wirekafka.log.log_directory import LogDirectory, NewLog
 from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.bootstrap import bootstrap_records
-from wirekafka.metadata.controller import Controller
+from wirekafka.metadata.channel import Registration
+from wirekafka.metadata.claim import claim, locked, previous_epoch
 from wirekafka.metadata.directories import DirectoryReports
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.image import BROKER, TOPIC, MetadataImage, PartitionImage, TopicImage
-from wirekafka.metadata.membership import Identity as Member
+from wirekafka.metadata.followers import ImageBrokers, throttled_rate
+from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
+from wirekafka.metadata.isr_keeper import IsrKeeper
+from wirekafka.metadata.leadership import leadership_of
 from wirekafka.metadata.membership import Membership
-from wirekafka.metadata.producer_ids import ProducerIds
+from wirekafka.metadata.producer_ids import ProducerIdSupply
 from wirekafka.metadata.publish import Publisher
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.metadata.servable import check_servable
-from wirekafka.metadata.snapshots import Snapshots
+from wirekafka.metadata.registration import BrokerAddress, Endpoint
+from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
+from wirekafka.metadata.source import Foundation, SourceParts
 from wirekafka.replication.fetch_sessions import FetchSessions
-from wirekafka.replication.partition import Leadership, Partition, PartitionIdentity
-from wirekafka.replication.quorum import QuorumLog, Voter
+from wirekafka.replication.fetching import NO_FETCHING, Fetching
+from wirekafka.replication.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
+from wirekafka.replication.observation import Committed
+from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
-from wirekafka.replication.runtime import Runtime
+from wirekafka.replication.replica import PartitionIdentity
+from wirekafka.replication.throttle import ReplicationThrottle
 from wirekafka.replication.waiting import Waiting
+from wirekafka.security.authorizer import Authorizer
 
 logger = logging.getLogger(__name__)
 
 
-class Node(NamedTuple):
-    """Where a broker is reached by those who came in through the same listener."""
-
-    id: int
-    host: str
-    port: int
-    rack: str | None
-
-
-@dataclass(slots=True, kw_only=True)
-class Foundation:
-    """What a broker stands on. `new_id` makes a random id of 16 bytes."""
-
-    config: BrokerConfig
-    clock: Clock
-    disk: Disk
-    new_id: Callable[[], bytes]
-    recover: Callable[..., set[str]] | None = None
-    """As `recovery_job.Recover`, told in how many `processes`; None: all is done in this one."""
-    cluster_id: str | None = None
-    """Of directories that are new; None is a random one."""
-
-
 class Broker:
-    """The parts, and what a broker does about metadata that concerns it (`publish.Host`).
+    """A broker's parts, and the changes that metadata makes to them (`publish.Host`).
 
-    Construction locks the log directories and recovers what is in them; `join` begins service,
-    `stop` ends it. Raises UnusableDirectory, CorruptLog, OSError.
+    Construction locks the log directories and recovers their logs; `join` registers the broker,
+    `stop` shuts it down. Raises UnusableDirectory, CorruptLog, OSError.
     """
 
     def __init__(self, foundation: Foundation):
+        self._foundation = foundation
         self.config = foundation.config
         self.clock = foundation.clock
         self.disk = foundation.disk
         self.node_id = self.config.node_id
-        self.image = MetadataImage()
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.waiting = Waiting(self.clock)
         self.new_id = foundation.new_id
-        self._recover = foundation.recover
-        self.sessions = FetchSessions(self.config.max_incremental_fetch_session_cache_slots,
-                                      Random(self.new_id()))
+        self.sessions = FetchSessions(
+            self.config.max_incremental_fetch_session_cache_slots,
+            # A session id is no secret.
+            Random(self.new_id()),  # noqa: S311
+        )
         self.readers = Readers()
+        self.check_config: Callable[[BrokerConfig], None] = lambda config: None
+        """Called with a new dynamic configuration; raises ConfigError if it cannot be applied."""
         self.sync_later: Callable[[Partition], None] | None = None
-        """What new partitions are to have."""
+        """The `Replica.sync_later` of new partitions."""
+        self.fetching: Fetching = NO_FETCHING
+        """Fetches the partitions that other brokers lead."""
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
-        self.directories = _locked(self.disk, self.config)
+        self.directories = locked(self.disk, self.config)
         try:
-            self.cluster_id = _claim(self.directories, self.node_id, foundation)
+            self.cluster_id = claim(
+                self.directories, self.node_id, foundation.cluster_id, self.new_id
+            )
             self._open()
         except BaseException:
             for directory in self.directories:
@@ -104,109 +100,250 @@ class Broker:
             raise
 
     def _open(self) -> None:
-        now_ms = self.clock.now_ms()
-        metadata_log = self.directories[0].open_metadata_log(_metadata_config(self.config), now_ms)
-        identity = self.directories[0].identity
-        assert identity is not None, "claimed"
-        self.quorum = QuorumLog(
-            metadata_log, self.disk, self.clock, Voter(self.node_id, identity.directory_id))
-        self.controller = Runtime(
-            lambda: Controller(lambda: self.config, self.new_id), self.quorum, MetadataCodec(),
-            self.clock, lost=Error.NOT_CONTROLLER)
-        self._publisher = Publisher(self.node_id, self.image, self)
-        self._reports = DirectoryReports(self.node_id, self.controller, self.image, self.clock)
-        self.controller.on_commit = self._publisher.apply
-        self.controller.load()
-        self.metadata_snapshots = Snapshots(self.quorum, self.image, now_ms)
-        self.quorum.check_alone()
-        check_servable(self.image, self.node_id)
+        foundation, now_ms = self._foundation, self.clock.now_ms()
+        incarnation_id = self.new_id()
+        self.metadata = Publisher(self.node_id, self, self.clock, foundation.failed)
+        self.image = self.metadata.image
+        self.authorizer = Authorizer.of(self.config, lambda: self.image.security.acl_index)
+        self._topics = CoordinatedImage(self.image)
+        self._followers = ImageBrokers(self.image, self.config.replica_lag_time_max_ms)
+        self.source = foundation.source(
+            SourceParts(
+                foundation=foundation,
+                cluster_id=self.cluster_id,
+                directory=self.directories[0],
+                incarnation_id=incarnation_id,
+                observer=self.metadata.take,
+            )
+        )
+        self.feed, self.quorum = self.source.feed, self.source.log
+        self.controller_channel = self.source.channel
+        self.source.load()
+        self.metadata_snapshots = SnapshotSchedule(self.quorum, self.metadata, now_ms)
+        self._configure()
+        self._membership = Membership(
+            self.controller_channel,
+            self.metadata,
+            self.clock,
+            self._registration(incarnation_id),
+            lambda: self.config,
+        )
+        self._reports = DirectoryReports(self._membership, self.image, self.clock)
+        self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
+        self.leader_throttle = ReplicationThrottle(
+            self.node_id,
+            partial(throttled_rate, self.image, self.node_id, "leader"),
+            (
+                self.config.replication_quota_window_num,
+                self.config.replication_quota_window_size_seconds * 1000,
+            ),
+        )
+        self._open_coordinators(foundation)
+
+    def _configure(self) -> None:
         self.config = self.config.with_dynamic(
-            self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id)))
-        recover = self._recover
+            self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id))
+        )
+
+    def _load_logs(self) -> None:
+        now_ms, recover = self.clock.now_ms(), self._foundation.recover
         if recover is not None:
             recover = partial(recover, processes=self.config.num_recovery_threads_per_data_dir)
         for directory in self.directories:
             directory.load(self.topic_config, now_ms, recover)
             self._directory_of.update(dict.fromkeys(directory.logs, directory))
-        self.groups = GroupCoordinator(
-            GroupConfig.of(self.config), self.clock, lambda: self._partition_count(OFFSETS_TOPIC))
-        self.markers = MarkerWriter(self.partition, self.groups)
-        self.auto_creation = AutoCreation(self.controller, lambda: self.config)
-        self.producer_ids = ProducerIds(self.controller, self.node_id)
+
+    def _open_coordinators(self, foundation: Foundation) -> None:
+        self.routing = Routing(self.node_id, self.image.leader_of)
+        self._open_groups()
+        self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config)
+        self.producer_ids = ProducerIdSupply(self._membership.allocate_producer_ids)
         self.transactions = TransactionCoordinator(
             TransactionParts(
-                TransactionConfig.of(self.config), self.producer_ids, self.markers,
-                lambda index: self.partitions[TRANSACTIONS_TOPIC, index].leader_epoch),
-            self.clock, lambda: self._partition_count(TRANSACTIONS_TOPIC))
+                TransactionConfig.of(self.config),
+                self.producer_ids,
+                self.markers,
+                self.routing,
+                lambda index: self.partitions[TRANSACTIONS_TOPIC, index].leader_epoch,
+                lambda: ConfirmationOptions.of(self.config),
+            ),
+            self.clock,
+            lambda: self.image.partition_count(TRANSACTIONS_TOPIC),
+            foundation.failed,
+        )
+        self._open_share_states()
         self._coordinators: dict[str, Shards] = {
-            OFFSETS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
-        self._membership = Membership(self.controller, self.quorum, Member(
-            node_id=self.node_id, incarnation_id=self.new_id(), rack=self.config.broker_rack,
-            directory_ids=[directory.identity.directory_id for directory in self.directories
-                           if directory.identity is not None],
-            bootstrap=bootstrap_records(self.disk, self.directories[0].path, now_ms)))
+            OFFSETS_TOPIC: self.groups,
+            TRANSACTIONS_TOPIC: self.transactions,
+            SHARE_STATE_TOPIC: self.share_coordinator,
+        }
+
+    def _open_groups(self) -> None:
+        options = GroupOptions(lambda: self.config, partial(self.image.config, GROUP))
+        self.groups = GroupCoordinator(
+            GroupConfig.of(self.config),
+            self.clock,
+            lambda: self.image.partition_count(OFFSETS_TOPIC),
+            self._foundation.failed,
+            topics=self._topics,
+            options=options.consumer,
+            share_options=options.share,
+            streams_options=options.streams,
+        )
+        self._topics.on_change = self.groups.topics_changed
+        self.markers = MarkerWriter(self.partition, self.groups)
+
+    def _open_share_states(self) -> None:
+        self.share_coordinator = ShareCoordinator(
+            ShareCoordinatorParts(
+                ShareCoordinatorConfig.of(self.config),
+                self._topics,
+                lambda index, offset: self.partition(SHARE_STATE_TOPIC, index).delete_records(
+                    offset
+                ),
+            ),
+            self.clock,
+            lambda: self.image.partition_count(SHARE_STATE_TOPIC),
+            self._foundation.failed,
+        )
+        self.share_states = ShareStateClient(
+            self.share_coordinator,
+            self.routing,
+            partial(self.ensure_internal_topic, SHARE_STATE_TOPIC),
+            self.clock,
+        )
+        self.shares = ShareLeader(self)
+        self.share_groups = ShareGroups(
+            self.groups, self.share_states, self._topics, self.partition
+        )
+
+    def _is_replica(self, key: tuple[str, int]) -> bool:
+        """Whether a partition is assigned to this broker, even if placing it has failed."""
+        partition = self.image.partition(*key)
+        return partition is not None and self.node_id in partition.replicas
+
+    def _registration(self, incarnation_id: bytes) -> Registration:
+        return Registration.with_own_features(
+            broker_id=self.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=incarnation_id,
+            endpoints=(),
+            rack=self.config.broker_rack,
+            log_dirs=[
+                directory.identity.directory_id
+                for directory in self.directories
+                if directory.identity is not None
+            ],
+            previous_epoch=previous_epoch(self.directories),
+        )
 
     async def join(self, controller: Sequence[Endpoint], broker: Sequence[Endpoint]) -> None:
-        """Register under these addresses, and lead what there is to lead."""
-        await self._membership.join(controller, broker)
-        self.producer_ids.broker_epoch = self._membership.broker_epoch
-        self._publisher.start()
+        """Catch up with the metadata, recover the logs, register, and place the partitions.
+
+        The arguments are the endpoints of the controller in this process and of the broker.
+        Raises UnusableDirectory, CorruptLog, KafkaError, OSError.
+        """
+        await self.source.catch_up()
+        self._configure()
+        self._load_logs()
+        await self.source.start(controller)
+        await self._membership.join(broker)
+        await self.metadata.start()
+        self._isr_keeper.start(self.config.replica_lag_time_max_ms)
         for key, directory in list(self._directory_of.items()):
-            if key not in self.partitions:
+            if key not in self.partitions and not self._is_replica(key):
                 del self._directory_of[key]
                 directory.set_aside_stray(key)
 
+    async def hand_over(self) -> None:
+        """Move leaderships to other live brokers, if any, while clients are still served."""
+        others = [broker for broker in self.image.live_brokers() if broker.id != self.node_id]
+        if not others:
+            return
+        try:
+            await self._membership.leave()
+        except KafkaError as error:
+            logger.error("The leaderships were not moved to other brokers: %s", error)
+
     def release_waiting(self) -> None:
-        """Have all who wait answered: with the data there is, or to find another coordinator."""
+        """Release parked requests: fetches with the present data, group requests with an error."""
         self.waiting.close()
+        self.shares.stop()
         self.groups.stop()
+        self.share_states.stop()
 
     async def stop(self) -> None:
-        """Hand over leadership, and leave the log directories as a clean stop does.
+        """Shut down: move leaderships, and close the log directories cleanly.
 
-        What cannot be written any more is told of, and left to the next start's recovery.
+        Failures to write are logged; the next start then recovers the directory.
         """
         self.release_waiting()
         try:
             await self._membership.leave()
-        except KafkaError as error:
-            logger.error("The metadata log does not tell of this stop: %s", error)
+            await self.feed.reached(self.quorum.committed_offset)
+        except Exception as error:  # Including the error that ended the feed, if one did.
+            logger.error("The shutdown was not recorded in the metadata log: %s", error)
+        self.fetching.stop()
         self.transactions.stop()
         self.groups.stop()
+        self.share_coordinator.stop()
+        self._isr_keeper.stop()
+        await self.source.stop()
         self.metadata_snapshots.write_at_stop()
-        self.controller.stop()
         high_watermarks = self.high_watermarks()
         for directory in self.directories:
             try:
                 directory.close_cleanly(high_watermarks, self._membership.broker_epoch)
             except OSError as error:
-                logger.error("%s is not closed in order; the next start recovers it: %s",
-                             directory.path, error)
+                logger.error("%s has to be recovered at the next start: %s", directory.path, error)
 
-    # What requests ask for.
+    def abort(self) -> None:
+        """Release the directories without closing the logs, as if the process was killed."""
+        self._membership.stop()
+        self._isr_keeper.stop()
+        self.fetching.stop()
+        self.source.abort()
+        for directory in self.directories:
+            directory.release()
+
+    # For request handlers.
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch of the current registration; -1 before it."""
+        return self._membership.broker_epoch
+
+    @property
+    def controller(self) -> ControllerRole:
+        """The controller in this process."""
+        assert isinstance(self.source.controller, ControllerRole), "it is elsewhere"
+        return self.source.controller
 
     @property
     def metadata_offset(self) -> int:
-        """The last metadata offset this broker has taken in."""
-        return self.controller.applied_offset - 1
+        """The last metadata offset that this broker has applied."""
+        return self.metadata.end_offset - 1
 
     def partition(self, topic: str, index: int) -> Partition:
-        """A partition by name.
+        """Look up a partition by topic name.
 
-        Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR if its log is broken.
+        Raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER if it exists without
+        a replica here; KAFKA_STORAGE_ERROR if its log is broken.
         """
         partition = self.partitions.get((topic, index))
         if partition is not None:
             return partition
         if any((topic, index) in directory.offline for directory in self.directories):
             raise KafkaError(Error.KAFKA_STORAGE_ERROR)
+        if self.image.partition(topic, index) is not None:
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
 
     def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """A partition by topic id.
+        """Look up a partition by topic id.
 
         Raises KafkaError: UNKNOWN_TOPIC_ID, and as `partition`; INCONSISTENT_TOPIC_ID while a
-        topic of the same name and another id is taking its place.
+        topic that was created again under the same name is being placed.
         """
         topic = self.image.topics_by_id.get(topic_id)
         if topic is None:
@@ -216,43 +353,38 @@ class Broker:
             raise KafkaError(Error.INCONSISTENT_TOPIC_ID)
         return partition
 
-    def nodes(self, listener: str) -> list[Node]:
-        """The live brokers as clients of a listener reach them."""
-        nodes = []
-        for broker in self.image.live_brokers():
-            endpoint = broker.endpoint(listener)
-            if endpoint is not None:
-                nodes.append(Node(broker.id, *endpoint, broker.rack))
-        return nodes
+    def nodes(self, listener: str) -> list[BrokerAddress]:
+        """The unfenced brokers with their addresses on a listener."""
+        return [
+            BrokerAddress(broker.id, *endpoint, broker.rack)
+            for broker in self.image.live_brokers()
+            if (endpoint := broker.endpoint(listener)) is not None
+        ]
 
     async def ensure_internal_topic(self, topic: str) -> None:
-        """Create one of Kafka's own topics if it is not there. Raises KafkaError."""
+        """Create an internal topic if it does not exist. Raises KafkaError."""
         if topic in self.image.topics:
             return
-        created = (await self.auto_creation.create([topic]))[topic]
-        if isinstance(created, KafkaError) and created.error is not Error.TOPIC_ALREADY_EXISTS:
-            raise created
+        refusal = (await self.auto_creation.create([topic]))[topic]
+        if refusal is not None and refusal.error is not Error.TOPIC_ALREADY_EXISTS:
+            raise refusal
 
     def topic_config(self, topic: str) -> TopicConfig:
-        """What a topic runs with, its own settings over the broker's."""
-        return TopicConfig.resolve(self.config, self.image.config(TOPIC, topic))
+        """The effective configuration of a topic: its own settings over the broker's."""
+        return self.config.topic_config(self.image.config(TOPIC, topic))
 
     def high_watermarks(self) -> dict[tuple[str, int], int]:
-        """Of every partition here, by topic and index."""
+        """The high watermark of every partition here, by topic and index."""
         return {key: partition.high_watermark for key, partition in self.partitions.items()}
 
     def directory_of(self, topic: str, index: int) -> LogDirectory:
-        """The log directory that a partition placed here is in."""
+        """The log directory of a partition that is placed here."""
         return self._directory_of[topic, index]
 
-    def _partition_count(self, name: str) -> int:
-        topic = self.image.topics.get(name)
-        return len(topic.partitions) if topic is not None else 0
-
-    # What follows from metadata.
+    # Changes of metadata (`publish.Host`).
 
     def place_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
-        """Make the replica if there is none yet, and lead or follow as the image says."""
+        """Create the replica if there is none yet, and lead or follow as the image says."""
         key = topic.name, partition.index
         placed = self.partitions.get(key)
         if placed is not None and placed.topic_id != topic.id:
@@ -267,45 +399,56 @@ class Broker:
         assert identity is not None, "claimed"
         self._reports.note(topic, partition, identity.directory_id)
         known_epoch = placed.leader_epoch
-        placed.lead(Leadership(
-            leader_id=partition.leader, leader_epoch=partition.leader_epoch,
-            partition_epoch=partition.partition_epoch, isr=tuple(partition.isr),
-            replicas=tuple(partition.replicas)))
+        take_role = placed.lead if partition.leader == self.node_id else placed.follow
+        take_role(leadership_of(partition))
         coordinator = self._coordinators.get(topic.name)
         if coordinator is not None and placed.leader_epoch != known_epoch:
             if placed.is_leader:
-                coordinator.lead(partition.index, placed)
+                coordinator.elected(partition.index, placed)
             else:
                 coordinator.resign(partition.index)
+        (self.fetching.forget if placed.is_leader else self.fetching.follow)(placed)
 
     def drop_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
-        """Give up the replica and its files."""
-        placed = self.partitions.get((topic.name, partition.index))
+        """Delete the replica and its files."""
+        key = topic.name, partition.index
+        placed = self.partitions.get(key)
         if placed is not None and placed.topic_id == topic.id:
             self._drop(placed)
+            return
+        directory = self._directory_of.get(key)
+        if placed is None and directory is not None and directory.topic_ids.get(key) == topic.id:
+            self._delete(key)  # A retry: deleting the files has failed before.
 
     def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Give every partition of the topic its new configuration."""
+        """Apply a new configuration to every partition of the topic."""
         found = self.image.topics.get(topic)
-        config = TopicConfig.resolve(self.config, overrides)
+        config = self.config.topic_config(overrides)
         for index in found.partitions if found is not None else ():
             partition = self.partitions.get((topic, index))
             if partition is not None:
                 partition.configure(config)
 
     def configure_broker(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
-        """Take over dynamic configuration: the broker's own, and the topics' defaults."""
+        """Apply dynamic configuration: the broker's own, and the defaults of topics."""
         self.config = self.config.with_dynamic(cluster, broker)
         for topic in {partition.topic for partition in self.partitions.values()}:
             self.configure_topic(topic, self.image.config(TOPIC, topic))
+        self.fetching.configured()
+
+    def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
+        """Notify the groups of topics that were created, deleted, extended or moved."""
+        self._topics.changed(committed, removed)
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:
-        """Have the groups forget what they committed for deleted topics."""
-        self.groups.forget_partitions(frozenset(
-            (topic.name, index) for topic in topics for index in topic.partitions))
+        """Delete committed offsets and states of share groups for deleted topics."""
+        keys = frozenset((topic.name, index) for topic in topics for index in topic.partitions)
+        self.groups.forget_partitions(keys)
+        self.groups.forget_topics(frozenset(topic.id for topic in topics))
+        self.share_coordinator.delete_topics(frozenset(topic.id for topic in topics))
 
     def _made(self, identity: PartitionIdentity) -> Partition | None:
-        """A partition over the log that is there, or a new one; None where the log is broken."""
+        """Create a partition on its existing log or a new one; None if the log is offline."""
         topic, topic_id, index = identity
         key = topic, index
         if any(key in directory.offline for directory in self.directories):
@@ -320,58 +463,37 @@ class Broker:
                 directory = None
         if directory is None:
             directory = min(self.directories, key=lambda each: len(each.logs))
-            directory.create(NewLog(topic=topic, topic_id=topic_id, partition=index,
-                                    config=self.topic_config(topic)), self.clock.now_ms())
+            directory.create(
+                NewLog(
+                    topic=topic, topic_id=topic_id, partition=index, config=self.topic_config(topic)
+                ),
+                self.clock.now_ms(),
+            )
             self._directory_of[key] = directory
         partition = Partition(identity, directory.logs[key], self.node_id, self.clock)
+        partition.brokers = self._followers
         partition.sync_later = self.sync_later
+        partition.truncated = partial(directory.checkpoint_truncation, key)
+        partition.propose_later = self._isr_keeper.note
         partition.restore_high_watermark(directory.high_watermarks.get(key, 0))
         return partition
 
     def _drop(self, partition: Partition) -> None:
         key = partition.topic, partition.index
         del self.partitions[key]
-        partition.lead(replace(partition.leadership, leader_id=-1))
+        partition.follow(replace(partition.leadership, leader_id=-1))
+        self.fetching.forget(partition)
         coordinator = self._coordinators.get(partition.topic)
         if coordinator is not None:
             coordinator.resign(partition.index)
-        self._directory_of.pop(key).delete(key, self.clock.now_ms())
+        self._delete(key)
 
-
-def _locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
-    """The log directories, that of the metadata log first."""
-    paths = list(config.data_directories)
-    metadata_path = config.metadata_log_dir or paths[0]
-    if metadata_path not in paths:
-        paths.insert(0, metadata_path)
-    paths.sort(key=lambda path: path != metadata_path)
-    directories: list[LogDirectory] = []
-    try:
-        for path in paths:
-            directories.append(LogDirectory(disk, path))
-    except BaseException:
-        for directory in directories:
-            directory.release()
-        raise
-    return directories
-
-
-def _claim(directories: Sequence[LogDirectory], node_id: int, foundation: Foundation) -> str:
-    """Make the directories this node's, new ones with an id of their own; the cluster's id."""
-    cluster_ids = {directory.identity.cluster_id for directory in directories
-                   if directory.identity is not None}
-    if len(cluster_ids) > 1:
-        raise UnusableDirectory(f"log directories of several clusters: {sorted(cluster_ids)}")
-    new_id = foundation.new_id
-    cluster_id = cluster_ids.pop() if cluster_ids else foundation.cluster_id or uuid_text(new_id())
-    for directory in directories:
-        known = directory.identity
-        directory_id = known.directory_id if known is not None else new_id()
-        directory.claim(Identity(cluster_id, node_id, directory_id))
-    return cluster_id
-
-
-def _metadata_config(config: BrokerConfig) -> TopicConfig:
-    return TopicConfig(
-        segment_bytes=config.metadata_log_segment_bytes, segment_ms=config.metadata_log_segment_ms,
-        max_message_bytes=config.socket_request_max_bytes, retention_ms=-1, retention_bytes=-1)
+    def _delete(self, key: tuple[str, int]) -> None:
+        directory = self._directory_of[key]
+        log = directory.logs[key]
+        try:
+            directory.delete(key, self.clock.now_ms())
+        except OSError:
+            directory.logs.setdefault(key, log)  # For the retry.
+            raise
+        del self._directory_of[key]

@@ -1,4 +1,4 @@
-"""Time and timers as a broker sees them, so that tests and simulations can own both."""
+"""The interface of time and timers, which tests and simulations replace."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol
 
 
 class Timer(Protocol):
-    """A pending call."""
+    """A scheduled call that can be cancelled."""
 
     def cancel(self) -> None:
-        """Drop the call if it has not been made."""
+        """Cancel the call if it has not been made yet."""
 
 
 class Clock(Protocol):

@@ -1,4 +1,4 @@
-"""Kafka's error codes: number, name, whether a client may retry, and the default message."""
+"""Kafka's error codes, which of them clients retry, and the exception that carries one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Error(IntEnum):
-    """Every code a 4.3 broker can send (org.apache.kafka.common.protocol.Errors)."""
+    """Every error code of Kafka 4.4 (org.apache.kafka.common.protocol.Errors)."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -143,15 +143,27 @@ class Error(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
+
+    @classmethod
+    def of(cls, code: int) -> Error:
+        """The error of a code in a response; UNKNOWN_SERVER_ERROR for one that is not known here,
+        as a newer broker may send."""
+        try:
+            return cls(code)
+        except ValueError:
+            return cls.UNKNOWN_SERVER_ERROR
 
     @property
     def retriable(self) -> bool:
-        """Whether clients retry on their own."""
+        """Whether clients retry the request by themselves."""
         return self in _RETRIABLE
 
 
 class KafkaError(Exception):
-    """An error a client is told: its code, and a message when the default does not say enough."""
+    """An error to be returned in a response: its code, and a message, None for Kafka's default."""
 
     def __init__(self, error: Error, message: str | None = None):
         super().__init__(f"{error.name}: {message}" if message else error.name)
@@ -159,37 +171,39 @@ class KafkaError(Exception):
         self.message = message
 
 
-_RETRIABLE = frozenset({
-    Error.CORRUPT_MESSAGE,
-    Error.UNKNOWN_TOPIC_OR_PARTITION,
-    Error.LEADER_NOT_AVAILABLE,
-    Error.NOT_LEADER_OR_FOLLOWER,
-    Error.REQUEST_TIMED_OUT,
-    Error.REPLICA_NOT_AVAILABLE,
-    Error.NETWORK_EXCEPTION,
-    Error.COORDINATOR_LOAD_IN_PROGRESS,
-    Error.COORDINATOR_NOT_AVAILABLE,
-    Error.NOT_COORDINATOR,
-    Error.NOT_ENOUGH_REPLICAS,
-    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    Error.NOT_CONTROLLER,
-    Error.CONCURRENT_TRANSACTIONS,
-    Error.KAFKA_STORAGE_ERROR,
-    Error.FETCH_SESSION_ID_NOT_FOUND,
-    Error.INVALID_FETCH_SESSION_EPOCH,
-    Error.LISTENER_NOT_FOUND,
-    Error.FENCED_LEADER_EPOCH,
-    Error.UNKNOWN_LEADER_EPOCH,
-    Error.OFFSET_NOT_AVAILABLE,
-    Error.PREFERRED_LEADER_NOT_AVAILABLE,
-    Error.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-    Error.ELECTION_NOT_NEEDED,
-    Error.UNSTABLE_OFFSET_COMMIT,
-    Error.THROTTLING_QUOTA_EXCEEDED,
-    Error.UNKNOWN_TOPIC_ID,
-    Error.INCONSISTENT_TOPIC_ID,
-    Error.FETCH_SESSION_TOPIC_ID_ERROR,
-    Error.SHARE_SESSION_NOT_FOUND,
-    Error.INVALID_SHARE_SESSION_EPOCH,
-    Error.SHARE_SESSION_LIMIT_REACHED,
-})
+_RETRIABLE = frozenset(
+    {
+        Error.CORRUPT_MESSAGE,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.LEADER_NOT_AVAILABLE,
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.REQUEST_TIMED_OUT,
+        Error.REPLICA_NOT_AVAILABLE,
+        Error.NETWORK_EXCEPTION,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.NOT_COORDINATOR,
+        Error.NOT_ENOUGH_REPLICAS,
+        Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Error.NOT_CONTROLLER,
+        Error.CONCURRENT_TRANSACTIONS,
+        Error.KAFKA_STORAGE_ERROR,
+        Error.FETCH_SESSION_ID_NOT_FOUND,
+        Error.INVALID_FETCH_SESSION_EPOCH,
+        Error.LISTENER_NOT_FOUND,
+        Error.FENCED_LEADER_EPOCH,
+        Error.UNKNOWN_LEADER_EPOCH,
+        Error.OFFSET_NOT_AVAILABLE,
+        Error.PREFERRED_LEADER_NOT_AVAILABLE,
+        Error.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        Error.ELECTION_NOT_NEEDED,
+        Error.UNSTABLE_OFFSET_COMMIT,
+        Error.THROTTLING_QUOTA_EXCEEDED,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.INCONSISTENT_TOPIC_ID,
+        Error.FETCH_SESSION_TOPIC_ID_ERROR,
+        Error.SHARE_SESSION_NOT_FOUND,
+        Error.INVALID_SHARE_SESSION_EPOCH,
+        Error.SHARE_SESSION_LIMIT_REACHED,
+    }
+)

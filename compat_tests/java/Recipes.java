@@ -87,9 +87,9 @@ public class Recipes {
             read(consumer, 1);
             String rule = rule("fail", "OffsetCommit", "\"error\": \"REBALANCE_IN_PROGRESS\","
                 + "\"group\": \"" + topic + "\", \"times\": 1");
-            String told = commit(consumer);
+            String outcome = commit(consumer);
             List<String> again = read(consumer, 1);
-            return told + " " + again + " " + commit(consumer) + " hits " + hits(rule);
+            return outcome + " " + again + " " + commit(consumer) + " hits " + hits(rule);
         }
     }
 
@@ -99,8 +99,8 @@ public class Recipes {
             consumer.subscribe(List.of(topic));
             read(consumer, 1);
             ask("POST", "/expire-member", "{\"group\": \"" + topic + "\"}");
-            String told = commit(consumer);
-            return told + " " + read(consumer, 1) + " " + commit(consumer);
+            String outcome = commit(consumer);
+            return outcome + " " + read(consumer, 1) + " " + commit(consumer);
         }
     }
 
@@ -126,7 +126,7 @@ public class Recipes {
             producer.beginTransaction();
             producer.send(new ProducerRecord<>(topic, "1")).get();
             ask("POST", "/fence-producer", "{\"transactional_id\": \"" + topic + "\"}");
-            return told(producer::commitTransaction) + " " + told(producer::beginTransaction);
+            return errorOf(producer::commitTransaction) + " " + errorOf(producer::beginTransaction);
         }
     }
 
@@ -194,9 +194,9 @@ public class Recipes {
         String rule = rule("delay", "Produce", "\"seconds\": 30, \"topic\": \"" + topic + "\"");
         try (KafkaProducer<String, String> producer = producer(Map.of(
                 "delivery.timeout.ms", 600, "request.timeout.ms", 500))) {
-            String told = told(() -> producer.send(new ProducerRecord<>(topic, "1")).get());
+            String outcome = errorOf(() -> producer.send(new ProducerRecord<>(topic, "1")).get());
             ask("DELETE", "/rules/" + rule, "{}");
-            return told;
+            return outcome;
         }
     }
 
@@ -229,9 +229,9 @@ public class Recipes {
         String rule = rule("fail", "Produce", "\"error\": \"" + error + "\","
             + "\"topic\": \"" + topic + "\", \"times\": 1");
         try (KafkaProducer<String, String> producer = producer(Map.of())) {
-            String told = told(() -> producer.send(new ProducerRecord<>(topic, "1")).get());
+            String outcome = errorOf(() -> producer.send(new ProducerRecord<>(topic, "1")).get());
             producer.send(new ProducerRecord<>(topic, "2")).get();
-            return told + " " + all(topic) + " hits " + hits(rule);
+            return outcome + " " + all(topic) + " hits " + hits(rule);
         }
     }
 
@@ -240,8 +240,8 @@ public class Recipes {
             producer.send(new ProducerRecord<>(topic, "1")).get();
             String rule = rule("fail", "Produce", "\"error\": \"OUT_OF_ORDER_SEQUENCE_NUMBER\","
                 + "\"topic\": \"" + topic + "\", \"times\": 1");
-            String told = told(() -> producer.send(new ProducerRecord<>(topic, "2")).get());
-            return told + " " + all(topic) + " hits " + hits(rule);
+            String outcome = errorOf(() -> producer.send(new ProducerRecord<>(topic, "2")).get());
+            return outcome + " " + all(topic) + " hits " + hits(rule);
         }
     }
 
@@ -273,7 +273,7 @@ public class Recipes {
         void take() throws Exception;
     }
 
-    static String told(Step step) {
+    static String errorOf(Step step) {
         try {
             step.take();
             return "ok";

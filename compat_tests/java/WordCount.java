@@ -11,7 +11,7 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.state.Stores;
 
-/** Counts words exactly once: WordCount BOOTSTRAP APPLICATION INPUT OUTPUT STATE_DIRECTORY. */
+/** Counts words exactly once: WordCount BOOTSTRAP APPLICATION INPUT OUTPUT STATE_DIRECTORY PROTOCOL. */
 public class WordCount {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
@@ -23,8 +23,12 @@ public class WordCount {
         // Every count goes out, so that the output shows each word counted once.
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
-        settings.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
-        settings.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 1000);
+        settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, arguments[5]);
+        if (arguments[5].equals("classic")) {
+            // In the streams protocol, the broker decides both.
+            settings.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
+            settings.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 1000);
+        }
         settings.put(StreamsConfig.producerPrefix("transaction.timeout.ms"), 10000);
 
         StreamsBuilder builder = new StreamsBuilder();

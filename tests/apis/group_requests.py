@@ -1,4 +1,4 @@
-"""Short ways to say the requests that several tests of the group APIs make."""
+"""Requests that several tests of the group APIs send."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined
 
-SUBSCRIBED_TO_T = bytes.fromhex("0000" "00000001" "000174" "ffffffff")
+SUBSCRIBED_TO_T = bytes.fromhex("000000000001000174ffffffff")
 
 
 def join_request(**fields: Any) -> JoinGroupRequest:
     given: dict[str, Any] = {
-        "group_id": "g", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 60_000,
+        "group_id": "g",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 60_000,
         "protocol_type": "consumer",
         "protocols": [JoinGroupRequest.Protocol(name="range", metadata=SUBSCRIBED_TO_T)],
     }
@@ -24,30 +26,52 @@ def join_request(**fields: Any) -> JoinGroupRequest:
 
 
 def join(broker: GroupBroker, group_id: str = "g", instance_id: str | None = None) -> Joined:
-    """A member of its own generation, without an assignment yet."""
+    """The response to a join that starts a generation; the member has no assignment yet."""
+
     async def joining() -> Joined:
-        waiting = asyncio.ensure_future(broker.groups.submit(group_id, Join(
-            group_id=group_id, client_id="client", client_host="/127.0.0.1",
-            instance_id=instance_id, protocol_type="consumer",
-            protocols=(AssignorChoice("range", SUBSCRIBED_TO_T),),
-            session_timeout_ms=10_000, rebalance_timeout_ms=60_000, fresh_id="1")))
+        waiting = asyncio.ensure_future(
+            broker.groups.submit(
+                group_id,
+                Join(
+                    group_id=group_id,
+                    client_id="client",
+                    client_host="/127.0.0.1",
+                    instance_id=instance_id,
+                    protocol_type="consumer",
+                    protocols=(AssignorChoice("range", SUBSCRIBED_TO_T),),
+                    session_timeout_ms=10_000,
+                    rebalance_timeout_ms=60_000,
+                    fresh_id="1",
+                ),
+            )
+        )
         await asyncio.sleep(0)
         broker.clock.advance(1)
         joined: Joined = await waiting
         return joined
+
     return asyncio.run(joining())
 
 
 def join_and_sync(
     broker: GroupBroker, group_id: str = "g", instance_id: str | None = None
 ) -> Joined:
-    """The only member of a stable group, assigned b"part"."""
+    """The join response of the only member of a stable group, which is assigned b"part"."""
     joined = join(broker, group_id, instance_id)
-    answer = broker.ask(SyncGroupRequest(
-        group_id=group_id, generation_id=joined.generation_id, member_id=joined.member_id,
-        group_instance_id=instance_id, protocol_type="consumer", protocol_name="range",
-        assignments=[SyncGroupRequest.Assignment(
-            member_id=joined.member_id, assignment=b"part")]), 5)
+    answer = broker.ask(
+        SyncGroupRequest(
+            group_id=group_id,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            group_instance_id=instance_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[
+                SyncGroupRequest.Assignment(member_id=joined.member_id, assignment=b"part")
+            ],
+        ),
+        5,
+    )
     assert (answer.error_code, answer.assignment) == (0, b"part")
     return joined
 
@@ -55,8 +79,14 @@ def join_and_sync(
 def commit_request(*places: tuple[str, int, int], **fields: Any) -> OffsetCommitRequest:
     kind = OffsetCommitRequest.Topic
     topics = [
-        kind(name=name, partitions=[kind.Partition(
-            partition_index=index, committed_offset=offset, committed_metadata="m")])
+        kind(
+            name=name,
+            partitions=[
+                kind.Partition(
+                    partition_index=index, committed_offset=offset, committed_metadata="m"
+                )
+            ],
+        )
         for name, index, offset in places
     ]
     given: dict[str, Any] = {"group_id": "g", "topics": topics}

@@ -1,4 +1,4 @@
-"""Quotas are set, told by filters and removed; what cannot be is refused in Kafka's words."""
+"""AlterClientQuotas and DescribeClientQuotas, with Kafka's messages for invalid requests."""
 
 import pytest
 
@@ -23,33 +23,58 @@ def cluster():
 def alter(cluster, *changes, version=1, validate_only=False):
     """Each change is (entity, quotas by name, None to remove); returns (error, message) each."""
     entry = AlterClientQuotasRequest.EntryData
-    response = cluster.call(alter_client_quotas, AlterClientQuotasRequest(
-        validate_only=validate_only, entries=[entry(
-            entity=[entry.EntityData(entity_type=kind, entity_name=name)
-                    for kind, name in entity.items()],
-            ops=[entry.OpData(key=key, value=value or 0.0, remove=value is None)
-                 for key, value in values.items()],
-        ) for entity, values in changes]), version)
+    response = cluster.call(
+        alter_client_quotas,
+        AlterClientQuotasRequest(
+            validate_only=validate_only,
+            entries=[
+                entry(
+                    entity=[
+                        entry.EntityData(entity_type=kind, entity_name=name)
+                        for kind, name in entity.items()
+                    ],
+                    ops=[
+                        entry.OpData(key=key, value=value or 0.0, remove=value is None)
+                        for key, value in values.items()
+                    ],
+                )
+                for entity, values in changes
+            ],
+        ),
+        version,
+    )
     return [(each.error_code, each.error_message) for each in response.entries]
 
 
 def describe(cluster, *components, strict=False, version=1):
     component = DescribeClientQuotasRequest.ComponentData
-    response = cluster.call(describe_client_quotas, DescribeClientQuotasRequest(
-        strict=strict, components=[component(entity_type=kind, match_type=how, match=name)
-                                   for kind, how, name in components]), version)
-    return [({part.entity_type: part.entity_name for part in entry.entity},
-             {value.key: value.value for value in entry.values}) for entry in response.entries]
+    response = cluster.call(
+        describe_client_quotas,
+        DescribeClientQuotasRequest(
+            strict=strict,
+            components=[
+                component(entity_type=kind, match_type=how, match=name)
+                for kind, how, name in components
+            ],
+        ),
+        version,
+    )
+    return [
+        (
+            {part.entity_type: part.entity_name for part in entry.entity},
+            {value.key: value.value for value in entry.values},
+        )
+        for entry in response.entries
+    ]
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_quotas_are_told_by_the_entities_a_filter_matches(cluster, version):
+def test_a_filter_lists_the_quotas_of_the_entities_it_matches(cluster, version):
     rate = {"producer_byte_rate": 1000.0, "consumer_byte_rate": 2000.0}
     everyone, share = {"user": None}, {"request_percentage": 12.5}
     done = alter(cluster, (USER, rate), (BOTH, share), (everyone, rate), version=version)
     assert done == [(0, None)] * 3
-    assert describe(cluster, ("user", EXACT, "u"), version=version) == [
-        (USER, rate), (BOTH, share)]
+    assert describe(cluster, ("user", EXACT, "u"), version=version) == [(USER, rate), (BOTH, share)]
     assert describe(cluster, ("user", EXACT, "u"), strict=True) == [(USER, rate)]
     assert describe(cluster, ("client-id", ANY, None)) == [(BOTH, share)]
     assert describe(cluster, ("user", DEFAULT, None)) == [(everyone, rate)]
@@ -60,7 +85,8 @@ def test_quotas_are_told_by_the_entities_a_filter_matches(cluster, version):
 def test_quotas_outlive_a_restart_of_the_controller(cluster):
     alter(cluster, (USER, {"producer_byte_rate": 5.0}))
     assert [record.key for record in cluster.image.security.before_producer_ids()] == [
-        "producer_byte_rate"]
+        "producer_byte_rate"
+    ]
 
 
 def test_a_removed_quota_is_gone_and_removing_it_again_is_no_error(cluster):
@@ -77,44 +103,76 @@ def test_a_dry_run_changes_nothing(cluster):
     assert describe(cluster) == []
 
 
-@pytest.mark.parametrize(("entity", "values", "message"), [
-    (USER, {"bogus": 1.0}, "Invalid configuration key bogus"),
-    ({}, {"producer_byte_rate": 1.0}, "Invalid empty client quota entity"),
-    ({"x": "y"}, {"producer_byte_rate": 1.0}, "Unhandled client quota entity type: x"),
-    ({"user": ""}, {"producer_byte_rate": 1.0}, "Empty user not supported"),
-    ({"user": "u", "ip": "1.2.3.4"}, {"connection_creation_rate": 1.0},
-     "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"),
-    ({"ip": "1.2.3.4"}, {"producer_byte_rate": 1.0},
-     "Invalid configuration key producer_byte_rate"),
-    ({"ip": "not an ip!"}, {"connection_creation_rate": 1.0},
-     "not an ip! is not a valid IP or resolvable host."),
-    (USER, {"producer_byte_rate": -1.0}, "Quota producer_byte_rate must be greater than 0"),
-    (USER, {"producer_byte_rate": 1.5}, "producer_byte_rate cannot be a fractional value."),
-    (USER, {"producer_byte_rate": 1e30},
-     "Proposed value for producer_byte_rate is too large for a LONG."),
-])
+@pytest.mark.parametrize(
+    ("entity", "values", "message"),
+    [
+        (USER, {"bogus": 1.0}, "Invalid configuration key bogus"),
+        ({}, {"producer_byte_rate": 1.0}, "Invalid empty client quota entity"),
+        ({"x": "y"}, {"producer_byte_rate": 1.0}, "Unhandled client quota entity type: x"),
+        ({"user": ""}, {"producer_byte_rate": 1.0}, "Empty user not supported"),
+        (
+            {"user": "u", "ip": "1.2.3.4"},
+            {"connection_creation_rate": 1.0},
+            "Invalid quota entity combination, IP entity shouldnot be combined "
+            "with User or ClientId",
+        ),
+        (
+            {"ip": "1.2.3.4"},
+            {"producer_byte_rate": 1.0},
+            "Invalid configuration key producer_byte_rate",
+        ),
+        (
+            {"ip": "not an ip!"},
+            {"connection_creation_rate": 1.0},
+            "not an ip! is not a valid IP or resolvable host.",
+        ),
+        (USER, {"producer_byte_rate": -1.0}, "Quota producer_byte_rate must be greater than 0"),
+        (USER, {"producer_byte_rate": 1.5}, "producer_byte_rate cannot be a fractional value."),
+        (
+            USER,
+            {"producer_byte_rate": 1e30},
+            "Proposed value for producer_byte_rate is too large for a LONG.",
+        ),
+    ],
+)
 def test_what_cannot_be_set_is_refused(cluster, entity, values, message):
     assert alter(cluster, (entity, values)) == [(Error.INVALID_REQUEST, message)]
     assert describe(cluster) == []
 
 
-@pytest.mark.parametrize(("components", "error", "message"), [
-    ([("x", EXACT, "y")], Error.UNSUPPORTED_VERSION, "Unsupported entity type x"),
-    ([("user", 7, "y")], Error.INVALID_REQUEST, "Unknown match type 7"),
-    ([("user", EXACT, None)], Error.INVALID_REQUEST,
-     "Request specified MATCH_TYPE_EXACT, but set match string to null."),
-    ([("user", ANY, "y")], Error.INVALID_REQUEST,
-     "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string."),
-    ([("user", EXACT, "a"), ("user", EXACT, "b")], Error.INVALID_REQUEST,
-     "Entity type user cannot appear more than once in the filter."),
-    ([("", EXACT, "a")], Error.INVALID_REQUEST, "Invalid empty entity type."),
-    ([("ip", EXACT, "a"), ("user", EXACT, "b")], Error.INVALID_REQUEST,
-     "Invalid entity filter component combination. IP filter component should not be used with "
-     "user or clientId filter component."),
-])
+@pytest.mark.parametrize(
+    ("components", "error", "message"),
+    [
+        ([("x", EXACT, "y")], Error.UNSUPPORTED_VERSION, "Unsupported entity type x"),
+        ([("user", 7, "y")], Error.INVALID_REQUEST, "Unknown match type 7"),
+        (
+            [("user", EXACT, None)],
+            Error.INVALID_REQUEST,
+            "Request specified MATCH_TYPE_EXACT, but set match string to null.",
+        ),
+        (
+            [("user", ANY, "y")],
+            Error.INVALID_REQUEST,
+            "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
+        ),
+        (
+            [("user", EXACT, "a"), ("user", EXACT, "b")],
+            Error.INVALID_REQUEST,
+            "Entity type user cannot appear more than once in the filter.",
+        ),
+        ([("", EXACT, "a")], Error.INVALID_REQUEST, "Invalid empty entity type."),
+        (
+            [("ip", EXACT, "a"), ("user", EXACT, "b")],
+            Error.INVALID_REQUEST,
+            "Invalid entity filter component combination. IP filter component "
+            "should not be used with "
+            "user or clientId filter component.",
+        ),
+    ],
+)
 def test_a_filter_that_cannot_be_is_refused(cluster, components, error, message):
     with pytest.raises(KafkaError) as refused:
         describe(cluster, *components)
     assert (refused.value.error, refused.value.message) == (error, message)
-    told = describe_client_quotas_failure(DescribeClientQuotasRequest(), refused.value, None)
-    assert (told.error_code, told.error_message, told.entries) == (error, message, None)
+    response = describe_client_quotas_failure(DescribeClientQuotasRequest(), refused.value, None)
+    assert (response.error_code, response.error_message, response.entries) == (error, message, None)

@@ -1,5 +1,6 @@
 """DescribeConfigs, IncrementalAlterConfigs, AlterConfigs and ListConfigResources."""
 
+import asyncio
 import logging
 
 import pytest
@@ -11,10 +12,7 @@ from wirekafka.apis.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     incremental_alter_configs,
 )
-from wirekafka.apis.list_config_resources import (
-    ListConfigResourcesRequest,
-    list_config_resources,
-)
+from wirekafka.apis.list_config_resources import ListConfigResourcesRequest, list_config_resources
 from wirekafka.errors import Error, KafkaError
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -26,71 +24,92 @@ def cluster():
     cluster = Cluster()
     cluster.create("t")
     cluster.host.configure_broker = lambda *dynamic: setattr(
-        cluster, "config", cluster.config.with_dynamic(*dynamic))
+        cluster, "config", cluster.config.with_dynamic(*dynamic)
+    )
     return cluster
 
 
 def alter(cluster, *resources, version=1, validate_only=False):
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    request = IncrementalAlterConfigsRequest(validate_only=validate_only, resources=[
-        resource(resource_type=type, resource_name=name, configs=[
-            resource.AlterableConfig(name=key, config_operation=operation, value=value)
-            for key, operation, value in changes])
-        for type, name, *changes in resources])
+    request = IncrementalAlterConfigsRequest(
+        validate_only=validate_only,
+        resources=[
+            resource(
+                resource_type=type,
+                resource_name=name,
+                configs=[
+                    resource.AlterableConfig(name=key, config_operation=operation, value=value)
+                    for key, operation, value in changes
+                ],
+            )
+            for type, name, *changes in resources
+        ],
+    )
     response = cluster.call(incremental_alter_configs, request, version)
     return [(each.error_code, each.error_message) for each in response.responses]
 
 
 def describe(cluster, type, name, *keys, version=4, **fields):
-    request = DescribeConfigsRequest(resources=[DescribeConfigsRequest.Resource(
-        resource_type=type, resource_name=name, configuration_keys=list(keys) or None)],
-        **{"include_synonyms": True, **fields})
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.Resource(
+                resource_type=type, resource_name=name, configuration_keys=list(keys) or None
+            )
+        ],
+        **{"include_synonyms": True, **fields},
+    )
     [result] = cluster.call(describe_configs, request, version).results
     return result
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_every_version_of_describe_configs_tells_every_topic_config(cluster, version):
+def test_every_version_of_describe_configs_lists_every_topic_config(cluster, version):
     result = describe(cluster, TOPIC, "t", version=version)
-    assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 33)
+    assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 37)
     policy = result.configs[0]
     assert (policy.name, policy.value, policy.config_source) == ("cleanup.policy", "delete", 5)
     assert [(s.name, s.value, s.source) for s in policy.synonyms] == [
-        ("log.cleanup.policy", "delete", 5)]
+        ("log.cleanup.policy", "delete", 5)
+    ]
     assert policy.config_type == (7 if version >= 3 else 0)
 
 
 def test_an_empty_list_of_keys_means_every_config(cluster):
-    request = DescribeConfigsRequest(resources=[DescribeConfigsRequest.Resource(
-        resource_type=TOPIC, resource_name="t", configuration_keys=[])])
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.Resource(
+                resource_type=TOPIC, resource_name="t", configuration_keys=[]
+            )
+        ]
+    )
     [result] = cluster.call(describe_configs, request, 4).results
-    assert len(result.configs) == 33
+    assert len(result.configs) == 37
 
 
 def test_synonyms_and_documentation_come_when_asked_for(cluster):
-    [told] = describe(cluster, TOPIC, "t", "cleanup.policy", include_synonyms=False).configs
-    assert told.synonyms == [] and told.documentation is None
+    [described] = describe(cluster, TOPIC, "t", "cleanup.policy", include_synonyms=False).configs
+    assert described.synonyms == [] and described.documentation is None
 
 
 def test_a_set_value_takes_effect_at_once_and_shows_its_source(cluster):
     assert alter(cluster, (TOPIC, "t", ("retention.ms", SET, "7"))) == [(0, None)]
-    [told] = describe(cluster, TOPIC, "t", "retention.ms").configs
-    assert (told.value, told.config_source) == ("7", 1)
+    [described] = describe(cluster, TOPIC, "t", "retention.ms").configs
+    assert (described.value, described.config_source) == ("7", 1)
 
 
 def test_the_clusters_minimum_of_replicas_is_a_dynamic_default(cluster):
-    cluster.publisher.start()
-    [told] = describe(cluster, TOPIC, "t", "min.insync.replicas").configs
-    assert (told.value, told.config_source) == ("1", 3)
+    asyncio.run(cluster.publisher.start())
+    [described] = describe(cluster, TOPIC, "t", "min.insync.replicas").configs
+    assert (described.value, described.config_source) == ("1", 3)
 
 
 def test_dynamic_broker_configs_win_over_cluster_wide_ones(cluster):
-    cluster.publisher.start()
+    asyncio.run(cluster.publisher.start())
     alter(cluster, (BROKER, "", ("log.retention.ms", SET, "7000")))
     alter(cluster, (BROKER, "1", ("log.retention.ms", SET, "9000")))
-    [told] = describe(cluster, BROKER, "1", "log.retention.ms").configs
-    assert (told.value, told.config_source, told.read_only) == ("9000", 2, False)
-    assert [(s.value, s.source) for s in told.synonyms][:2] == [("9000", 2), ("7000", 3)]
+    [described] = describe(cluster, BROKER, "1", "log.retention.ms").configs
+    assert (described.value, described.config_source, described.read_only) == ("9000", 2, False)
+    assert [(s.value, s.source) for s in described.synonyms][:2] == [("9000", 2), ("7000", 3)]
     [topics] = describe(cluster, TOPIC, "t", "retention.ms").configs
     assert (topics.value, topics.config_source) == ("9000", 2)
     [cluster_wide] = describe(cluster, BROKER, "", "log.retention.ms").configs
@@ -98,63 +117,121 @@ def test_dynamic_broker_configs_win_over_cluster_wide_ones(cluster):
 
 
 def test_secrets_are_withheld(cluster):
-    [told] = describe(cluster, BROKER, "1", "ssl.keystore.password").configs
-    assert told.is_sensitive and told.value is None
+    [described] = describe(cluster, BROKER, "1", "ssl.keystore.password").configs
+    assert described.is_sensitive and described.value is None
 
 
-@pytest.mark.parametrize(("type", "name", "error", "message"), [
-    (TOPIC, "nope", Error.UNKNOWN_TOPIC_OR_PARTITION, ""),
-    (TOPIC, "", Error.INVALID_TOPIC_EXCEPTION,
-     "Topic name is invalid: the empty string is not allowed"),
-    (BROKER, "2", Error.INVALID_REQUEST,
-     "Unexpected broker id, expected 1 or empty string, but received 2"),
-    (BROKER, "abc", Error.INVALID_REQUEST, "Broker id must be an integer, but it is: abc"),
-    (LOGGER, "2", Error.INVALID_REQUEST, "Unexpected broker id, expected 1 but received 2"),
-    (LOGGER, "", Error.INVALID_REQUEST, "Broker id must not be empty"),
-    (METRICS, "", Error.INVALID_REQUEST, "Client metrics subscription name must not be empty"),
-    (GROUP, "", Error.INVALID_REQUEST, "Group name must not be empty"),
-])
-def test_resources_that_are_not_there_are_told(cluster, type, name, error, message):
+@pytest.mark.parametrize(
+    ("type", "name", "error", "message"),
+    [
+        (TOPIC, "nope", Error.UNKNOWN_TOPIC_OR_PARTITION, ""),
+        (
+            TOPIC,
+            "",
+            Error.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: the empty string is not allowed",
+        ),
+        (
+            BROKER,
+            "2",
+            Error.INVALID_REQUEST,
+            "Unexpected broker id, expected 1 or empty string, but received 2",
+        ),
+        (BROKER, "abc", Error.INVALID_REQUEST, "Broker id must be an integer, but it is: abc"),
+        (LOGGER, "2", Error.INVALID_REQUEST, "Unexpected broker id, expected 1 but received 2"),
+        (LOGGER, "", Error.INVALID_REQUEST, "Broker id must not be empty"),
+        (METRICS, "", Error.INVALID_REQUEST, "Client metrics subscription name must not be empty"),
+        (GROUP, "", Error.INVALID_REQUEST, "Group name must not be empty"),
+    ],
+)
+def test_missing_resources_are_reported(cluster, type, name, error, message):
     result = describe(cluster, type, name)
     assert (result.error_code, result.error_message, result.configs) == (error, message, [])
 
 
-@pytest.mark.parametrize(("resource", "answer"), [
-    ((TOPIC, "t", ("retention.ms", SET, "1"), ("retention.ms", SET, "2")),
-     (Error.INVALID_REQUEST, "Error due to duplicate config keys")),
-    ((TOPIC, "t", ("retention.ms", SET, None)),
-     (Error.INVALID_REQUEST, "Null value not supported for : retention.ms")),
-    ((TOPIC, "t", ("retention.ms", 9, "1")), (Error.UNKNOWN_SERVER_ERROR, None)),
-    ((BROKER, "3", ("log.retention.ms", SET, "5")),
-     (Error.INVALID_REQUEST, "Unexpected broker id, expected 1, but received 3")),
-    ((BROKER, "abc", ("log.retention.ms", SET, "5")),
-     (Error.INVALID_REQUEST, "Node id must be an integer, but it is: abc")),
-    ((BROKER, "1", ("num.partitions", SET, "5"), ("node.id", SET, "5")),
-     (Error.INVALID_REQUEST,
-      "Cannot update these configs dynamically: [node.id, num.partitions]")),
-    ((BROKER, "1", ("log.retention.ms", SET, "x")),
-     (Error.INVALID_REQUEST,
-      "Invalid value x for configuration log.retention.ms: Not a number of type LONG")),
-    ((BROKER, "1", ("num.io.threads", SET, "100")),
-     (Error.INVALID_REQUEST, "Invalid value org.apache.kafka.common.config.ConfigException: "
-      "Dynamic thread count update validation failed for num.io.threads=100, value should not be "
-      "greater than double the current value 8 for configuration Invalid dynamic configuration")),
-    ((BROKER, "1", ("num.io.threads", SET, "3")),
-     (Error.INVALID_REQUEST, "Invalid value org.apache.kafka.common.config.ConfigException: "
-      "Dynamic thread count update validation failed for num.io.threads=3, value should be at "
-      "least half the current value 8 for configuration Invalid dynamic configuration")),
-    ((BROKER, "1", ("log.roll.ms", SET, "0")),
-     (Error.INVALID_REQUEST,
-      "requirement failed: log.roll.ms must be greater than or equal to 1")),
-    ((LOGGER, "1", ("no.such.logger", SET, "INFO")),
-     (Error.INVALID_CONFIG, "Logger no.such.logger does not exist!")),
-    ((LOGGER, "1", ("root", DELETE, None)),
-     (Error.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")),
-    ((LOGGER, "2", ("root", SET, "INFO")),
-     (Error.INVALID_REQUEST, "Unexpected node id. Expected 1, but received 2")),
-    ((LOGGER, "1", ("root", APPEND, "INFO")),
-     (Error.INVALID_REQUEST, "APPEND operation is not allowed for the BROKER_LOGGER resource")),
-])
+@pytest.mark.parametrize(
+    ("resource", "answer"),
+    [
+        (
+            (TOPIC, "t", ("retention.ms", SET, "1"), ("retention.ms", SET, "2")),
+            (Error.INVALID_REQUEST, "Error due to duplicate config keys"),
+        ),
+        (
+            (TOPIC, "t", ("retention.ms", SET, None)),
+            (Error.INVALID_REQUEST, "Null value not supported for : retention.ms"),
+        ),
+        ((TOPIC, "t", ("retention.ms", 9, "1")), (Error.UNKNOWN_SERVER_ERROR, None)),
+        (
+            (BROKER, "3", ("log.retention.ms", SET, "5")),
+            (Error.INVALID_REQUEST, "Unexpected broker id, expected 1, but received 3"),
+        ),
+        (
+            (BROKER, "abc", ("log.retention.ms", SET, "5")),
+            (Error.INVALID_REQUEST, "Node id must be an integer, but it is: abc"),
+        ),
+        (
+            (BROKER, "1", ("num.partitions", SET, "5"), ("node.id", SET, "5")),
+            (
+                Error.INVALID_REQUEST,
+                "Cannot update these configs dynamically: [node.id, num.partitions]",
+            ),
+        ),
+        (
+            (BROKER, "1", ("log.retention.ms", SET, "x")),
+            (
+                Error.INVALID_REQUEST,
+                "Invalid value x for configuration log.retention.ms: Not a number of type LONG",
+            ),
+        ),
+        (
+            (BROKER, "1", ("num.io.threads", SET, "100")),
+            (
+                Error.INVALID_REQUEST,
+                "Invalid value org.apache.kafka.common.config.ConfigException: "
+                "Dynamic thread count update validation failed for num.io.threads=100, "
+                "value should not be "
+                "greater than double the current value 8 for configuration Invalid "
+                "dynamic configuration",
+            ),
+        ),
+        (
+            (BROKER, "1", ("num.io.threads", SET, "3")),
+            (
+                Error.INVALID_REQUEST,
+                "Invalid value org.apache.kafka.common.config.ConfigException: "
+                "Dynamic thread count update validation failed for num.io.threads=3, "
+                "value should be at "
+                "least half the current value 8 for configuration Invalid dynamic configuration",
+            ),
+        ),
+        (
+            (BROKER, "1", ("log.roll.ms", SET, "0")),
+            (
+                Error.INVALID_REQUEST,
+                "requirement failed: log.roll.ms must be greater than or equal to 1",
+            ),
+        ),
+        (
+            (LOGGER, "1", ("no.such.logger", SET, "INFO")),
+            (Error.INVALID_CONFIG, "Logger no.such.logger does not exist!"),
+        ),
+        (
+            (LOGGER, "1", ("root", DELETE, None)),
+            (Error.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"),
+        ),
+        (
+            (LOGGER, "2", ("root", SET, "INFO")),
+            (Error.INVALID_REQUEST, "Unexpected node id. Expected 1, but received 2"),
+        ),
+        (
+            (LOGGER, "1", ("root", APPEND, "INFO")),
+            (
+                Error.INVALID_REQUEST,
+                "APPEND operation is not allowed for the BROKER_LOGGER resource",
+            ),
+        ),
+    ],
+)
 def test_bad_changes_are_refused_in_kafkas_words(cluster, resource, answer):
     assert alter(cluster, resource) == [answer]
 
@@ -167,19 +244,25 @@ def test_a_resource_named_twice_is_not_changed(cluster):
 
 
 def test_each_resource_is_answered_for_itself_in_order(cluster):
-    answers = alter(cluster, (TOPIC, "no", ("retention.ms", SET, "7")),
-                    (BROKER, "9", ("log.retention.ms", SET, "7")),
-                    (TOPIC, "t", ("retention.ms", SET, "7")))
+    answers = alter(
+        cluster,
+        (TOPIC, "no", ("retention.ms", SET, "7")),
+        (BROKER, "9", ("log.retention.ms", SET, "7")),
+        (TOPIC, "t", ("retention.ms", SET, "7")),
+    )
     assert [code for code, _ in answers] == [
-        Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_REQUEST, 0]
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.INVALID_REQUEST,
+        0,
+    ]
 
 
 def test_levels_of_loggers_are_set_here_and_now(cluster):
     logger = logging.getLogger("wirekafka.tests.level")
     assert alter(cluster, (LOGGER, "1", (logger.name, SET, "TRACE"))) == [(0, None)]
     assert logger.getEffectiveLevel() == 5
-    [told] = describe(cluster, LOGGER, "1", logger.name).configs
-    assert (told.value, told.config_source) == ("TRACE", 6)
+    [described] = describe(cluster, LOGGER, "1", logger.name).configs
+    assert (described.value, described.config_source) == ("TRACE", 6)
     alter(cluster, (LOGGER, "1", (logger.name, DELETE, None)))
     assert logger.level == logging.NOTSET
 
@@ -188,18 +271,26 @@ def test_levels_of_loggers_are_set_here_and_now(cluster):
 def test_the_older_alter_configs_resets_what_it_does_not_name(cluster, version):
     alter(cluster, (TOPIC, "t", ("retention.ms", SET, "7")))
     resource = AlterConfigsRequest.Resource
-    request = AlterConfigsRequest(resources=[resource(
-        resource_type=TOPIC, resource_name="t",
-        configs=[resource.AlterableConfig(name="segment.bytes", value="2000000")])])
-    [told] = cluster.call(alter_configs, request, version).responses
-    assert told.error_code == 0
+    request = AlterConfigsRequest(
+        resources=[
+            resource(
+                resource_type=TOPIC,
+                resource_name="t",
+                configs=[resource.AlterableConfig(name="segment.bytes", value="2000000")],
+            )
+        ]
+    )
+    [described] = cluster.call(alter_configs, request, version).responses
+    assert described.error_code == 0
     assert cluster.image.config(TOPIC, "t") == {"segment.bytes": "2000000"}
 
 
 def listed(cluster, version, *types):
     request = ListConfigResourcesRequest(resource_types=list(types))
-    return [(each.resource_type, each.resource_name)
-            for each in cluster.call(list_config_resources, request, version).config_resources]
+    return [
+        (each.resource_type, each.resource_name)
+        for each in cluster.call(list_config_resources, request, version).config_resources
+    ]
 
 
 def test_what_has_configs_is_listed(cluster):
@@ -207,7 +298,12 @@ def test_what_has_configs_is_listed(cluster):
     alter(cluster, (GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")))
     assert listed(cluster, 0) == [(METRICS, "s")]
     assert listed(cluster, 1) == [
-        (TOPIC, "t"), (BROKER, "1"), (LOGGER, "1"), (METRICS, "s"), (GROUP, "g")]
+        (TOPIC, "t"),
+        (BROKER, "1"),
+        (LOGGER, "1"),
+        (METRICS, "s"),
+        (GROUP, "g"),
+    ]
     assert listed(cluster, 1, GROUP) == [(GROUP, "g")]
     with pytest.raises(KafkaError) as caught:
         listed(cluster, 1, 3)

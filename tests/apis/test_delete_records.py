@@ -1,4 +1,4 @@
-"""DeleteRecords: moving the start of a log; answers as Kafka 4.3 gave them."""
+"""DeleteRecords: advancing the log start offset; responses as Kafka 4.3 gave them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ Topic = DeleteRecordsRequest.Topic
 Partition = Topic.Partition
 
 
-def delete(kafka: InProcessBroker, offset: int, topic: str = "t", index: int = 0,
-           version: int = 2) -> tuple[int, int]:
-    request = DeleteRecordsRequest(timeout_ms=1000, topics=[Topic(
-        name=topic, partitions=[Partition(partition_index=index, offset=offset)])])
+def delete(
+    kafka: InProcessBroker, offset: int, topic: str = "t", index: int = 0, version: int = 2
+) -> tuple[int, int]:
+    request = DeleteRecordsRequest(
+        timeout_ms=1000,
+        topics=[Topic(name=topic, partitions=[Partition(partition_index=index, offset=offset)])],
+    )
     [answer] = kafka.call(request, version).topics[0].partitions
     return answer.error_code, answer.low_watermark
 
@@ -24,7 +27,7 @@ def delete(kafka: InProcessBroker, offset: int, topic: str = "t", index: int = 0
 def log(kafka: InProcessBroker) -> InProcessBroker:
     kafka.create("t")
     for value in (b"a", b"b", b"c"):
-        kafka.partition("t").append_from_client(batch(value), 1, kafka.clock.now_ms())
+        kafka.partition("t").leader.append_from_client(batch(value), 1, kafka.clock.now_ms())
     return kafka
 
 
@@ -42,7 +45,8 @@ def test_minus_1_is_the_high_watermark(log: InProcessBroker) -> None:
 
 @pytest.mark.parametrize("offset", [4, -2])
 def test_an_offset_beyond_the_high_watermark_is_out_of_range_1(
-        log: InProcessBroker, offset: int) -> None:
+    log: InProcessBroker, offset: int
+) -> None:
     assert delete(log, offset) == (1, -1)
 
 
@@ -61,12 +65,19 @@ def test_internal_topics_are_an_invalid_topic_17(kafka: InProcessBroker) -> None
 def test_unknown_partitions_are_3_and_moved_ones_6(log: InProcessBroker) -> None:
     assert delete(log, 0, "nope") == (3, -1)
     assert delete(log, 0, index=5) == (3, -1)
-    log.partition("t").lead(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
+    log.partition("t").follow(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
     assert delete(log, 0) == (6, -1)
 
 
 def test_a_partition_named_twice_is_answered_once(log: InProcessBroker) -> None:
-    request = DeleteRecordsRequest(timeout_ms=1000, topics=[Topic(
-        name="t", partitions=[Partition(partition_index=0, offset=offset) for offset in (1, 2)])])
+    request = DeleteRecordsRequest(
+        timeout_ms=1000,
+        topics=[
+            Topic(
+                name="t",
+                partitions=[Partition(partition_index=0, offset=offset) for offset in (1, 2)],
+            )
+        ],
+    )
     [answer] = log.call(request, 2).topics[0].partitions
     assert (answer.error_code, answer.low_watermark) == (0, 2)

@@ -12,7 +12,7 @@ UNSET = -(1 << 31)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_stable_group_tells_its_protocol_and_members(version: int) -> None:
+def test_a_stable_group_has_protocol_and_members(version: int) -> None:
     broker = GroupBroker().ready()
     joined = join_and_sync(broker, instance_id="i")
     (group,) = broker.ask(DescribeGroupsRequest(groups=["g"]), version).groups
@@ -20,18 +20,24 @@ def test_a_stable_group_tells_its_protocol_and_members(version: int) -> None:
     assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
     (member,) = group.members
     assert (member.member_id, member.client_id, member.client_host) == (
-        joined.member_id, "client", "/127.0.0.1")
+        joined.member_id,
+        "client",
+        "/127.0.0.1",
+    )
     assert (member.member_metadata, member.member_assignment) == (SUBSCRIBED_TO_T, b"part")
     assert member.group_instance_id == ("i" if version >= 4 else None)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_group_that_rebalances_tells_less(version: int) -> None:
+def test_a_rebalancing_group_has_no_protocol(version: int) -> None:
     broker = GroupBroker().ready()
     join(broker)
     (group,) = broker.ask(DescribeGroupsRequest(groups=["g"]), version).groups
     assert (group.group_state, group.protocol_type, group.protocol_data) == (
-        "CompletingRebalance", "consumer", "")
+        "CompletingRebalance",
+        "consumer",
+        "",
+    )
     (member,) = group.members
     assert (member.member_metadata, member.member_assignment) == (b"", b"")
 
@@ -48,13 +54,16 @@ def test_46_an_unknown_group_is_dead_and_an_error_from_version_6(version: int) -
 
 
 @pytest.mark.parametrize("version", range(3, 7))
-def test_57_authorized_operations_are_told_when_asked_for(version: int) -> None:
+def test_authorized_operations_are_reported_if_requested(version: int) -> None:
     broker = GroupBroker().ready()
     broker.ask(commit_request(("t", 0, 5)), 9)
-    asked = broker.ask(DescribeGroupsRequest(
-        groups=["g", "nope"], include_authorized_operations=True), version)
+    asked = broker.ask(
+        DescribeGroupsRequest(groups=["g", "nope"], include_authorized_operations=True), version
+    )
     assert [group.authorized_operations for group in asked.groups] == [
-        3400, 3400 if version < 6 else UNSET]
+        3400,
+        3400 if version < 6 else UNSET,
+    ]
     (group,) = broker.ask(DescribeGroupsRequest(groups=["g"]), version).groups
     assert (group.group_state, group.authorized_operations) == ("Empty", UNSET)
 

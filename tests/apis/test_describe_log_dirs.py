@@ -1,12 +1,9 @@
-"""DescribeLogDirs tells sizes of logs, and of the file system they are on."""
+"""DescribeLogDirs reports the sizes of logs and of their file systems."""
 
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_replica_log_dirs import (
-    AlterReplicaLogDirsRequest,
-    alter_replica_log_dirs,
-)
+from wirekafka.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest, alter_replica_log_dirs
 from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, describe_log_dirs
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.config.topic_config import TopicConfig
@@ -22,24 +19,32 @@ def cluster(tmp_path):
     cluster.disk = RealDisk()
     directory = LogDirectory(cluster.disk, str(tmp_path))
     for topic, partition in (("a", 0), ("a", 1), ("b", 0)):
-        directory.create(NewLog(topic=topic, topic_id=b"t" * 16, partition=partition,
-                                config=TopicConfig()), 0)
+        directory.create(
+            NewLog(topic=topic, topic_id=b"t" * 16, partition=partition, config=TopicConfig()), 0
+        )
     batch = encode_batch([Record(0, 1_700_000_000_000, b"k", b"v", ())])
-    directory.logs["a", 1].append_as_leader(
-        batch, Append(leader_epoch=0, now_ms=1_700_000_000_000))
+    directory.logs["a", 1].append_as_leader(batch, Append(leader_epoch=0, now_ms=1_700_000_000_000))
     cluster.directories, cluster.size = [directory], len(batch)
     yield cluster
     directory.release()
 
 
 def ask(cluster, version, topics):
-    wanted = None if topics is None else [
-        DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=list(partitions))
-        for topic, *partitions in topics]
+    wanted = (
+        None
+        if topics is None
+        else [
+            DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=list(partitions))
+            for topic, *partitions in topics
+        ]
+    )
     response = cluster.call(describe_log_dirs, DescribeLogDirsRequest(topics=wanted), version)
     [result] = response.results
-    sizes = {(topic.name, p.partition_index): p.partition_size
-             for topic in result.topics for p in topic.partitions}
+    sizes = {
+        (topic.name, p.partition_index): p.partition_size
+        for topic in result.topics
+        for p in topic.partitions
+    }
     return result, sizes
 
 
@@ -51,7 +56,7 @@ def test_null_is_every_partition(cluster, version):
     assert (result.total_bytes > result.usable_bytes > 0) == (version >= 4)
 
 
-def test_only_what_is_asked_for_and_there_is_told(cluster):
+def test_only_requested_and_existing_partitions_are_reported(cluster):
     assert ask(cluster, 4, [("a", 1, 9), ("no", 0)])[1] == {("a", 1): cluster.size}
     assert ask(cluster, 4, [])[1] == {}
 
@@ -74,19 +79,48 @@ def test_replicas_are_in_the_directory_they_are_in_and_in_no_other(cluster, vers
     cluster.partitions = {("a", 0): None}
 
     def move(path):
-        request = AlterReplicaLogDirsRequest(dirs=[asked(path=path, topics=[
-            asked.AlterReplicaLogDirTopic(name="a", partitions=[0, 9]),
-            asked.AlterReplicaLogDirTopic(name="no", partitions=[0])])])
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                asked(
+                    path=path,
+                    topics=[
+                        asked.AlterReplicaLogDirTopic(name="a", partitions=[0, 9]),
+                        asked.AlterReplicaLogDirTopic(name="no", partitions=[0]),
+                    ],
+                )
+            ]
+        )
         response = cluster.call(alter_replica_log_dirs, request, version)
-        return [(topic.topic_name, each.partition_index, each.error_code)
-                for topic in response.results for each in topic.partitions]
+        return [
+            (topic.topic_name, each.partition_index, each.error_code)
+            for topic in response.results
+            for each in topic.partitions
+        ]
 
     unknown, nowhere = Error.UNKNOWN_TOPIC_OR_PARTITION, Error.LOG_DIR_NOT_FOUND
     assert move(here) == [("a", 0, 0), ("a", 9, unknown), ("no", 0, unknown)]
     assert move("/nonexistent") == [("a", 0, nowhere), ("a", 9, nowhere), ("no", 0, nowhere)]
 
 
-def test_directories_are_told_by_their_absolute_paths(tmp_path, monkeypatch):
+def test_a_move_to_another_directory_is_refused_for_good(cluster, tmp_path):
+    other = LogDirectory(cluster.disk, str(tmp_path / "other"))
+    cluster.directories.append(other)
+    cluster.partitions = {("a", 0): None}
+    asked = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    request = AlterReplicaLogDirsRequest(
+        dirs=[
+            asked(path=other.path, topics=[asked.AlterReplicaLogDirTopic(name="a", partitions=[0])])
+        ]
+    )
+    try:
+        [topic] = cluster.call(alter_replica_log_dirs, request, 2).results
+    finally:
+        other.release()
+    assert topic.partitions[0].error_code == Error.UNSUPPORTED_VERSION
+    assert not Error.UNSUPPORTED_VERSION.retriable
+
+
+def test_directories_are_reported_with_absolute_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cluster = Cluster()
     cluster.disk = RealDisk()

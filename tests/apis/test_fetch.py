@@ -1,4 +1,4 @@
-"""Fetch: limits, waiting, sessions, epochs, isolation; answers as Kafka 4.3 gave them."""
+"""Fetch: limits, waiting, sessions, epochs, isolation; responses as Kafka 4.3 gave them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.codec.batch import batches
+from wirekafka.errors import Error
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition import Leadership
 
@@ -21,26 +22,45 @@ Forgotten = FetchRequest.ForgottenTopic
 ONE_BYTES = len(batch(b"x" * 10))
 
 
-def fetch_request(*wanted: tuple[Any, ...], max_wait_ms: int = 0, min_bytes: int = 1,
-                  max_bytes: int = 1 << 20, partition_max_bytes: int = 1 << 20,
-                  isolation_level: int = 0, **options: Any) -> FetchRequest:
+def fetch_request(
+    *wanted: tuple[Any, ...],
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    partition_max_bytes: int = 1 << 20,
+    isolation_level: int = 0,
+    **options: Any,
+) -> FetchRequest:
     """`wanted`: (topic name or id, partition, offset[, leader epoch[, last fetched epoch]])."""
     topics: dict[Any, list[Partition]] = {}
     for topic, index, offset, *epochs in wanted:
         named = dict(zip(("current_leader_epoch", "last_fetched_epoch"), epochs, strict=False))
-        topics.setdefault(topic, []).append(Partition(
-            partition=index, fetch_offset=offset, partition_max_bytes=partition_max_bytes,
-            **named))
+        topics.setdefault(topic, []).append(
+            Partition(
+                partition=index,
+                fetch_offset=offset,
+                partition_max_bytes=partition_max_bytes,
+                **named,
+            )
+        )
     return FetchRequest(
-        max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
         isolation_level=isolation_level,
-        topics=[Topic(topic=topic, partitions=partitions) if isinstance(topic, str)
-                else Topic(topic_id=topic, partitions=partitions)
-                for topic, partitions in topics.items()], **options)
+        topics=[
+            Topic(topic=topic, partitions=partitions)
+            if isinstance(topic, str)
+            else Topic(topic_id=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+        **options,
+    )
 
 
-def fetch(kafka: InProcessBroker, *wanted: tuple[Any, ...], version: int = 11,
-          **options: Any) -> Any:
+def fetch(
+    kafka: InProcessBroker, *wanted: tuple[Any, ...], version: int = 11, **options: Any
+) -> Any:
     return kafka.call(fetch_request(*wanted, **options), version)
 
 
@@ -51,14 +71,18 @@ def only(response: Any) -> Any:
 
 
 def sizes(response: Any) -> list[int]:
-    return [len(partition.records or b"")
-            for topic in response.responses for partition in topic.partitions]
+    return [
+        len(partition.records or b"")
+        for topic in response.responses
+        for partition in topic.partitions
+    ]
 
 
 def fill(kafka: InProcessBroker, topic: str = "t", count: int = 3, index: int = 0) -> None:
     for number in range(count):
-        kafka.partition(topic, index).append_from_client(
-            batch(b"%010d" % number), 1, kafka.clock.now_ms())
+        kafka.partition(topic, index).leader.append_from_client(
+            batch(b"%010d" % number), 1, kafka.clock.now_ms()
+        )
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
@@ -71,7 +95,10 @@ def test_every_version_reads_by_name(kafka: InProcessBroker, version: int) -> No
     fill(kafka)
     partition = only(fetch(kafka, ("t", 0, 0), version=version, session_epoch=-1))
     assert (partition.error_code, partition.high_watermark, partition.last_stable_offset) == (
-        0, 3, 3)
+        0,
+        3,
+        3,
+    )
     assert partition.log_start_offset == (0 if version >= 5 else -1)
     assert partition.aborted_transactions is None
     assert partition.preferred_read_replica == -1
@@ -97,23 +124,29 @@ def test_unknown_topics_are_3_by_name_and_100_by_id(kafka: InProcessBroker) -> N
     assert only(fetch(kafka, (bytes(16), 0, 0), version=13)).error_code == 100
 
 
-def test_errors_are_told_per_partition(kafka: InProcessBroker) -> None:
+def test_errors_are_reported_per_partition(kafka: InProcessBroker) -> None:
     kafka.create("t", partitions=2)
     fill(kafka, index=1)
     response = fetch(kafka, ("nope", 0, 0), ("t", 0, 99), ("t", 1, 0))
     assert response.error_code == 0
-    assert [(topic.topic, [(each.partition_index, each.error_code) for each in topic.partitions])
-            for topic in response.responses] == [("t", [(0, 1), (1, 0)]), ("nope", [(0, 3)])]
+    assert [
+        (topic.topic, [(each.partition_index, each.error_code) for each in topic.partitions])
+        for topic in response.responses
+    ] == [("t", [(0, 1), (1, 0)]), ("nope", [(0, 3)])]
 
 
 @pytest.mark.parametrize("offset", [-1, 4, 100])
 def test_an_offset_outside_of_the_log_is_offset_out_of_range_1(
-        kafka: InProcessBroker, offset: int) -> None:
+    kafka: InProcessBroker, offset: int
+) -> None:
     kafka.create("t")
     fill(kafka)
     partition = only(fetch(kafka, ("t", 0, offset)))
     assert (partition.error_code, partition.high_watermark, partition.log_start_offset) == (
-        1, -1, -1)
+        1,
+        -1,
+        -1,
+    )
 
 
 def test_deleted_records_are_out_of_range(kafka: InProcessBroker) -> None:
@@ -127,7 +160,7 @@ def test_deleted_records_are_out_of_range(kafka: InProcessBroker) -> None:
 def test_a_fetch_may_start_mid_batch_and_gets_the_whole_batch(kafka: InProcessBroker) -> None:
     kafka.create("t")
     records = batch(b"a", b"b", b"c")
-    kafka.partition("t").append_from_client(records, 1, kafka.clock.now_ms())
+    kafka.partition("t").leader.append_from_client(records, 1, kafka.clock.now_ms())
     found = only(fetch(kafka, ("t", 0, 2))).records
     assert len(found) == len(records)
     assert next(batches(found))[1].base_offset == 0
@@ -143,8 +176,7 @@ def test_at_least_one_whole_batch_even_over_the_limits(kafka: InProcessBroker) -
     assert sizes(fetch(kafka, *wanted, partition_max_bytes=1)) == [ONE_BYTES, 0]
 
 
-def test_the_first_partition_that_has_any_is_read_over_the_limits(
-        kafka: InProcessBroker) -> None:
+def test_the_first_partition_that_has_any_is_read_over_the_limits(kafka: InProcessBroker) -> None:
     kafka.create("t", partitions=3)
     fill(kafka, index=1)
     fill(kafka, index=2)
@@ -158,13 +190,13 @@ def test_limits_of_request_and_partition_hold(kafka: InProcessBroker) -> None:
     fill(kafka, count=10, index=1)
     wanted = ("t", 0, 0), ("t", 1, 0)
     assert sizes(fetch(kafka, *wanted, partition_max_bytes=2 * ONE_BYTES)) == [
-        2 * ONE_BYTES, 2 * ONE_BYTES]
-    assert sizes(fetch(kafka, *wanted, max_bytes=12 * ONE_BYTES)) == [
-        10 * ONE_BYTES, 2 * ONE_BYTES]
+        2 * ONE_BYTES,
+        2 * ONE_BYTES,
+    ]
+    assert sizes(fetch(kafka, *wanted, max_bytes=12 * ONE_BYTES)) == [10 * ONE_BYTES, 2 * ONE_BYTES]
 
 
-def test_fetch_max_bytes_of_the_broker_holds(
-        tmp_path: Any, manual_clock: ManualClock) -> None:
+def test_fetch_max_bytes_of_the_broker_holds(tmp_path: Any, manual_clock: ManualClock) -> None:
     kafka = InProcessBroker(tmp_path / "small", manual_clock, fetch_max_bytes="1024")
     kafka.create("t")
     fill(kafka, count=40)
@@ -180,6 +212,7 @@ def test_a_partition_asked_for_twice_is_answered_once(kafka: InProcessBroker) ->
 
 # Waiting.
 
+
 def test_a_long_poll_is_woken_by_the_append(kafka: InProcessBroker) -> None:
     kafka.create("t")
 
@@ -190,6 +223,7 @@ def test_a_long_poll_is_woken_by_the_append(kafka: InProcessBroker) -> None:
         fill(kafka, count=1)
         await exchange.settled()
         assert sizes(exchange.response) == [ONE_BYTES]
+
     run(scenario())
 
 
@@ -202,6 +236,7 @@ def test_a_long_poll_ends_with_max_wait(kafka: InProcessBroker) -> None:
         assert not (await exchange.settled()).is_done
         kafka.clock.advance(1)
         assert sizes((await exchange.settled()).response) == [0]
+
     run(scenario())
 
 
@@ -209,12 +244,14 @@ def test_a_long_poll_waits_for_min_bytes(kafka: InProcessBroker) -> None:
     kafka.create("t", partitions=2)
 
     async def scenario() -> None:
-        exchange = kafka.begin(fetch_request(
-            ("t", 0, 0), ("t", 1, 0), max_wait_ms=5000, min_bytes=3 * ONE_BYTES), 11)
+        exchange = kafka.begin(
+            fetch_request(("t", 0, 0), ("t", 1, 0), max_wait_ms=5000, min_bytes=3 * ONE_BYTES), 11
+        )
         fill(kafka, count=2)
         assert not (await exchange.settled()).is_done
         fill(kafka, count=1, index=1)
         assert sizes((await exchange.settled()).response) == [2 * ONE_BYTES, ONE_BYTES]
+
     run(scenario())
 
 
@@ -225,14 +262,15 @@ def test_no_wait_is_asked_for(kafka: InProcessBroker, max_wait_ms: int, min_byte
     assert sizes(kafka.call(request, 11)) == [0]
 
 
-def test_an_error_is_told_at_once(kafka: InProcessBroker) -> None:
+def test_an_error_is_reported_at_once(kafka: InProcessBroker) -> None:
     kafka.create("t", partitions=2)
     response = fetch(kafka, ("t", 0, 9), ("t", 1, 0), max_wait_ms=5000)
     assert [each.error_code for each in response.responses[0].partitions] == [1, 0]
 
 
 def test_an_unknown_partition_beside_a_known_one_does_not_hasten_the_answer(
-        kafka: InProcessBroker) -> None:
+    kafka: InProcessBroker,
+) -> None:
     kafka.create("t")
 
     async def scenario() -> None:
@@ -241,6 +279,7 @@ def test_an_unknown_partition_beside_a_known_one_does_not_hasten_the_answer(
         assert not (await exchange.settled()).is_done
         kafka.clock.advance(500)
         assert (await exchange.settled()).is_done
+
     run(scenario())
     assert only(fetch(kafka, ("nope", 0, 0), max_wait_ms=5000)).error_code == 3
 
@@ -252,17 +291,25 @@ def test_a_long_poll_learns_that_the_topic_is_deleted(kafka: InProcessBroker) ->
         exchange = kafka.begin(fetch_request(("t", 0, 0), max_wait_ms=5000), 11)
         await kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
         assert only((await exchange.settled()).response).error_code == 3
+
     run(scenario())
 
 
-def test_a_long_poll_learns_that_leadership_moved(kafka: InProcessBroker) -> None:
+@pytest.mark.parametrize(
+    ("version", "epoch", "error"),
+    [(10, -1, Error.NOT_LEADER_OR_FOLLOWER), (11, 0, Error.FENCED_LEADER_EPOCH)],
+)
+def test_a_long_poll_learns_that_leadership_moved(
+    kafka: InProcessBroker, version: int, epoch: int, error: Error
+) -> None:
     kafka.create("t")
 
     async def scenario() -> None:
-        exchange = kafka.begin(fetch_request(("t", 0, 0), max_wait_ms=5000), 11)
+        exchange = kafka.begin(fetch_request(("t", 0, 0, epoch), max_wait_ms=5000), version)
         await exchange.settled()
-        kafka.partition("t").lead(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
-        assert only((await exchange.settled()).response).error_code == 6
+        kafka.partition("t").follow(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
+        assert only((await exchange.settled()).response).error_code == error
+
     run(scenario())
 
 
@@ -275,21 +322,24 @@ def test_a_client_that_goes_away_leaves_no_watch(kafka: InProcessBroker) -> None
         exchange.abandon()
         assert not kafka.partition("t").watchers
         assert len(kafka.broker.waiting) == 0
+
     run(scenario())
 
 
 # Epochs.
 
+
 def test_leader_epochs_are_checked(kafka: InProcessBroker) -> None:
     kafka.create("t")
     kafka.partition("t").lead(Leadership(leader_id=1, leader_epoch=3, isr=(1,), replicas=(1,)))
     fill(kafka)
-    errors = {epoch: only(fetch(kafka, ("t", 0, 0, epoch))).error_code
-              for epoch in (2, 3, 4, -1, -5)}
+    errors = {
+        epoch: only(fetch(kafka, ("t", 0, 0, epoch))).error_code for epoch in (2, 3, 4, -1, -5)
+    }
     assert errors == {2: 74, 3: 0, 4: 75, -1: 0, -5: 0}
 
 
-def test_a_fetcher_whose_log_parts_from_ours_is_told_where(kafka: InProcessBroker) -> None:
+def test_a_diverging_fetcher_gets_the_diverging_epoch(kafka: InProcessBroker) -> None:
     kafka.create("t")
     fill(kafka, count=2)
     kafka.partition("t").lead(Leadership(leader_id=1, leader_epoch=4, isr=(1,), replicas=(1,)))
@@ -305,7 +355,7 @@ def test_a_fetcher_whose_log_parts_from_ours_is_told_where(kafka: InProcessBroke
     assert only(fetch(kafka, ("t", 0, 3, -1, 9), version=12)).error_code == 1
 
 
-def test_not_the_leader_tells_who_is_from_version_16_on(kafka: InProcessBroker) -> None:
+def test_not_leader_comes_with_the_leader_from_version_16_on(kafka: InProcessBroker) -> None:
     topic_id = kafka.create("t")
     kafka.partition("t").lead(Leadership(leader_id=1, leader_epoch=5, isr=(1,), replicas=(1,)))
     response = fetch(kafka, (topic_id, 0, 0, 4), version=16)
@@ -325,11 +375,13 @@ def test_a_follower_that_is_none_is_refused(kafka: InProcessBroker, replica_id: 
 
 # Isolation.
 
+
 def transact(kafka: InProcessBroker, producer_id: int, *values: bytes) -> None:
-    records = batch(*values, producer_id=producer_id, producer_epoch=0, base_sequence=0,
-                    is_transactional=True)
+    records = batch(
+        *values, producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True
+    )
     confirmed = object()
-    kafka.partition("t").append_from_client(records, 1, kafka.clock.now_ms(), confirmed)
+    kafka.partition("t").leader.append_from_client(records, 1, kafka.clock.now_ms(), confirmed)
 
 
 def test_read_committed_stops_at_the_last_stable_offset(kafka: InProcessBroker) -> None:
@@ -360,8 +412,10 @@ def test_zstd_topics_are_not_read_below_version_10(kafka: InProcessBroker) -> No
 
 # Sessions.
 
-def session(kafka: InProcessBroker, session_id: int, epoch: int, *wanted: tuple[Any, ...],
-            **options: Any) -> Any:
+
+def session(
+    kafka: InProcessBroker, session_id: int, epoch: int, *wanted: tuple[Any, ...], **options: Any
+) -> Any:
     return fetch(kafka, *wanted, session_id=session_id, session_epoch=epoch, **options)
 
 
@@ -380,7 +434,7 @@ def test_a_session_sends_only_what_changed(kafka: InProcessBroker) -> None:
     assert advanced.responses == []
 
 
-def test_session_errors_are_told_at_the_top(kafka: InProcessBroker) -> None:
+def test_session_errors_are_reported_at_the_top_level(kafka: InProcessBroker) -> None:
     topic_id = kafka.create("t")
     session_id = session(kafka, 0, 0, ("t", 0, 0)).session_id
     for asked, error in (((99, 1), 70), ((session_id, 9), 71)):
@@ -394,8 +448,9 @@ def test_forgotten_topics_leave_the_session(kafka: InProcessBroker) -> None:
     session_id = session(kafka, 0, 0, ("t", 0, 0), ("t", 1, 0)).session_id
     fill(kafka, index=0)
     fill(kafka, index=1)
-    response = session(kafka, session_id, 1, forgotten_topics_data=[
-        Forgotten(topic="t", partitions=[0])])
+    response = session(
+        kafka, session_id, 1, forgotten_topics_data=[Forgotten(topic="t", partitions=[0])]
+    )
     assert only(response).partition_index == 1
 
 
@@ -404,9 +459,11 @@ def test_a_waiting_fetch_of_a_session_is_woken_too(kafka: InProcessBroker) -> No
     session_id = session(kafka, 0, 0, ("t", 0, 0)).session_id
 
     async def scenario() -> None:
-        exchange: Exchange = kafka.begin(fetch_request(
-            max_wait_ms=5000, session_id=session_id, session_epoch=1), 11)
+        exchange: Exchange = kafka.begin(
+            fetch_request(max_wait_ms=5000, session_id=session_id, session_epoch=1), 11
+        )
         assert not (await exchange.settled()).is_done
         fill(kafka, count=1)
         assert sizes((await exchange.settled()).response) == [ONE_BYTES]
+
     run(scenario())

@@ -1,10 +1,15 @@
 """FindCoordinator, every version."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
+from tests.in_process import InProcessBroker
+from tests.manual_clock import ManualClock
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.errors import Error
+from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
+from wirekafka.errors import Error, KafkaError
 
 SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"
 
@@ -19,19 +24,30 @@ def test_one_key_is_found_where_its_partition_is_led(version: int) -> None:
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_many_keys_are_found_at_once(version: int) -> None:
     answer = GroupBroker().ask(FindCoordinatorRequest(coordinator_keys=["g", "", "g"]), version)
-    assert [(each.key, each.node_id, each.error_code, each.error_message)
-            for each in answer.coordinators] == [
-        ("g", 1, 0, ""), ("", 1, 0, ""), ("g", 1, 0, "")]
+    assert [
+        (each.key, each.node_id, each.error_code, each.error_message)
+        for each in answer.coordinators
+    ] == [("g", 1, 0, ""), ("", 1, 0, ""), ("g", 1, 0, "")]
 
 
 def test_the_address_is_the_one_of_the_clients_listener() -> None:
-    answer = GroupBroker().ask(
-        FindCoordinatorRequest(coordinator_keys=["g"]), 6, listener="OUTSIDE")
-    assert answer.coordinators[0].host == "host-of-OUTSIDE"
+    broker = GroupBroker(
+        listeners="PLAINTEXT://broker.test:9092,OUTSIDE://outside.test:9093",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    )
+    for listener, host, port in (
+        ("PLAINTEXT", "broker.test", 9092),
+        ("OUTSIDE", "outside.test", 9093),
+    ):
+        [found] = broker.ask(
+            FindCoordinatorRequest(coordinator_keys=["g"]), 6, listener
+        ).coordinators
+        assert (found.host, found.port) == (host, port)
 
 
-@pytest.mark.parametrize(("key_type", "topic"), [
-    (0, "__consumer_offsets"), (1, "__transaction_state")])
+@pytest.mark.parametrize(
+    ("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")]
+)
 def test_the_internal_topic_is_made_when_first_asked_for(key_type: int, topic: str) -> None:
     broker = GroupBroker()
     answer = broker.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 4)
@@ -40,14 +56,24 @@ def test_the_internal_topic_is_made_when_first_asked_for(key_type: int, topic: s
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_38_coordinator_not_available_when_there_is_nobody(version: int) -> None:
+def test_coordinator_not_available_without_a_live_broker(
+    version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker = GroupBroker()
-    broker.can_create_topics = False
+
+    async def refuse(topic: str) -> None:
+        raise KafkaError(Error.INVALID_REPLICATION_FACTOR)
+
+    monkeypatch.setattr(broker.broker, "ensure_internal_topic", refuse)
     answer = broker.ask(FindCoordinatorRequest(key="g", coordinator_keys=["g"]), version)
     if version >= 4:
         (answer,) = answer.coordinators
     assert (answer.error_code, answer.node_id, answer.host, answer.port) == (
-        Error.COORDINATOR_NOT_AVAILABLE, -1, "", -1)
+        Error.COORDINATOR_NOT_AVAILABLE,
+        -1,
+        "",
+        -1,
+    )
     if 1 <= version < 4:
         assert answer.error_message == "The coordinator is not available."
 
@@ -55,21 +81,69 @@ def test_38_coordinator_not_available_when_there_is_nobody(version: int) -> None
 @pytest.mark.parametrize("version", range(1, 7))
 def test_an_unknown_kind_of_key_is_an_invalid_request(version: int) -> None:
     answer = GroupBroker().ask(
-        FindCoordinatorRequest(key="g", key_type=3, coordinator_keys=["g"]), version)
+        FindCoordinatorRequest(key="g", key_type=3, coordinator_keys=["g"]), version
+    )
     if version >= 4:
         (answer,) = answer.coordinators
     assert (answer.error_code, answer.node_id) == (Error.INVALID_REQUEST, -1)
     assert answer.error_message.startswith("This most likely occurs because of a request being")
 
 
-def test_share_keys_need_version_6_the_feature_and_three_parts() -> None:
+@pytest.mark.parametrize(
+    ("key", "is_valid"),
+    [
+        (SHARE_KEY, True),
+        ("group:with:colons:AAAAAAAAAAAAAAAAAAAAAQ:0", True),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ==:+7", True),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ:-1::", True),
+        ("bad", False),
+        ("", False),
+        (":AAAAAAAAAAAAAAAAAAAAAQ:0", False),
+        (" \t:AAAAAAAAAAAAAAAAAAAAAQ:0", False),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ", False),
+        ("g:AAAAAAAAAAAAAAAAAAAAA:0", False),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ:x", False),
+        ("g:AAAAAAAAAAAAAAAAAAAAAQ:2147483648", False),
+    ],
+)
+def test_share_keys_need_version_6_and_name_a_share_partition(key: str, is_valid: bool) -> None:
     broker = GroupBroker()
-    for version, key, level, error in (
-        (5, SHARE_KEY, 1, Error.INVALID_REQUEST),
-        (6, SHARE_KEY, 0, Error.INVALID_REQUEST),
-        (6, "bad", 1, Error.INVALID_REQUEST),
-        (6, SHARE_KEY, 1, Error.NONE),
-    ):
-        broker.image.features["share.version"] = level
-        answer = broker.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), version)
-        assert answer.coordinators[0].error_code == error
+    request = FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
+    for version in (5, 6):
+        [found] = broker.ask(request, version).coordinators
+        is_found = is_valid and version == 6
+        assert found.error_code == (Error.NONE if is_found else Error.INVALID_REQUEST)
+
+
+def test_a_share_partition_has_one_coordinator_however_its_key_is_written() -> None:
+    for key in (SHARE_KEY, SHARE_KEY.replace(":0", "==:+0"), f"{SHARE_KEY}:"):
+        share_key = share_key_of(key)
+        assert share_key is not None
+        assert coordinator_key(share_key) == SHARE_KEY
+
+
+def test_the_share_state_topic_is_made_with_kafkas_options(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    kafka = InProcessBroker(
+        tmp_path / "data",
+        manual_clock,
+        share_coordinator_state_topic_num_partitions="3",
+        share_coordinator_state_topic_replication_factor="1",
+        share_coordinator_state_topic_min_isr="1",
+        share_coordinator_state_topic_segment_bytes="2097152",
+    )
+    request = FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY])
+    [found] = kafka.call(request, 6).coordinators
+    assert found.error_code in (Error.NONE, Error.COORDINATOR_NOT_AVAILABLE)
+    image = kafka.broker.image
+    assert len(image.topics["__share_group_state"].partitions) == 3
+    # As Kafka 4.4.0 records them.
+    assert image.config(2, "__share_group_state") == {
+        "compression.type": "producer",
+        "min.insync.replicas": "1",
+        "cleanup.policy": "delete",
+        "segment.bytes": "2097152",
+        "retention.ms": "-1",
+    }
+    kafka.stop()

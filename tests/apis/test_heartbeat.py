@@ -5,7 +5,6 @@ import pytest
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join, join_and_sync, join_request
 from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error
 
 VERSIONS = range(5)
@@ -15,12 +14,13 @@ VERSIONS = range(5)
 def test_a_heartbeat_writes_nothing_and_keeps_the_member(version: int) -> None:
     broker = GroupBroker().ready()
     joined = join_and_sync(broker)
-    log = broker.logs[coordinator_partition("g", len(broker.logs))]
+    log = broker.partition("__consumer_offsets", broker.groups.partition_for("g"))
     written = log.end_offset
     for _ in range(5):
         broker.clock.advance(9_000)
-        answer = broker.ask(HeartbeatRequest(
-            group_id="g", generation_id=1, member_id=joined.member_id), version)
+        answer = broker.ask(
+            HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id), version
+        )
         assert answer.error_code == Error.NONE
     assert log.end_offset == written
 
@@ -39,11 +39,12 @@ def test_errors(version: int) -> None:
         assert broker.ask(HeartbeatRequest(**given), version).error_code == error
 
 
-def test_a_rebalance_is_told_and_waiting_for_the_assignment_is_not() -> None:
+def test_a_rebalance_is_reported_and_waiting_for_the_assignment_is_not() -> None:
     broker = GroupBroker().ready()
     joined = join(broker, instance_id="i")
     request = HeartbeatRequest(
-        group_id="g", generation_id=1, member_id=joined.member_id, group_instance_id="i")
+        group_id="g", generation_id=1, member_id=joined.member_id, group_instance_id="i"
+    )
     assert broker.ask(request, 4).error_code == Error.NONE
     broker.ask(join_request(), 9)
     assert broker.ask(request, 4).error_code == Error.NONE

@@ -1,4 +1,4 @@
-"""JoinGroup, every version. Rebalances are told in tests/transcripts."""
+"""JoinGroup, every version. Rebalances are tested by tests/transcripts."""
 
 import asyncio
 
@@ -6,38 +6,30 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join_and_sync, join_request, refusal
-from wirekafka.apis import registry
-from wirekafka.apis.join_group import JoinGroupRequest, JoinGroupResponse
+from wirekafka.apis.join_group import JoinGroupRequest
 from wirekafka.errors import Error
 
 VERSIONS = range(10)
 
 
 async def join_live(broker: GroupBroker, request: JoinGroupRequest, version: int):
-    call = registry.Call(broker)
-    call.version, call.client_id = version, "client"
-    handle = registry.load()[11].handler
-    waiting = asyncio.ensure_future(handle(request, call))
-    await asyncio.sleep(0)
+    exchange = await broker.begin(request, version, "client").settled()
     broker.clock.advance(1)
-    return await waiting
+    return (await exchange.settled()).response
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_02_versions_0_and_1_stay_and_join_at_once(version: int) -> None:
-    request = JoinGroupRequest.decode(bytes(join_request().encode(version)), version)
-    answer = asyncio.run(join_live(GroupBroker().ready(), request, version))
-    told = JoinGroupResponse.decode(bytes(answer.encode(version)), version)
-    assert (told.error_code, told.generation_id, told.protocol_name) == (0, 1, "range")
-    assert told.member_id == told.leader == told.members[0].member_id
-    assert told.member_id.startswith("client-")
-    assert len(told.member_id) == len("client-") + 36
+    joined = asyncio.run(join_live(GroupBroker().ready(), join_request(), version))
+    assert (joined.error_code, joined.generation_id, joined.protocol_name) == (0, 1, "range")
+    assert joined.member_id == joined.leader == joined.members[0].member_id
+    assert joined.member_id.startswith("client-")
+    assert len(joined.member_id) == len("client-") + 36
 
 
 def test_rebalance_timeout_of_version_0_is_the_session_timeout() -> None:
     broker = GroupBroker().ready()
-    request = JoinGroupRequest.decode(bytes(join_request().encode(0)), 0)
-    asyncio.run(join_live(broker, request, 0))
+    asyncio.run(join_live(broker, join_request(), 0))
     group = broker.groups.shard_for("g").machine.groups["g"]
     assert [m.rebalance_timeout_ms for m in group.members.values()] == [10_000]
 
@@ -70,8 +62,11 @@ def test_an_empty_group_id_is_refused(version: int) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("timeout_ms", [5_999, 1_800_001])
 def test_a_session_timeout_out_of_bounds_is_refused(version: int, timeout_ms: int) -> None:
-    answer = GroupBroker().ready().ask(
-        join_request(session_timeout_ms=timeout_ms, member_id="q"), version)
+    answer = (
+        GroupBroker()
+        .ready()
+        .ask(join_request(session_timeout_ms=timeout_ms, member_id="q"), version)
+    )
     assert refusal(answer) == (Error.INVALID_SESSION_TIMEOUT, "q")
 
 
@@ -103,7 +98,7 @@ def test_41_a_restarted_static_leader_skips_the_assignment() -> None:
     assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
 
 
-def test_41_before_version_9_it_is_told_that_somebody_else_leads() -> None:
+def test_before_version_9_another_member_is_named_as_leader() -> None:
     broker = GroupBroker().ready()
     old = join_and_sync(broker, instance_id="i")
     answer = broker.ask(join_request(group_instance_id="i"), 8)

@@ -26,7 +26,9 @@ def test_a_member_leaves(version: int) -> None:
 
 @pytest.mark.parametrize("group_id", ["g", "other"])
 @pytest.mark.parametrize("version", range(6))
-def test_a_stranger_is_told_at_the_top_only_before_version_3(version: int, group_id: str) -> None:
+def test_an_unknown_member_is_a_top_level_error_only_before_version_3(
+    version: int, group_id: str
+) -> None:
     broker = GroupBroker().ready()
     join_and_sync(broker)
     answer = broker.ask(request("stranger", group_id=group_id), version)
@@ -34,8 +36,9 @@ def test_a_stranger_is_told_at_the_top_only_before_version_3(version: int, group
         assert answer.error_code == Error.UNKNOWN_MEMBER_ID
     else:
         assert answer.error_code == Error.NONE
-        assert [(each.member_id, each.group_instance_id, each.error_code)
-                for each in answer.members] == [("stranger", None, Error.UNKNOWN_MEMBER_ID)]
+        assert [
+            (each.member_id, each.group_instance_id, each.error_code) for each in answer.members
+        ] == [("stranger", None, Error.UNKNOWN_MEMBER_ID)]
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -47,11 +50,20 @@ def test_an_empty_group_id_is_refused(version: int) -> None:
 def test_static_members_are_removed_by_instance_id() -> None:
     broker = GroupBroker().ready()
     join_and_sync(broker, instance_id="i")
-    answer = broker.ask(LeaveGroupRequest(group_id="g", members=[
-        Identity(member_id="", group_instance_id="i"),
-        Identity(member_id="", group_instance_id="nobody")]), 5)
+    answer = broker.ask(
+        LeaveGroupRequest(
+            group_id="g",
+            members=[
+                Identity(member_id="", group_instance_id="i"),
+                Identity(member_id="", group_instance_id="nobody"),
+            ],
+        ),
+        5,
+    )
     assert [(each.group_instance_id, each.error_code) for each in answer.members] == [
-        ("i", Error.NONE), ("nobody", Error.UNKNOWN_MEMBER_ID)]
+        ("i", Error.NONE),
+        ("nobody", Error.UNKNOWN_MEMBER_ID),
+    ]
 
 
 @pytest.mark.parametrize("group_id", ["g", "other"])

@@ -21,21 +21,26 @@ def test_groups_of_all_shards_are_listed(version: int) -> None:
     answer = ready().ask(ListGroupsRequest(), version)
     assert answer.error_code == Error.NONE
     assert sorted((each.group_id, each.protocol_type) for each in answer.groups) == [
-        ("other", ""), ("simple", ""), ("stable", "consumer")]
+        ("other", ""),
+        ("simple", ""),
+        ("stable", "consumer"),
+    ]
     states = {each.group_id: (each.group_state, each.group_type) for each in answer.groups}
-    assert states["stable"] == (
-        "Stable" if version >= 4 else "", "classic" if version >= 5 else "")
+    assert states["stable"] == ("Stable" if version >= 4 else "", "classic" if version >= 5 else "")
 
 
-@pytest.mark.parametrize(("states", "types", "found"), [
-    (["Empty"], [], ["other", "simple"]),
-    (["STABLE", "dead"], [], ["stable"]),
-    ([" stable "], [], ["stable"]),
-    (["bogus"], [], []),
-    ([], ["Classic"], ["other", "simple", "stable"]),
-    ([], ["consumer"], []),
-    ([], ["bogus"], []),
-])
+@pytest.mark.parametrize(
+    ("states", "types", "found"),
+    [
+        (["Empty"], [], ["other", "simple"]),
+        (["STABLE", "dead"], [], ["stable"]),
+        ([" stable "], [], ["stable"]),
+        (["bogus"], [], []),
+        ([], ["Classic"], ["other", "simple", "stable"]),
+        ([], ["consumer"], []),
+        ([], ["bogus"], []),
+    ],
+)
 def test_filters_do_not_mind_case(states: list[str], types: list[str], found: list[str]) -> None:
     answer = ready().ask(ListGroupsRequest(states_filter=states, types_filter=types), 5)
     assert sorted(each.group_id for each in answer.groups) == found

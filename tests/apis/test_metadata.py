@@ -5,7 +5,6 @@ import pytest
 from tests.metadata.cluster import CLUSTER_ID, Cluster
 from wirekafka.apis.metadata import MetadataRequest, MetadataResponse, metadata
 from wirekafka.errors import Error
-from wirekafka.metadata.registration import ShutDownBroker
 
 VERSIONS = range(14)
 NOT_ASKED = -(1 << 31)
@@ -30,7 +29,7 @@ def names(response):
     return [topic.name for topic in response.topics]
 
 
-def test_version_0_with_no_topics_tells_all(cluster):
+def test_version_0_without_topics_describes_all(cluster):
     assert names(ask(cluster, 0)) == ["a", "b"]
 
 
@@ -41,14 +40,15 @@ def test_from_version_1_null_is_all_and_empty_is_none(cluster, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_version_tells_brokers_and_leaders(cluster, version):
+def test_every_version_describes_brokers_and_leaders(cluster, version):
     response = ask(cluster, version, "a")
     [broker] = response.brokers
     assert (broker.node_id, broker.host, broker.port) == (1, "host1", 9092)
     [topic] = response.topics
     assert topic.error_code == 0 and topic.name == "a"
-    assert [(p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes)
-            for p in topic.partitions] == [(0, 1, [1], [1]), (1, 1, [1], [1])]
+    assert [
+        (p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes) for p in topic.partitions
+    ] == [(0, 1, [1], [1]), (1, 1, [1], [1])]
     assert topic.partitions[0].leader_epoch == (0 if version >= 7 else -1)
     assert response.cluster_id == (CLUSTER_ID if version >= 2 else None)
     assert response.controller_id == (1 if version >= 1 else -1)
@@ -60,9 +60,10 @@ def test_the_advertised_address_is_that_of_the_listener_the_client_came_in_on(cl
     assert (broker.host, broker.port) == ("other1", 9094)
 
 
-@pytest.mark.parametrize(("version", "error"), [
-    (5, Error.LEADER_NOT_AVAILABLE), (6, Error.LISTENER_NOT_FOUND)])
-def test_a_leader_that_is_not_on_the_listener_cannot_be_told(cluster, version, error):
+@pytest.mark.parametrize(
+    ("version", "error"), [(5, Error.LEADER_NOT_AVAILABLE), (6, Error.LISTENER_NOT_FOUND)]
+)
+def test_a_leader_that_is_not_on_the_listener_is_an_error(cluster, version, error):
     response = ask(cluster, version, "b", listener="NOWHERE")
     assert response.brokers == []
     [partition] = response.topics[0].partitions
@@ -71,13 +72,13 @@ def test_a_leader_that_is_not_on_the_listener_cannot_be_told(cluster, version, e
 
 
 def test_a_partition_without_a_leader_says_so(cluster):
-    cluster.submit(ShutDownBroker(1, cluster.image.brokers[1].epoch))
+    cluster.beat(1, wants_shut_down=True)
     [partition] = ask(cluster, 12, "b").topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (Error.LEADER_NOT_AVAILABLE, -1)
     assert (partition.isr_nodes, partition.offline_replicas) == ([], [1])
 
 
-def test_a_missing_topic_is_created_and_told_to_be_missing_the_first_time(cluster):
+def test_a_missing_topic_is_created_and_reported_as_missing_the_first_time(cluster):
     [topic] = ask(cluster, 12, "new", allow_auto_topic_creation=True).topics
     assert (topic.error_code, topic.partitions) == (Error.UNKNOWN_TOPIC_OR_PARTITION, [])
     [topic] = ask(cluster, 12, "new").topics
@@ -105,18 +106,26 @@ def test_created_topics_take_the_brokers_defaults():
 
 def test_internal_topics_are_created_as_their_coordinators_need_them(cluster):
     ask(cluster, 12, "__consumer_offsets", "__transaction_state")
-    offsets, transactions = (cluster.image.topics[name] for name in (
-        "__consumer_offsets", "__transaction_state"))
+    offsets, transactions = (
+        cluster.image.topics[name] for name in ("__consumer_offsets", "__transaction_state")
+    )
     assert (len(offsets.partitions), len(transactions.partitions)) == (50, 50)
     assert cluster.image.config(2, offsets.name) == {
-        "cleanup.policy": "compact", "compression.type": "producer",
-        "segment.bytes": "104857600"}
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
     assert cluster.image.config(2, transactions.name) == {
-        "cleanup.policy": "compact", "compression.type": "uncompressed",
-        "min.insync.replicas": "1", "segment.bytes": "104857600",
-        "unclean.leader.election.enable": "false"}
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
     assert [t.is_internal for t in ask(cluster, 12, "__consumer_offsets", "a").topics] == [
-        True, False]
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 250])
@@ -133,7 +142,7 @@ def test_a_topic_that_cannot_be_created_stays_unknown(cluster, name):
     assert name not in cluster.image.topics
 
 
-def test_a_topic_asked_for_twice_is_told_once(cluster):
+def test_a_topic_requested_twice_is_described_once(cluster):
     assert names(ask(cluster, 12, "a", "a")) == ["a"]
 
 
@@ -146,11 +155,16 @@ def test_from_version_12_topics_are_asked_for_by_id(cluster):
 
 
 @pytest.mark.parametrize(("version", "cluster_operations"), [(8, 8096), (10, 8096)])
-def test_authorized_operations_are_told_when_asked_for(cluster, version, cluster_operations):
+def test_authorized_operations_are_reported_if_requested(cluster, version, cluster_operations):
     quiet = ask(cluster, version, "a")
     assert quiet.cluster_authorized_operations == NOT_ASKED
     assert quiet.topics[0].topic_authorized_operations == NOT_ASKED
-    asked = ask(cluster, version, "a", include_cluster_authorized_operations=True,
-                include_topic_authorized_operations=True)
+    asked = ask(
+        cluster,
+        version,
+        "a",
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
     assert asked.cluster_authorized_operations == cluster_operations
     assert asked.topics[0].topic_authorized_operations == 3576

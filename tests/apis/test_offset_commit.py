@@ -21,8 +21,11 @@ def request(version: int, *places: tuple[str, int, int], **fields: object) -> Of
 
 
 def errors(answer: object) -> list[tuple[int, int]]:
-    return [(each.partition_index, each.error_code)
-            for topic in answer.topics for each in topic.partitions]
+    return [
+        (each.partition_index, each.error_code)
+        for topic in answer.topics
+        for each in topic.partitions
+    ]
 
 
 def committed(broker: GroupBroker, group_id: str = "g") -> CommittedOffset:
@@ -35,24 +38,32 @@ def test_a_commit_from_outside_makes_a_group(version: int) -> None:
     answer = broker.ask(request(version, ("t", 0, 5)), version)
     assert errors(answer) == [(0, Error.NONE)]
     assert committed(broker) == CommittedOffset(
-        5, -1, "m", broker.clock.now_ms(), -1, topic_id("t"))
+        5, -1, "m", broker.clock.now_ms(), -1, topic_id("t")
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_partitions_that_are_not_there_have_errors_of_their_own(version: int) -> None:
     broker = GroupBroker().ready()
     topics = [
-        Topic(name="t", topic_id=topic_id("t"), partitions=[
-            Topic.Partition(partition_index=0, committed_offset=1),
-            Topic.Partition(partition_index=99, committed_offset=1)]),
-        Topic(name="nope", topic_id=topic_id("nope"), partitions=[
-            Topic.Partition(partition_index=0, committed_offset=1)]),
+        Topic(
+            name="t",
+            topic_id=topic_id("t"),
+            partitions=[
+                Topic.Partition(partition_index=0, committed_offset=1),
+                Topic.Partition(partition_index=99, committed_offset=1),
+            ],
+        ),
+        Topic(
+            name="nope",
+            topic_id=topic_id("nope"),
+            partitions=[Topic.Partition(partition_index=0, committed_offset=1)],
+        ),
     ]
     answer = broker.ask(commit_request(topics=topics), version)
-    # As Kafka orders them: what is wrong at once comes first.
+    # In Kafka's order: partitions with an error come first.
     missing = Error.UNKNOWN_TOPIC_ID if version >= 10 else Error.UNKNOWN_TOPIC_OR_PARTITION
-    assert errors(answer) == [
-        (99, Error.UNKNOWN_TOPIC_OR_PARTITION), (0, Error.NONE), (0, missing)]
+    assert errors(answer) == [(99, Error.UNKNOWN_TOPIC_OR_PARTITION), (0, Error.NONE), (0, missing)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -90,8 +101,9 @@ def test_43_generation_minus_one_commits_while_the_group_is_empty() -> None:
 def test_a_member_commits_and_an_empty_group_id_is_a_group() -> None:
     broker = GroupBroker().ready()
     joined = join_and_sync(broker)
-    answer = broker.ask(commit_request(
-        ("t", 0, 5), member_id=joined.member_id, generation_id_or_member_epoch=1), 9)
+    answer = broker.ask(
+        commit_request(("t", 0, 5), member_id=joined.member_id, generation_id_or_member_epoch=1), 9
+    )
     assert errors(answer) == [(0, Error.NONE)]
     assert errors(broker.ask(commit_request(("t", 0, 7), group_id=""), 9)) == [(0, Error.NONE)]
     assert committed(broker, "").offset == 7
@@ -106,9 +118,24 @@ def test_a_retention_time_is_kept_with_the_offset(version: int) -> None:
 
 def test_a_leader_epoch_and_no_metadata_are_kept() -> None:
     broker = GroupBroker().ready()
-    broker.ask(commit_request(topics=[Topic(name="t", partitions=[Topic.Partition(
-        partition_index=0, committed_offset=5, committed_leader_epoch=3,
-        committed_metadata=None)])]), 9)
+    broker.ask(
+        commit_request(
+            topics=[
+                Topic(
+                    name="t",
+                    partitions=[
+                        Topic.Partition(
+                            partition_index=0,
+                            committed_offset=5,
+                            committed_leader_epoch=3,
+                            committed_metadata=None,
+                        )
+                    ],
+                )
+            ]
+        ),
+        9,
+    )
     assert committed(broker)[:3] == (5, 3, "")
 
 
@@ -121,8 +148,22 @@ def test_nothing_to_commit_makes_no_group() -> None:
 
 def test_56_metadata_too_large_is_the_partitions_own_error() -> None:
     broker = GroupBroker().ready()
-    answer = broker.ask(commit_request(topics=[Topic(name="t", partitions=[
-        Topic.Partition(partition_index=0, committed_offset=5, committed_metadata="x" * 4097),
-        Topic.Partition(partition_index=1, committed_offset=5, committed_metadata="x" * 4096),
-    ])]), 9)
+    answer = broker.ask(
+        commit_request(
+            topics=[
+                Topic(
+                    name="t",
+                    partitions=[
+                        Topic.Partition(
+                            partition_index=0, committed_offset=5, committed_metadata="x" * 4097
+                        ),
+                        Topic.Partition(
+                            partition_index=1, committed_offset=5, committed_metadata="x" * 4096
+                        ),
+                    ],
+                )
+            ]
+        ),
+        9,
+    )
     assert errors(answer) == [(0, Error.OFFSET_METADATA_TOO_LARGE), (1, Error.NONE)]

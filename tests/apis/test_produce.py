@@ -1,4 +1,4 @@
-"""Produce: what is appended, what is refused and how it is told; errors as Kafka 4.3 gave them."""
+"""Produce: accepted and rejected batches, and their errors as Kafka 4.3 gave them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,31 @@ Topic = ProduceRequest.TopicProduceData
 Data = Topic.PartitionProduceData
 
 
-def produce_request(records: Any, topic: str = "t", *, index: int = 0, acks: int = 1,
-                    topic_id: bytes = bytes(16),
-                    transactional_id: str | None = None) -> ProduceRequest:
+def produce_request(
+    records: Any,
+    topic: str = "t",
+    *,
+    index: int = 0,
+    acks: int = 1,
+    topic_id: bytes = bytes(16),
+    transactional_id: str | None = None,
+) -> ProduceRequest:
     return ProduceRequest(
-        acks=acks, timeout_ms=1000, transactional_id=transactional_id,
-        topic_data=[Topic(name=topic, topic_id=topic_id,
-                          partition_data=[Data(index=index, records=records)])])
+        acks=acks,
+        timeout_ms=1000,
+        transactional_id=transactional_id,
+        topic_data=[
+            Topic(
+                name=topic, topic_id=topic_id, partition_data=[Data(index=index, records=records)]
+            )
+        ],
+    )
 
 
-def produce(kafka: InProcessBroker, records: Any, topic: str = "t", *, version: int = 9,
-            **options: Any) -> Any:
-    """The answer for the one partition."""
+def produce(
+    kafka: InProcessBroker, records: Any, topic: str = "t", *, version: int = 9, **options: Any
+) -> Any:
+    """Produce one batch, and return the response of its partition."""
     response = kafka.call(produce_request(records, topic, **options), version)
     return response.responses[0].partition_responses[0]
 
@@ -42,12 +55,15 @@ def stored(kafka: InProcessBroker, topic: str = "t") -> list[tuple[int, bytes | 
         return []
     found = log.read(log.start_offset, 1 << 20, end_offset=log.end_offset)
     data = b"".join(map(bytes, found.buffers()))
-    return [(record.offset, record.value) for at, header in batches(data)
-            for record in decode_records(data[at:at + header.size_bytes])]
+    return [
+        (record.offset, record.value)
+        for at, header in batches(data)
+        for record in decode_records(data[at : at + header.size_bytes])
+    ]
 
 
 @pytest.mark.parametrize("version", range(3, 13))
-def test_every_version_appends_and_tells_the_offset(kafka: InProcessBroker, version: int) -> None:
+def test_every_version_appends_and_returns_the_offset(kafka: InProcessBroker, version: int) -> None:
     kafka.create("t")
     assert produce(kafka, batch(b"a", b"b"), version=version).base_offset == 0
     answer = produce(kafka, batch(b"c"), version=version)
@@ -56,7 +72,7 @@ def test_every_version_appends_and_tells_the_offset(kafka: InProcessBroker, vers
     assert stored(kafka) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_version_13_speaks_topic_ids(kafka: InProcessBroker) -> None:
+def test_version_13_uses_topic_ids(kafka: InProcessBroker) -> None:
     topic_id = kafka.create("t")
     assert produce(kafka, batch(), version=13, topic_id=topic_id).error_code == 0
     assert produce(kafka, batch(), version=13, topic_id=b"x" * 16).error_code == 100
@@ -72,16 +88,23 @@ def test_a_recreated_topic_has_a_new_id(kafka: InProcessBroker) -> None:
     assert produce(kafka, batch(), version=13, topic_id=new_id).error_code == 0
 
 
-def test_several_topics_and_partitions_are_answered_each_for_itself(
-        kafka: InProcessBroker) -> None:
+def test_several_topics_and_partitions_are_answered_each_for_itself(kafka: InProcessBroker) -> None:
     kafka.create("a", partitions=2)
-    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[
-        Topic(name="a", partition_data=[Data(index=index, records=batch()) for index in range(3)]),
-        Topic(name="nope", partition_data=[Data(index=0, records=batch())])])
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[
+            Topic(
+                name="a", partition_data=[Data(index=index, records=batch()) for index in range(3)]
+            ),
+            Topic(name="nope", partition_data=[Data(index=0, records=batch())]),
+        ],
+    )
     response = kafka.call(request, 9)
-    assert [(topic.name, [(each.index, each.error_code) for each in topic.partition_responses])
-            for topic in response.responses] == [
-        ("a", [(0, 0), (1, 0), (2, 3)]), ("nope", [(0, 3)])]
+    assert [
+        (topic.name, [(each.index, each.error_code) for each in topic.partition_responses])
+        for topic in response.responses
+    ] == [("a", [(0, 0), (1, 0), (2, 3)]), ("nope", [(0, 3)])]
 
 
 def test_acks_0_gets_no_response(kafka: InProcessBroker) -> None:
@@ -106,10 +129,13 @@ def test_other_acks_are_invalid_required_acks_21(kafka: InProcessBroker, acks: i
     assert stored(kafka) == []
 
 
-@pytest.mark.parametrize(("topic", "index"), [("nope", 0), ("t", 1), ("t", -1), ("a b", 0),
-                                              ("", 0), ("__cluster_metadata", 0)])
+@pytest.mark.parametrize(
+    ("topic", "index"),
+    [("nope", 0), ("t", 1), ("t", -1), ("a b", 0), ("", 0), ("__cluster_metadata", 0)],
+)
 def test_an_unknown_partition_is_unknown_topic_or_partition_3(
-        kafka: InProcessBroker, topic: str, index: int) -> None:
+    kafka: InProcessBroker, topic: str, index: int
+) -> None:
     kafka.create("t")
     assert produce(kafka, batch(), topic, index=index).error_code == 3
 
@@ -161,7 +187,9 @@ def test_a_batch_above_max_message_bytes_is_too_large_10(kafka: InProcessBroker)
     assert produce(kafka, batch(b"x" * 20)).error_code == 0
 
 
-def test_a_keyless_record_on_a_compacted_topic_is_told_by_record(kafka: InProcessBroker) -> None:
+def test_a_keyless_record_on_a_compacted_topic_is_reported_by_record(
+    kafka: InProcessBroker,
+) -> None:
     kafka.create("t", cleanup_policy="compact")
     answer = produce(kafka, batch(b"a", b"b", key=None))
     assert (answer.error_code, answer.log_start_offset) == (87, 0)
@@ -183,32 +211,31 @@ def test_an_unknown_codec_is_met_before_the_log_by_old_versions(kafka: InProcess
     records = bytearray(batch())
     struct.pack_into(">h", records, 21, 7)
     struct.pack_into(">I", records, CRC_AT, checksum(records))
-    told = [produce(kafka, bytes(records), version=version) for version in (6, 7)]
-    assert [(each.error_code, each.log_start_offset) for each in told] == [(-1, -1), (-1, 0)]
+    results = [produce(kafka, bytes(records), version=version) for version in (6, 7)]
+    assert [(each.error_code, each.log_start_offset) for each in results] == [(-1, -1), (-1, 0)]
 
 
 def test_too_few_in_sync_is_not_enough_replicas_19_before_the_append(
-        kafka: InProcessBroker) -> None:
+    kafka: InProcessBroker,
+) -> None:
     kafka.create("t", min_insync_replicas="2")
-    # One replica is all there is, so it is enough (Kafka's effective minimum).
+    # The topic has one replica, so that is enough (Kafka's effective minimum).
     assert produce(kafka, batch(), acks=-1).error_code == 0
-    kafka.partition("t").lead(Leadership(
-        leader_id=1, leader_epoch=1, isr=(1,), replicas=(1, 2)))
+    kafka.partition("t").lead(Leadership(leader_id=1, leader_epoch=1, isr=(1,), replicas=(1, 2)))
     assert produce(kafka, batch(), acks=-1).error_code == 19
     assert produce(kafka, batch(), acks=1).error_code == 0
     assert kafka.partition("t").log.end_offset == 2
 
 
-def test_not_the_leader_tells_who_is(kafka: InProcessBroker) -> None:
+def test_not_leader_comes_with_the_leader(kafka: InProcessBroker) -> None:
     kafka.create("t")
     kafka.partition("t").lead(Leadership(leader_id=1, leader_epoch=1, isr=(1,), replicas=(1,)))
-    kafka.partition("t").lead(Leadership(leader_id=2, leader_epoch=2, isr=(2,), replicas=(1, 2)))
+    kafka.partition("t").follow(Leadership(leader_id=2, leader_epoch=2, isr=(2,), replicas=(1, 2)))
     response = kafka.call(produce_request(batch()), 10)
     [answer] = response.responses[0].partition_responses
     assert answer.error_code == 6
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (2, 2)
-    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [
-        (1, "broker.test", 9092)]
+    assert response.node_endpoints == [], "broker 2 is not registered"
     assert produce(kafka, batch(), version=9).error_code == 6
 
 
@@ -239,7 +266,7 @@ def test_the_broker_rewrites_base_offset_and_leader_epoch_alone(kafka: InProcess
     assert data[16:] == records[16:]
 
 
-def test_log_append_time_is_told_and_stamped(kafka: InProcessBroker) -> None:
+def test_log_append_time_is_returned_and_stamped(kafka: InProcessBroker) -> None:
     kafka.create("t", message_timestamp_type="LogAppendTime")
     answer = produce(kafka, batch(b"a"))
     assert answer.log_append_time_ms == kafka.clock.now_ms()
@@ -247,14 +274,22 @@ def test_log_append_time_is_told_and_stamped(kafka: InProcessBroker) -> None:
 
 
 def test_a_transactional_batch_without_transactional_id_is_refused_53(
-        kafka: InProcessBroker) -> None:
+    kafka: InProcessBroker,
+) -> None:
     kafka.create("t")
     records = batch(producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
     assert produce(kafka, records).error_code == 53
     assert stored(kafka) == []
 
 
-# Replication: a second broker is played by calls to `follower_reached`.
+# Replication: other brokers are simulated by calls to `follower_fetched`.
+
+
+def reach(kafka: InProcessBroker, replica_id: int, end_offset: int) -> None:
+    kafka.partition("t").leader.follower_fetched(
+        replica_id, end_offset, 0, -1, kafka.clock.now_ms()
+    )
+
 
 def led(epoch: int, *isr: int) -> Leadership:
     return Leadership(leader_id=1, leader_epoch=epoch, isr=isr, replicas=(1, 2, 3))
@@ -277,10 +312,11 @@ def test_acks_all_waits_for_the_in_sync_replicas(kafka: InProcessBroker) -> None
     async def scenario() -> None:
         exchange = await begun(kafka)
         assert not exchange.is_done
-        kafka.partition("t").follower_reached(2, 1)
+        reach(kafka, 2, 1)
         assert not (await exchange.settled()).is_done
-        kafka.partition("t").follower_reached(3, 1)
+        reach(kafka, 3, 1)
         assert answered(await exchange.settled()) == (0, 0)
+
     asyncio.run(scenario())
 
 
@@ -296,8 +332,26 @@ def test_too_few_in_sync_is_20_after_the_append(kafka: InProcessBroker) -> None:
 
     async def scenario() -> None:
         exchange = await begun(kafka)
+        reach(kafka, 2, 1)
         kafka.partition("t").lead(led(1, 1))
-        assert answered(await exchange.settled()) == (20, -1)
+        assert answered(await exchange.settled()) == (20, 0)
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_committed_by_fewer_than_min_insync_replicas(kafka: InProcessBroker) -> None:
+    """Kafka 3.7 and later: the high watermark stays (KIP-966), so the request times out."""
+    kafka.create("t", min_insync_replicas="2")
+    kafka.partition("t").lead(led(1, 1, 2))
+
+    async def scenario() -> None:
+        exchange = await begun(kafka)
+        kafka.partition("t").lead(led(1, 1))
+        assert not (await exchange.settled()).is_done
+        assert kafka.partition("t").high_watermark == 0
+        kafka.clock.advance(1000)
+        assert answered(await exchange.settled()) == (7, 0)
+
     asyncio.run(scenario())
 
 
@@ -308,7 +362,8 @@ def test_replicas_that_are_too_slow_are_request_timed_out_7(kafka: InProcessBrok
     async def scenario() -> None:
         exchange = await begun(kafka)
         kafka.clock.advance(1000)
-        assert answered(await exchange.settled()) == (7, -1)
+        assert answered(await exchange.settled()) == (7, 0)
+
     asyncio.run(scenario())
 
 
@@ -318,13 +373,15 @@ def test_leadership_lost_while_waiting_is_not_leader_6(kafka: InProcessBroker) -
 
     async def scenario() -> None:
         exchange = await begun(kafka)
-        kafka.partition("t").lead(Leadership(leader_id=2, leader_epoch=2, replicas=(1, 2)))
-        assert answered(await exchange.settled()) == (6, -1)
+        kafka.partition("t").follow(Leadership(leader_id=2, leader_epoch=2, replicas=(1, 2)))
+        assert answered(await exchange.settled()) == (6, 0)
+
     asyncio.run(scenario())
 
 
 def test_a_topic_id_that_its_partition_does_not_have_is_inconsistent_103(
-        kafka: InProcessBroker) -> None:
+    kafka: InProcessBroker,
+) -> None:
     topic_id = kafka.create("t")
     kafka.partition("t").topic_id = b"another topic id"
     assert produce(kafka, batch(), version=13, topic_id=topic_id).error_code == 103

@@ -1,6 +1,10 @@
-"""The registry: what is declared is what is told and served."""
+"""The registry: ApiVersions and dispatch follow from the declared APIs."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +14,15 @@ from wirekafka.apis.registry import Call
 from wirekafka.errors import Error, KafkaError
 
 APIS = registry.load()
-ROUTES = [(declared, version) for declared in APIS.values()
-          for version in range(declared.request.versions.first, declared.request.versions.last + 1)]
+SERVED = list(registry.served())
+ROUTES = [
+    (declared, version)
+    for declared in SERVED
+    for version in range(declared.request.versions.first, declared.request.versions.last + 1)
+]
 
 
-def test_produce_is_told_from_version_0_and_served_from_3() -> None:
+def test_produce_is_advertised_from_version_0_and_served_from_3() -> None:
     assert tuple(APIS[0].advertised) == (0, 13)
     for version in range(3):
         assert registry.find(version) is None
@@ -30,8 +38,8 @@ def test_librdkafka_sees_the_features_it_decides_from() -> None:
     assert APIS[2].advertised.first <= 1 <= APIS[2].advertised.last
 
 
-@pytest.mark.parametrize("declared", APIS.values(), ids=lambda declared: declared.name)
-def test_everything_told_is_served(declared: registry.Api) -> None:
+@pytest.mark.parametrize("declared", SERVED, ids=lambda declared: declared.name)
+def test_every_advertised_version_is_served(declared: registry.Api) -> None:
     first, last = declared.request.versions
     assert declared.advertised.last == last
     for version in range(first, last + 1):
@@ -40,11 +48,12 @@ def test_everything_told_is_served(declared: registry.Api) -> None:
 
 
 @pytest.mark.parametrize("declared", APIS.values(), ids=lambda declared: declared.name)
-def test_every_api_can_tell_an_error(declared: registry.Api) -> None:
-    """Of an empty request, in every version: the response must at least be encodable."""
+def test_every_api_can_report_an_error(declared: registry.Api) -> None:
+    """The error response to an empty request can be encoded in every version."""
     for version in range(declared.request.versions.first, declared.request.versions.last + 1):
         call = Call.__new__(Call)
         call.version = version
+        call.principal = "User:ANONYMOUS"
         request = declared.request()
         response = declared.failure(request, KafkaError(Error.UNKNOWN_SERVER_ERROR), call)
         response.encode(version)
@@ -58,3 +67,42 @@ def test_only_api_versions_has_a_response_header_that_is_never_flexible() -> Non
         if declared.request is ApiVersionsRequest:
             expected = False
         assert route.response_header_is_flexible is expected
+
+
+@pytest.mark.parametrize("declared", APIS.values(), ids=lambda declared: declared.name)
+def test_apis_are_served_on_the_listeners_that_kafkas_schemas_name(
+    declared: registry.Api, kafka_schemas: Callable[[str], Path]
+) -> None:
+    text = (kafka_schemas("message") / f"{declared.name}Request.json").read_text()
+    listeners = re.search(r'"listeners": *\[(.*?)\]', text)
+    assert listeners is not None
+    is_for_clients = '"broker"' in listeners[1]
+    assert (declared in SERVED) is is_for_clients
+    version = declared.request.versions.last
+    assert (registry.find(declared.key << 16 | version) is not None) is is_for_clients
+    if declared.decide is not None:
+        assert '"controller"' in listeners[1]
+
+
+def test_clients_requests_are_forwarded_as_kafka_forwards_them() -> None:
+    forwarded = {declared.name for declared in SERVED if declared.decide is not None}
+    assert forwarded == {
+        "CreateTopics",
+        "DeleteTopics",
+        "CreatePartitions",
+        "CreateAcls",
+        "DeleteAcls",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "AlterConfigs",
+        "IncrementalAlterConfigs",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
+        "AlterClientQuotas",
+        "AlterUserScramCredentials",
+        "UpdateFeatures",
+        "DescribeQuorum",
+        "UnregisterBroker",
+    }

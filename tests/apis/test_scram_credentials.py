@@ -1,4 +1,4 @@
-"""SCRAM credentials are kept as keys, told without them, and changed once per request."""
+"""SCRAM credentials are stored as keys, described without them, and changed once per request."""
 
 import hashlib
 import hmac
@@ -24,25 +24,44 @@ def cluster():
 
 def alter(cluster, *upsertions, delete=()):
     request = AlterUserScramCredentialsRequest
-    response = cluster.call(alter_user_scram_credentials, request(
-        deletions=[request.ScramCredentialDeletion(name=user, mechanism=mechanism)
-                   for user, mechanism in delete],
-        upsertions=[request.ScramCredentialUpsertion(
-            name=user, mechanism=mechanism, iterations=iterations, salt=b"s",
-            salted_password=b"p" * 32) for user, mechanism, iterations in upsertions]), 0)
+    response = cluster.call(
+        alter_user_scram_credentials,
+        request(
+            deletions=[
+                request.ScramCredentialDeletion(name=user, mechanism=mechanism)
+                for user, mechanism in delete
+            ],
+            upsertions=[
+                request.ScramCredentialUpsertion(
+                    name=user,
+                    mechanism=mechanism,
+                    iterations=iterations,
+                    salt=b"s",
+                    salted_password=b"p" * 32,
+                )
+                for user, mechanism, iterations in upsertions
+            ],
+        ),
+        0,
+    )
     return {each.user: (each.error_code, each.error_message) for each in response.results}
 
 
 def describe(cluster, *users):
     user = DescribeUserScramCredentialsRequest.UserName
-    response = cluster.call(describe_user_scram_credentials, DescribeUserScramCredentialsRequest(
-        users=[user(name=name) for name in users] or None), 0)
-    return {each.user: each.error_code or [
-        (info.mechanism, info.iterations) for info in each.credential_infos]
-        for each in response.results}
+    response = cluster.call(
+        describe_user_scram_credentials,
+        DescribeUserScramCredentialsRequest(users=[user(name=name) for name in users] or None),
+        0,
+    )
+    return {
+        each.user: each.error_code
+        or [(info.mechanism, info.iterations) for info in each.credential_infos]
+        for each in response.results
+    }
 
 
-def test_credentials_are_told_by_mechanism_and_iterations(cluster):
+def test_credentials_are_described_by_mechanism_and_iterations(cluster):
     assert alter(cluster, ("a", 1, 4096), ("b", 2, 8192)) == {"a": (0, None), "b": (0, None)}
     assert alter(cluster, ("a", 2, 16384)) == {"a": (0, None)}
     assert describe(cluster) == {"a": [(1, 4096), (2, 16384)], "b": [(2, 8192)]}
@@ -62,23 +81,30 @@ def test_deleted_credentials_are_gone(cluster):
     alter(cluster, ("a", 1, 4096))
     assert alter(cluster, delete=[("a", 1)]) == {"a": (0, None)}
     assert describe(cluster) == {}
-    assert alter(cluster, delete=[("a", 1)]) == {"a": (
-        Error.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")}
+    assert alter(cluster, delete=[("a", 1)]) == {
+        "a": (Error.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
+    }
 
 
-@pytest.mark.parametrize(("upsertion", "error", "message"), [
-    (("a", 1, 4095), Error.UNACCEPTABLE_CREDENTIAL, "Too few iterations"),
-    (("a", 1, 16385), Error.UNACCEPTABLE_CREDENTIAL, "Too many iterations"),
-    (("a", 3, 4096), Error.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
-    (("", 1, 4096), Error.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
-])
+@pytest.mark.parametrize(
+    ("upsertion", "error", "message"),
+    [
+        (("a", 1, 4095), Error.UNACCEPTABLE_CREDENTIAL, "Too few iterations"),
+        (("a", 1, 16385), Error.UNACCEPTABLE_CREDENTIAL, "Too many iterations"),
+        (("a", 3, 4096), Error.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+        (("", 1, 4096), Error.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
+    ],
+)
 def test_what_is_no_credential_is_refused(cluster, upsertion, error, message):
     assert alter(cluster, upsertion) == {upsertion[0]: (error, message)}
 
 
 def test_a_user_is_changed_once_per_request_or_not_at_all(cluster):
     assert alter(cluster, ("a", 1, 4096), ("a", 2, 4096), ("b", 1, 4096)) == {
-        "a": (Error.DUPLICATE_RESOURCE,
-              "A user credential cannot be altered twice in the same request"),
-        "b": (0, None)}
+        "a": (
+            Error.DUPLICATE_RESOURCE,
+            "A user credential cannot be altered twice in the same request",
+        ),
+        "b": (0, None),
+    }
     assert describe(cluster) == {"b": [(1, 4096)]}

@@ -9,8 +9,13 @@ from wirekafka.errors import Error
 
 
 def request(**fields: object) -> SyncGroupRequest:
-    given = {"group_id": "g", "generation_id": 1, "member_id": "q",
-             "protocol_type": "consumer", "protocol_name": "range"}
+    given = {
+        "group_id": "g",
+        "generation_id": 1,
+        "member_id": "q",
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+    }
     return SyncGroupRequest(**(given | fields))
 
 

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import raw
+from benchmarks import groups, raw
 from benchmarks.driver import Load
-from benchmarks.measure import P50, RATE, REQUEST_RATE, ROUND_TRIP
+from benchmarks.measure import (
+    HEARTBEAT_RATE,
+    JOINED,
+    P50,
+    RATE,
+    REBALANCED,
+    REQUEST_RATE,
+    ROUND_TRIP,
+)
 from benchmarks.peers import Running, Target, Wirekafka
 from tests.server.serving import Serving
 
@@ -17,8 +25,10 @@ from tests.server.serving import Serving
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     directory = tmp_path_factory.mktemp("benchmark")
-    with Serving(directory / "data") as serving, Running(f"x=127.0.0.1:{serving.port}").start(
-            directory) as found:
+    with (
+        Serving(directory / "data") as serving,
+        Running(f"x=127.0.0.1:{serving.port}").start(directory) as found,
+    ):
         yield found
 
 
@@ -42,6 +52,16 @@ def test_a_consumer_follows_a_producer(target: Target) -> None:
 
 def test_offsets_are_committed(target: Target) -> None:
     assert raw.offset_commits(target, 0.2)[REQUEST_RATE] > 0
+
+
+def test_a_group_joins_rebalances_and_stays(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups, "MEMBERS", 5)
+    monkeypatch.setattr(groups, "PARTITIONS", 20)
+    metrics = groups.rebalances(target, 0.2)
+    assert metrics[JOINED] > 0 and metrics[REBALANCED] > 0
+    assert groups.heartbeats(target, 0.2)[HEARTBEAT_RATE] > 0
 
 
 def test_a_fresh_broker_tells_its_start_and_memory(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compat_tests.eventually import eventually
+from tests.eventually import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,10 +64,10 @@ def test_a_signal_ends_a_benchmark_and_its_broker(tmp_path: Path, number: signal
         children = psutil.Process(process.pid).children(recursive=True)
         assert broker in children
         process.send_signal(number)
-        _, told = process.communicate(timeout=30)
+        _, output = process.communicate(timeout=30)
     assert process.returncode == 128 + number
-    assert told.splitlines()[-1] == f"ended by {number.name}: what was finished is kept"
-    assert "Traceback" not in told
+    assert output.splitlines()[-1] == f"ended by {number.name}: what was finished is kept"
+    assert "Traceback" not in output
     assert not [child for child in children if child.is_running()]
     assert not list((tmp_path / "data").iterdir())
 
@@ -85,5 +85,5 @@ def test_cases_that_were_finished_before_a_signal_are_kept(tmp_path: Path) -> No
 
 
 def finished(directory: Path) -> list[str]:
-    told = json.loads((directory / "usual.json").read_text())
-    return [result["case"] for result in told["results"]]
+    stored = json.loads((directory / "usual.json").read_text())
+    return [result["case"] for result in stored["results"]]

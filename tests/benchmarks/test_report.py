@@ -24,7 +24,7 @@ class Pretended:
         self._calls = calls
 
     @contextmanager
-    def start(self, directory: Path) -> Iterator[Target]:
+    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
         self._calls.append(f"start {self.name}")
         yield Target(self.name, "nowhere", 1)
 
@@ -40,8 +40,13 @@ def test_brokers_take_turns_after_warming_up() -> None:
     runner = Runner([Pretended("a", calls), Pretended("b", calls)], plan, None, lambda text: None)
     result = runner.run(Case(name="any", measure=measure, chart=P50))
     warm_up, run = f"{plan.warm_up_s:g}", f"{plan.seconds:g}"
-    assert calls == ["start a", f"a {warm_up}", "start b", f"b {warm_up}",
-                     *[f"a {run}", f"b {run}"] * plan.alternations]
+    assert calls == [
+        "start a",
+        f"a {warm_up}",
+        "start b",
+        f"b {warm_up}",
+        *[f"a {run}", f"b {run}"] * plan.alternations,
+    ]
     assert [len(runs) for runs in result.runs.values()] == [plan.alternations] * 2
 
 
@@ -55,7 +60,8 @@ def test_warming_up_goes_on_while_it_brings_much() -> None:
 
     plan = PLANS[Suite.USUAL]
     Runner([Pretended("a", [])], plan, None, lambda text: None).run(
-        Case(name="any", measure=measure, chart=RATE))
+        Case(name="any", measure=measure, chart=RATE)
+    )
     assert given == [plan.warm_up_s] * 4 + [plan.seconds] * plan.alternations
 
 
@@ -80,25 +86,33 @@ def test_a_broker_that_fails_is_told_and_does_not_stop_the_other() -> None:
 
     peers = [Pretended("a", []), Pretended("b", [])]
     result = Runner(peers, PLANS[Suite.QUICK], None, lambda text: None).run(
-        Case(name="any", measure=measure))
+        Case(name="any", measure=measure)
+    )
     assert result.errors == {"b": "ConnectionError: hung up"}
     assert result.values("a", RATE) and not result.values("b", RATE)
 
 
-@pytest.mark.parametrize(("goal", "told"), [
-    (Goal(metric=RATE, times_at_least=3), "≥ ×3 reached"),
-    (Goal(metric=RATE, times_at_least=4), "≥ ×4 **missed**"),
-    (Goal(metric=RATE, at_least=310), "≥ 310 reached"),
-    (Goal(metric=CPU_PER_MB, at_most=1, times_at_most=0.5),
-     "≤ 1 **missed**, ≤ ×0.5 reached"),
-])
+@pytest.mark.parametrize(
+    ("goal", "verdict"),
+    [
+        (Goal(metric=RATE, times_at_least=3), "≥ ×3 reached"),
+        (Goal(metric=RATE, times_at_least=4), "≥ ×4 **missed**"),
+        (Goal(metric=RATE, at_least=310), "≥ 310 reached"),
+        (Goal(metric=CPU_PER_MB, at_most=1, times_at_most=0.5), "≤ 1 **missed**, ≤ ×0.5 reached"),
+    ],
+)
 def test_goals_hold_ratios_of_medians_and_the_best_of_absolute_figures(
-        goal: Goal, told: str) -> None:
+    goal: Goal, verdict: str
+) -> None:
     case = Case(name="any", measure=lambda target, seconds: {}, goals=(goal,))
-    result = Result("any", {
-        "ours": [{RATE: rate, CPU_PER_MB: 2.0} for rate in (290.0, 300.0, 310.0)],
-        "theirs": [{RATE: rate, CPU_PER_MB: 5.0} for rate in (1.0, 100.0, 1000.0)]})
-    assert told in "\n".join(report.summary(case, result))
+    result = Result(
+        "any",
+        {
+            "ours": [{RATE: rate, CPU_PER_MB: 2.0} for rate in (290.0, 300.0, 310.0)],
+            "theirs": [{RATE: rate, CPU_PER_MB: 5.0} for rate in (1.0, 100.0, 1000.0)],
+        },
+    )
+    assert verdict in "\n".join(report.summary(case, result))
 
 
 def test_a_run_of_some_cases_keeps_the_rows_of_others(tmp_path: Path) -> None:
@@ -107,8 +121,14 @@ def test_a_run_of_some_cases_keeps_the_rows_of_others(tmp_path: Path) -> None:
         runs = {"ours": [{RATE: load}], "theirs": [{RATE: 1.0}]}
         result = Result(name, runs, seconds=30, load=load, commit=commit)
         machine = {"commit": commit, "cores": "2", "processor": "any"}
-        part = report.Report(machine=machine, plan=PLANS[Suite.USUAL], seconds=99,
-                             peers=["ours", "theirs"], cases=[case], results=[result])
+        part = report.Report(
+            machine=machine,
+            plan=PLANS[Suite.USUAL],
+            seconds=99,
+            peers=["ours", "theirs"],
+            cases=[case],
+            results=[result],
+        )
         report.write(report.combined(part, tmp_path / "usual.json"), tmp_path, "usual")
 
     write("join a group", "aaa", 7.5)
@@ -116,7 +136,9 @@ def test_a_run_of_some_cases_keeps_the_rows_of_others(tmp_path: Path) -> None:
     write("join a group", "ccc", 2.5)
     whole = report.load(tmp_path / "usual.json")
     assert [(result.case, result.load) for result in whole.results] == [
-        ("consume, raw, 10 consumers", 1.5), ("join a group", 2.5)]
+        ("consume, raw, 10 consumers", 1.5),
+        ("join a group", 2.5),
+    ]
     assert whole.seconds == 60 and whole.machine["commit"] == "bbb, ccc"
     table = (tmp_path / "usual.md").read_text()
     assert "| join a group | msg/s | 2.5 (2.5–2.5) | 1 (1–1) | 2.50 |  | 2.5 | 1 | 30 s |" in table

@@ -38,9 +38,7 @@ def bootstrap(data_directory: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def run(
-    bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any
-) -> Run:
+def run(bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Run:
     """`run("topics", "list")`; `given` is what the command reads."""
     monkeypatch.setenv("WIREKAFKA_BOOTSTRAP", bootstrap)
 

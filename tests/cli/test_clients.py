@@ -16,8 +16,13 @@ def test_a_client_that_commits_nothing_is_seen_with_its_lag(run: Run, bootstrap:
         producer.produce("seen", str(number), partition=number % 2)
     assert producer.flush(10) == 0
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "unused", "client.id": "watcher",
-         "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "client.id": "watcher",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
     )
     consumer.assign([TopicPartition("seen", 0, 0)])
     assert len(consumer.consume(30, timeout=10)) == 30
@@ -45,7 +50,14 @@ def test_one_fetch_without_a_session_is_seen(run: Run, bootstrap: str) -> None:
 
 def test_the_table_is_for_people(run: Run) -> None:
     assert run("clients").out.split("\n")[0].split() == [
-        "CLIENT", "HOST", "TOPIC", "PARTITION", "LAST_FETCHED", "END", "LAG", "IDLE_S"
+        "CLIENT",
+        "HOST",
+        "TOPIC",
+        "PARTITION",
+        "LAST_FETCHED",
+        "END",
+        "LAG",
+        "IDLE_S",
     ]
 
 
@@ -53,11 +65,11 @@ def test_elsewhere_one_sentence_says_where_to_ask(run: Run, data_directory: Any)
     socket = data_directory / "control.sock"
     hidden = socket.rename(socket.with_name("hidden.sock"))
     try:
-        told = run("clients")
+        shown = run("clients")
     finally:
         hidden.rename(socket)
-    assert (told.status, told.out) == (1, "")
-    assert "only on its own machine" in told.err and told.err.count("\n") == 1
+    assert (shown.status, shown.out) == (1, "")
+    assert "only on its own machine" in shown.err and shown.err.count("\n") == 1
 
 
 def test_a_clean_stop_takes_the_socket_away(tmp_path: Any) -> None:

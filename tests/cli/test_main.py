@@ -28,27 +28,35 @@ def test_the_version_is_the_packages(run):
 
 
 def test_serve_starts_without_the_command_line_library():
-    script = ("import sys, wirekafka.cli.main as m\n"
-              "try: m.main(['serve', '--help'])\n"
-              "except SystemExit: print({'typer', 'rich'} & set(sys.modules))")
+    script = (
+        "import sys, wirekafka.cli.main as m\n"
+        "try: m.main(['serve', '--help'])\n"
+        "except SystemExit: print({'typer', 'rich'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "set()", done.stderr
 
 
-@pytest.mark.parametrize(("words", "complaint"), [
-    (("topics", "list", "-b", "nonsense"), "bad address 'nonsense': expected HOST:PORT"),
-    (("topics", "list", "-b", "host:99999"), "bad address 'host:99999'"),
-    (("topics", "list", "-b", "no-such-host.invalid:9092"), "cannot connect to no-such-host"),
-    (("topics", "alter", "t", "-c", "novalue"), "bad --config 'novalue': expected KEY=VALUE"),
-    (("configs", "describe", "planet", "x"), "no kind 'planet' of configuration"),
-    (("configs", "describe", "broker", "77"), "no broker 77 in the cluster"),
-    (("consume", "no-such-topic"), "no topic no-such-topic"),
-    (("produce", "t", "-z", "brotli"), "no compression 'brotli'"),
-    (("dump-log", "/no/such/file.log"), "cannot read /no/such/file.log: no such file"),
-    (("serve", "--set", "novalue"), "--set novalue: expected KEY=VALUE"),
-    (("serve", "--set", "num.partitions=many"), "Invalid value many for configuration num.part"),
-    (("serve", "--config", "/no/such/file"), "cannot read /no/such/file: No such file"),
-])
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("topics", "list", "-b", "nonsense"), "bad address 'nonsense': expected HOST:PORT"),
+        (("topics", "list", "-b", "host:99999"), "bad address 'host:99999'"),
+        (("topics", "list", "-b", "no-such-host.invalid:9092"), "cannot connect to no-such-host"),
+        (("topics", "alter", "t", "-c", "novalue"), "bad --config 'novalue': expected KEY=VALUE"),
+        (("configs", "describe", "planet", "x"), "no kind 'planet' of configuration"),
+        (("configs", "describe", "broker", "77"), "no broker 77 in the cluster"),
+        (("consume", "no-such-topic"), "no topic no-such-topic"),
+        (("produce", "t", "-z", "brotli"), "no compression 'brotli'"),
+        (("dump-log", "/no/such/file.log"), "cannot read /no/such/file.log: no such file"),
+        (("serve", "--set", "novalue"), "--set novalue: expected KEY=VALUE"),
+        (
+            ("serve", "--set", "num.partitions=many"),
+            "Invalid value many for configuration num.part",
+        ),
+        (("serve", "--config", "/no/such/file"), "cannot read /no/such/file: No such file"),
+    ],
+)
 def test_failures_are_one_line(run, words, complaint):
     outcome = run(*words)
     assert outcome.status == 1
@@ -67,6 +75,7 @@ def test_a_closed_port_is_one_line(run):
 
 def test_a_peer_that_is_no_kafka_is_one_line(run):
     with socket.create_server(("127.0.0.1", 0)) as server:
+
         def answer() -> None:
             connection, _ = server.accept()
             with connection:
@@ -85,7 +94,10 @@ def test_a_reader_that_goes_away_is_no_traceback(run, topic, bootstrap):
     run("produce", topic, given="x" * 60000 + "\n" + "y\n" * 1000)
     done = subprocess.run(
         f"{sys.executable} -m wirekafka consume {topic} -f beginning -e -b {bootstrap} | head -c 1",
-        shell=True, capture_output=True, text=True)
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
     assert done.stderr == ""
 
 

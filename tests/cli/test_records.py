@@ -14,11 +14,17 @@ def read(run, topic, *words):
 
 
 # Kafka's own examples (UtilsTest).
-@pytest.mark.parametrize(("key", "signed"), [
-    ("21", -973932308), ("foobar", -790332482), ("a-little-bit-long-string", -985981536),
-    ("a-little-bit-longer-string", -1486304829), ("abc", 479470107),
-    ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
-])
+@pytest.mark.parametrize(
+    ("key", "signed"),
+    [
+        ("21", -973932308),
+        ("foobar", -790332482),
+        ("a-little-bit-long-string", -985981536),
+        ("a-little-bit-longer-string", -1486304829),
+        ("abc", 479470107),
+        ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+    ],
+)
 def test_keys_hash_as_in_java(key, signed):
     assert murmur2(key.encode()) == signed % (1 << 32)
 
@@ -57,9 +63,17 @@ def test_json_lines_carry_all_of_a_record(run, topic):
     line = {"key": "k", "value": {"a": 1}, "headers": {"h": "v"}, "partition": 1, "timestamp": 77}
     outcome = run("produce", topic, "--json-input", "--json", given=json.dumps(line) + "\n")
     assert json.loads(outcome.out) == {"topic": topic, "records": 1, "partitions": {"1": 1}}
-    assert read(run, topic) == [{
-        "topic": topic, "partition": 1, "offset": 0, "timestamp": 77, "key": "k",
-        "value": '{"a": 1}', "headers": [{"name": "h", "value": "v"}]}]
+    assert read(run, topic) == [
+        {
+            "topic": topic,
+            "partition": 1,
+            "offset": 0,
+            "timestamp": 77,
+            "key": "k",
+            "value": '{"a": 1}',
+            "headers": [{"name": "h", "value": "v"}],
+        }
+    ]
     bad = run("produce", topic, "--json-input", given="{\n")
     assert bad.err.startswith("wirekafka: line 1: not JSON: ")
 
@@ -92,14 +106,19 @@ def test_a_template_prints_any_part_of_a_record(run, topic):
     run("produce", topic, "-p", "1", "-K", "=", "-H", "h=v", given="k=v\n")
     template = "%t %p %o %k %v %h %%\\n"
     assert run("consume", topic, "-f", "beginning", "-e", "--format", template).out == (
-        f"{topic} 1 0 k v h=v %\n")
+        f"{topic} 1 0 k v h=v %\n"
+    )
 
 
-@pytest.mark.parametrize(("words", "complaint"), [
-    (("-f", "x"), "bad --from 'x'"), (("-p", "77"), "has no partition 77"),
-    (("-g", "g", "-p", "1"), "--group and --partition"),
-    (("-p", "0", "-f", "99"), "offset 99: beyond the end (OFFSET_OUT_OF_RANGE)"),
-])
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("-f", "x"), "bad --from 'x'"),
+        (("-p", "77"), "has no partition 77"),
+        (("-g", "g", "-p", "1"), "--group and --partition"),
+        (("-p", "0", "-f", "99"), "offset 99: beyond the end (OFFSET_OUT_OF_RANGE)"),
+    ],
+)
 def test_what_cannot_be_read_is_one_line(run, topic, words, complaint):
     outcome = run("consume", topic, *words)
     assert outcome.status == 1

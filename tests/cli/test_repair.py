@@ -1,4 +1,4 @@
-"""wirekafka repair: what it tells of a broken log, and that it cuts only what it is asked to."""
+"""wirekafka repair: what it reports of a corrupt log, and that it truncates only with --cut."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def data(tmp_path: Path) -> Path:
     directory = opened(tmp_path)
     for topic in ("good", "bad"):
         log = directory.create(
-            NewLog(topic=topic, topic_id=bytes(16), partition=0, config=CONFIG), NOW_MS)
+            NewLog(topic=topic, topic_id=bytes(16), partition=0, config=CONFIG), NOW_MS
+        )
         for number in range(20):
             append(log, batch(b"value%d" % number))
     directory.release()
@@ -61,8 +62,8 @@ def test_a_bad_batch_is_told_and_nothing_is_changed(
     path = break_one(data, 70)
     before = {each: each.read_bytes() for each in data.rglob("*") if each.is_file()}
     assert run(str(data)) == 1
-    told = capsys.readouterr().out
-    assert told.startswith(f"bad-0: checksum mismatch at byte 0 of {path}, at offset 5; 14 whole")
+    output = capsys.readouterr().out
+    assert output.startswith(f"bad-0: checksum mismatch at byte 0 of {path}, at offset 5; 14 whole")
     assert run(str(data), "--json") == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["end_offset"], found["readable_after"]) == (5, 14)

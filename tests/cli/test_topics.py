@@ -16,8 +16,9 @@ def test_a_created_topic_is_listed_and_described(run):
 def test_a_topic_that_exists_is_an_error_unless_told_otherwise(run, topic):
     again = run("topics", "create", topic)
     assert again.status == 1
-    assert again.err == (f"wirekafka: topic {topic}: Topic '{topic}' already exists. "
-                         "(TOPIC_ALREADY_EXISTS)\n")
+    assert again.err == (
+        f"wirekafka: topic {topic}: Topic '{topic}' already exists. (TOPIC_ALREADY_EXISTS)\n"
+    )
     assert run("topics", "create", topic, "--if-not-exists").status == 0
 
 
@@ -53,10 +54,15 @@ def test_an_unknown_topic_is_one_line(run):
 def test_configs_tell_where_values_come_from(run, topic):
     run("configs", "alter", "topic", topic, "--set", "cleanup.policy=compact,delete")
     shown = json.loads(run("configs", "describe", "topic", topic, "--json").out)
-    assert {"name": "cleanup.policy", "value": "compact,delete", "read_only": False,
-            "sensitive": False, "source": "topic"} in shown
+    assert {
+        "name": "cleanup.policy",
+        "value": "compact,delete",
+        "read_only": False,
+        "sensitive": False,
+        "source": "topic",
+    } in shown
     everything = json.loads(run("configs", "describe", "topic", topic, "--all", "--json").out)
-    assert len(everything) == 33
+    assert len(everything) == 37
 
 
 def test_broker_configs_are_altered_and_dropped(run):

@@ -14,8 +14,14 @@ import wirekafka.apis
 from tests.codec.schema_oracle import JsonField, schema
 from wirekafka.codec.message import Message, Part
 
-_MODULES = ("wirekafka.codec.frame", "wirekafka.coordinator.records", "wirekafka.log.control",
-            "wirekafka.metadata.records")
+_MODULES = (
+    "wirekafka.codec.frame",
+    "wirekafka.coordinator.consumer.schemas",
+    "wirekafka.coordinator.records",
+    "wirekafka.coordinator.share.schemas",
+    "wirekafka.log.control_records",
+    "wirekafka.metadata.records",
+)
 
 _INTEGERS = {"int8": 1 << 7, "int16": 1 << 15, "int32": 1 << 31, "int64": 1 << 63}
 
@@ -52,8 +58,11 @@ def build(cls: type[Any], values: dict[str, Any]) -> Any:
     for field in cls.fields:
         value = values[field.name]
         if field.part is not None and value is not None:
-            value = ([build(field.part, one) for one in value] if field.is_array
-                     else build(field.part, value))
+            value = (
+                [build(field.part, one) for one in value]
+                if field.is_array
+                else build(field.part, value)
+            )
         made[field.name] = value
     return cls(**made)
 

@@ -14,10 +14,28 @@ from tests.kafka_jars import kafka_schemas
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_NUMBERS = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
-            "int64": "q", "float64": "d", "uuid": "16s"}
-_ZEROS = {"bool": False, "float64": 0.0, "uuid": bytes(16), "string": "", "bytes": b"",
-          "records": b""}
+_NUMBERS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
+_ZEROS = {
+    "bool": False,
+    "float64": 0.0,
+    "uuid": bytes(16),
+    "string": "",
+    "bytes": b"",
+    "records": b"",
+}
+
+_FILES = {"ZkMigrationStateRecord": "ZkMigrationRecord"}
+"""Files that are not named as what is in them."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +99,7 @@ class JsonSchema:
         self.key = raw.get("apiKey")
         self.versions = Range.parse(raw["validVersions"])
         if unstable:
-            # A broker refuses it unless told otherwise, and so it is not spoken here.
+            # A broker refuses it by default, and so it is not supported here.
             self.versions = Range(self.versions.first, self.versions.last - 1)
         self.flexible = Range.parse(raw["flexibleVersions"])
         self.fields = [JsonField(f, shared) for f in raw["fields"]]
@@ -100,14 +118,14 @@ class JsonSchema:
 def schema(name: str) -> JsonSchema:
     """The schema of a message, record or header by Kafka's name of it."""
     raw = _read(name)
-    # Only the request tells whether the last version of both is unstable.
+    # Only the request's schema says whether the last version of both is unstable.
     request = _read(name.replace("Response", "Request")) if "apiKey" in raw else raw
     return JsonSchema(raw, request.get("latestVersionUnstable", False))
 
 
 def _read(name: str) -> dict[str, Any]:
     for folder in ("message", "metadata"):
-        path: Path = kafka_schemas(folder) / f"{name}.json"
+        path: Path = kafka_schemas(folder) / f"{_FILES.get(name, name)}.json"
         if path.exists():
             text = _COMMENT.sub(lambda found: found.group(1) or "", path.read_text())
             raw: dict[str, Any] = json.loads(text)
@@ -127,8 +145,9 @@ def _varint(value: int) -> bytes:
     return out + bytes([value])
 
 
-def _encode_struct(fields: list[JsonField], version: int, flexible: bool,
-                   values: dict[str, Any]) -> bytes:
+def _encode_struct(
+    fields: list[JsonField], version: int, flexible: bool, values: dict[str, Any]
+) -> bytes:
     out = b""
     tagged: dict[int, bytes] = {}
     for f in fields:
@@ -154,7 +173,8 @@ def _encode_field(f: JsonField, version: int, flexible: bool, value: Any) -> byt
     if value is None:
         return _length(None, compact, ">i")
     return _length(len(value), compact, ">i") + b"".join(
-        _encode_element(f, version, flexible, element) for element in value)
+        _encode_element(f, version, flexible, element) for element in value
+    )
 
 
 def _encode_element(f: JsonField, version: int, flexible: bool, value: Any) -> bytes:
@@ -166,7 +186,8 @@ def _encode_element(f: JsonField, version: int, flexible: bool, value: Any) -> b
 def _encode_value(f: JsonField, version: int, flexible: bool, value: Any) -> bytes:
     if f.is_struct and version in f.nullable:
         if value is None:
-            return b"\xff"
+            # Kafka's generator uses a varint here where the field is tagged.
+            return b"\x00" if f.tag is not None and version in f.tagged else b"\xff"
         return b"\x01" + _encode_element(f, version, flexible, value)
     return _encode_element(f, version, flexible, value)
 
@@ -200,7 +221,7 @@ class _Reader:
     def take(self, size: int) -> bytes:
         assert 0 <= size <= self.rest()
         self.at += size
-        return self.data[self.at - size:self.at]
+        return self.data[self.at - size : self.at]
 
     def varint(self) -> int:
         value, weight = 0, 1
@@ -240,8 +261,10 @@ class _Reader:
         return [self.element(f) for _ in range(count)]
 
     def value(self, f: JsonField) -> Any:
-        if f.is_struct and self.version in f.nullable and self.number(">b") < 0:
-            return None
+        if f.is_struct and self.version in f.nullable:
+            is_tagged = f.tag is not None and self.version in f.tagged
+            if self.number(">b") < is_tagged:
+                return None
         value = self.element(f)
         assert value is not None or self.version in f.nullable
         return value

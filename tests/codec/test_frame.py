@@ -14,12 +14,19 @@ from wirekafka.codec.message import MalformedMessage
 @pytest.mark.parametrize(("version", "header_version"), [(0, 1), (3, 1), (4, 2)])
 @pytest.mark.parametrize("client_id", ["tester", "", None])
 def test_a_request_is_a_size_a_header_and_a_body(
-        version: int, header_version: int, client_id: str | None) -> None:
+    version: int, header_version: int, client_id: str | None
+) -> None:
     request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     frame = encode_request(77, client_id, request, version)
-    header = schema("RequestHeader").encode(header_version, {
-        "request_api_key": 12, "request_api_version": version, "correlation_id": 77,
-        "client_id": client_id})
+    header = schema("RequestHeader").encode(
+        header_version,
+        {
+            "request_api_key": 12,
+            "request_api_version": version,
+            "correlation_id": 77,
+            "client_id": client_id,
+        },
+    )
     body = request.encode(version)
     assert frame == len(header + body).to_bytes(4, "big") + header + body
     decoded, at = RequestHeader.decoder(header_version)(frame, 4, len(frame))
@@ -50,10 +57,21 @@ def test_the_client_id_is_an_old_style_string_in_a_flexible_header() -> None:
     assert decode(start + b"\xff\xff\0", 0, 11)[0].client_id is None
 
 
-@pytest.mark.parametrize("rest", [
-    b"", b"\0", b"\0\5ab", b"\xff\xfe\0", b"\x80\0\0", b"\0\1\xff\0", b"\0\1a", b"\0\0\1\0\2a",
-    b"\0\0\2\0\0\0\0", b"\0\0\xff\xff\xff\xff\xff\xff",
-])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"",
+        b"\0",
+        b"\0\5ab",
+        b"\xff\xfe\0",
+        b"\x80\0\0",
+        b"\0\1\xff\0",
+        b"\0\1a",
+        b"\0\0\1\0\2a",
+        b"\0\0\2\0\0\0\0",
+        b"\0\0\xff\xff\xff\xff\xff\xff",
+    ],
+)
 def test_a_bad_rest_of_a_header_is_refused(rest: bytes) -> None:
     header = b"\0\x0c\0\4\0\0\0\x09" + rest
     for behind in (b"", bytes(100)):

@@ -13,8 +13,17 @@ from tests.codec.schema_oracle import JsonField, Range, schema
 from wirekafka.codec.message import Message
 from wirekafka.codec.schema import Field, Versions
 
-_KINDS = {"bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
-          "int64": "q", "float64": "d", "uuid": "16s"}
+_KINDS = {
+    "bool": "?",
+    "int8": "b",
+    "int16": "h",
+    "uint16": "H",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "q",
+    "float64": "d",
+    "uuid": "16s",
+}
 
 _CASES = list(message_versions())
 
@@ -52,8 +61,11 @@ def _compare_field(our: Field, their: JsonField, valid: range) -> None:
         _compare_fields(our.part.fields, their.fields, range(present[0], present[-1] + 1))
     else:
         assert our.kind == _KINDS.get(their.type, their.type), our
-    default = our.default if our.part is None or our.is_array or our.default is None else (
-        values_of(our.default))
+    default = (
+        our.default
+        if our.part is None or our.is_array or our.default is None
+        else (values_of(our.default))
+    )
     assert (default, type(default)) == (their.default, type(their.default)), our
 
 
@@ -62,9 +74,9 @@ def _within(versions: Versions | Range, valid: range | list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES])
-@settings(max_examples=15, deadline=None, database=None,
-          suppress_health_check=list(HealthCheck))
+    ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES]
+)
+@settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_bytes_agree_both_ways(cls: type[Message], version: int, data: st.DataObject) -> None:
     values = data.draw(message_values(cls.__name__, version))
@@ -83,7 +95,10 @@ def _known(cls: type[Any], values: dict[str, Any]) -> dict[str, Any]:
     for field in cls.fields:
         value = values[field.name]
         if field.part is not None and value is not None:
-            value = ([_known(field.part, one) for one in value] if field.is_array
-                     else _known(field.part, value))
+            value = (
+                [_known(field.part, one) for one in value]
+                if field.is_array
+                else _known(field.part, value)
+            )
         known[field.name] = value
     return known

@@ -1,4 +1,4 @@
-"""Malformed bytes are told as MalformedMessage, in bounded time and memory."""
+"""Malformed bytes raise MalformedMessage, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -30,13 +30,20 @@ def _some(field: Any) -> Any:
     if field.part is not None:
         one: Any = {f.name: _some(f) for f in field.part.fields}
     else:
-        one = {"?": True, "string": "four", "bytes": b"four", "records": b"four", "d": 0.5,
-               "16s": bytes(range(16))}.get(field.kind, 4)
+        one = {
+            "?": True,
+            "string": "four",
+            "bytes": b"four",
+            "records": b"four",
+            "d": 0.5,
+            "16s": bytes(range(16)),
+        }.get(field.kind, 4)
     return [one] if field.is_array else one
 
 
 @pytest.mark.parametrize(
-    ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES])
+    ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES]
+)
 def test_a_message_cut_at_any_byte_is_refused(cls: type[Message], version: int) -> None:
     whole = _filled(cls).encode(version)
     assert cls.decode(whole, version).encode(version) == whole
@@ -50,12 +57,13 @@ def test_a_message_cut_at_any_byte_is_refused(cls: type[Message], version: int) 
 
 
 @pytest.mark.parametrize(
-    ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES])
-@settings(max_examples=6, deadline=None, database=None,
-          suppress_health_check=list(HealthCheck))
+    ("cls", "version"), _CASES, ids=[f"{cls.__name__}-{version}" for cls, version in _CASES]
+)
+@settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_spoiled_bytes_decode_or_are_refused(
-        cls: type[Message], version: int, data: st.DataObject) -> None:
+    cls: type[Message], version: int, data: st.DataObject
+) -> None:
     values = data.draw(message_values(cls.__name__, version))
     spoiled = bytearray(build(cls, values).encode(version))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -82,26 +90,34 @@ def test_random_bytes_decode_or_are_refused(data: bytes) -> None:
             assert str(error).startswith(f"{cls.__name__} v{version}")
 
 
-@pytest.mark.parametrize(("cls", "version", "body", "reason"), [
-    (HeartbeatRequest, 0, b"\xff\xff", "group_id: length -1"),
-    (HeartbeatRequest, 0, b"\xff\xfe", "group_id: length -2"),
-    (HeartbeatRequest, 0, b"\x80\x00", "group_id: length -32768"),
-    (HeartbeatRequest, 3, b"\0\1g\0\0\0\0\0\1m\xff\xfe", "group_instance_id: length -2"),
-    (HeartbeatRequest, 4, b"\0", "group_id: null"),
-    (HeartbeatRequest, 4, b"\x80\0", "group_id: null in more than one byte"),
-    (HeartbeatRequest, 4, b"\x80\x80\x80\x80\x80\x01", "varint is longer than 5 bytes"),
-    (HeartbeatRequest, 4, b"\x81\x80\x02" + bytes(40000), "group_id: string of 32768 bytes"),
-    (HeartbeatRequest, 4, b"\2\xff\0\0\0\0\2m\0\0", "group_id: 'utf-8' codec"),
-    (HeartbeatRequest, 0, b"\0\2\xc3\x28\0\0\0\0\0\0", "group_id: 'utf-8' codec"),
-    (MetadataRequest, 0, b"\xff\xff\xff\xff", "topics: -1 elements"),
-    (MetadataRequest, 1, b"\xff\xff\xff\xfe", "topics: -2 elements"),
-    (MetadataRequest, 1, b"\x7f\xff\xff\xff", "topics: 2147483647 elements in 0 bytes"),
-    (MetadataRequest, 9, b"\xff\xff\xff\xff\x0f\0\0\0\0", "topics: 4294967294 elements"),
-    (ProduceRequest, 7, b"\xff\xff\0\1\0\0\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\xff\xff\xff\xfe",
-     "topic_data.partition_data.records: length -2"),
-])
+@pytest.mark.parametrize(
+    ("cls", "version", "body", "reason"),
+    [
+        (HeartbeatRequest, 0, b"\xff\xff", "group_id: length -1"),
+        (HeartbeatRequest, 0, b"\xff\xfe", "group_id: length -2"),
+        (HeartbeatRequest, 0, b"\x80\x00", "group_id: length -32768"),
+        (HeartbeatRequest, 3, b"\0\1g\0\0\0\0\0\1m\xff\xfe", "group_instance_id: length -2"),
+        (HeartbeatRequest, 4, b"\0", "group_id: null"),
+        (HeartbeatRequest, 4, b"\x80\0", "group_id: null in more than one byte"),
+        (HeartbeatRequest, 4, b"\x80\x80\x80\x80\x80\x01", "varint is longer than 5 bytes"),
+        (HeartbeatRequest, 4, b"\x81\x80\x02" + bytes(40000), "group_id: string of 32768 bytes"),
+        (HeartbeatRequest, 4, b"\2\xff\0\0\0\0\2m\0\0", "group_id: 'utf-8' codec"),
+        (HeartbeatRequest, 0, b"\0\2\xc3\x28\0\0\0\0\0\0", "group_id: 'utf-8' codec"),
+        (MetadataRequest, 0, b"\xff\xff\xff\xff", "topics: -1 elements"),
+        (MetadataRequest, 1, b"\xff\xff\xff\xfe", "topics: -2 elements"),
+        (MetadataRequest, 1, b"\x7f\xff\xff\xff", "topics: 2147483647 elements in 0 bytes"),
+        (MetadataRequest, 9, b"\xff\xff\xff\xff\x0f\0\0\0\0", "topics: 4294967294 elements"),
+        (
+            ProduceRequest,
+            7,
+            b"\xff\xff\0\1\0\0\0\0\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\xff\xff\xff\xfe",
+            "topic_data.partition_data.records: length -2",
+        ),
+    ],
+)
 def test_a_bad_length_is_told_with_its_field(
-        cls: type[Message], version: int, body: bytes, reason: str) -> None:
+    cls: type[Message], version: int, body: bytes, reason: str
+) -> None:
     with pytest.raises(MalformedMessage) as caught:
         cls.decode(body, version)
     assert reason in str(caught.value)
@@ -117,21 +133,31 @@ def test_unknown_tagged_fields_are_skipped() -> None:
     assert HeartbeatRequest.decode(_with_tags(tags), 4) == _HEARTBEAT
 
 
-@pytest.mark.parametrize("tags", [
-    b"\2\0\1a\0\1b",                      # a duplicate
-    b"\2\5\1a\4\1b",                      # descending
-    b"\1\0\5abcd",                        # a size beyond the end
-    b"\1\0\xff\xff\xff\xff\x0f",          # a huge size
-    b"\xff\xff\xff\xff\x0f\0\0",          # a huge count
-    b"\x80\x80\x80\x80\x80\x01",          # a count without end
-])
+@pytest.mark.parametrize(
+    "tags",
+    [
+        b"\2\0\1a\0\1b",  # a duplicate
+        b"\2\5\1a\4\1b",  # descending
+        b"\1\0\5abcd",  # a size beyond the end
+        b"\1\0\xff\xff\xff\xff\x0f",  # a huge size
+        b"\xff\xff\xff\xff\x0f\0\0",  # a huge count
+        b"\x80\x80\x80\x80\x80\x01",  # a count without end
+    ],
+)
 def test_bad_unknown_tags_are_refused(tags: bytes) -> None:
     with pytest.raises(MalformedMessage):
         HeartbeatRequest.decode(_with_tags(tags), 4)
 
 
-_NO_TOPICS = FetchRequest(max_wait_ms=0, min_bytes=0, isolation_level=0, session_id=0, topics=[],
-                          forgotten_topics_data=[], rack_id="").encode(17)[:-1]
+_NO_TOPICS = FetchRequest(
+    max_wait_ms=0,
+    min_bytes=0,
+    isolation_level=0,
+    session_id=0,
+    topics=[],
+    forgotten_topics_data=[],
+    rack_id="",
+).encode(17)[:-1]
 _STATE = b"\0\0\0\7\0\0\0\0\0\0\0\1\0"
 
 
@@ -141,14 +167,17 @@ def test_known_tagged_fields_are_read_among_unknown_ones() -> None:
     assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (7, 1)
 
 
-@pytest.mark.parametrize("tags", [
-    b"\2\0\2\2x\0\2\2x",                      # a duplicate
-    b"\2\1\x0d" + _STATE + b"\0\2\2x",      # descending
-    b"\1\0\3\2x",                           # beyond the end
-    b"\1\0\3\2xy",                          # the size tells more than the field takes
-    b"\1\1\x0c" + _STATE,                 # the size tells less than the field takes
-    b"\x80\x80\x80\x80\x80\x01",
-])
+@pytest.mark.parametrize(
+    "tags",
+    [
+        b"\2\0\2\2x\0\2\2x",  # a duplicate
+        b"\2\1\x0d" + _STATE + b"\0\2\2x",  # descending
+        b"\1\0\3\2x",  # beyond the end
+        b"\1\0\3\2xy",  # the size is larger than the field
+        b"\1\1\x0c" + _STATE,  # the size is smaller than the field
+        b"\x80\x80\x80\x80\x80\x01",
+    ],
+)
 def test_bad_known_tags_are_refused(tags: bytes) -> None:
     with pytest.raises(MalformedMessage):
         FetchRequest.decode(_NO_TOPICS + tags, 17)
@@ -172,16 +201,24 @@ def test_an_unknown_version_is_refused() -> None:
         HeartbeatRequest.decoder(5)
 
 
-@pytest.mark.parametrize(("cls", "version", "start"), [
-    (MetadataRequest, 9, b""),
-    (MetadataRequest, 1, b""),
-    (FetchRequest, 11, bytes(4) * 3 + bytes(4) + bytes(1) + bytes(8)),
-    (ProduceRequest, 9, b"\0" + bytes(6)),
-    (ApiVersionsRequest, 3, b"\2a\2b"),
-])
+@pytest.mark.parametrize(
+    ("cls", "version", "start"),
+    [
+        (MetadataRequest, 9, b""),
+        (MetadataRequest, 1, b""),
+        (FetchRequest, 11, bytes(4) * 3 + bytes(4) + bytes(1) + bytes(8)),
+        (ProduceRequest, 9, b"\0" + bytes(6)),
+        (ApiVersionsRequest, 3, b"\2a\2b"),
+    ],
+)
 def test_a_huge_count_costs_no_memory(cls: type[Message], version: int, start: bytes) -> None:
-    for count in (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\x7f", b"\x7f\xff\xff\xff",
-                  b"\x7f\xff\xff\xff" * 30, b"\x00\x0f\xff\xff"):
+    for count in (
+        b"\xff\xff\xff\xff\x07",
+        b"\xff\xff\xff\x7f",
+        b"\x7f\xff\xff\xff",
+        b"\x7f\xff\xff\xff" * 30,
+        b"\x00\x0f\xff\xff",
+    ):
         tracemalloc.start()
         with pytest.raises(MalformedMessage):
             cls.decode(start + count + b"\2" * 1000, version)
@@ -190,11 +227,14 @@ def test_a_huge_count_costs_no_memory(cls: type[Message], version: int, start: b
         assert peak_bytes < 1 << 20
 
 
-@pytest.mark.parametrize(("cls", "version", "body"), [
-    (MetadataRequest, 9, b"\x81\x80\x80\x05" + b"\1\0" * (10 << 20)),
-    (FetchRequest, 11, bytes(25) + b"\0\0\0\1\0\1t" + b"\0\x10\0\0" + bytes(29 << 20)),
-    (FetchRequest, 11, bytes(25) + b"\0\0\0\0" + b"\0\0\0\1\0\1t\0\x20\0\0" + bytes(9 << 20)),
-])
+@pytest.mark.parametrize(
+    ("cls", "version", "body"),
+    [
+        (MetadataRequest, 9, b"\x81\x80\x80\x05" + b"\1\0" * (10 << 20)),
+        (FetchRequest, 11, bytes(25) + b"\0\0\0\1\0\1t" + b"\0\x10\0\0" + bytes(29 << 20)),
+        (FetchRequest, 11, bytes(25) + b"\0\0\0\0" + b"\0\0\0\1\0\1t\0\x20\0\0" + bytes(9 << 20)),
+    ],
+)
 def test_millions_of_elements_are_refused(cls: type[Message], version: int, body: bytes) -> None:
     with pytest.raises(MalformedMessage, match="more than 1048576 elements"):
         cls.decode(body, version)

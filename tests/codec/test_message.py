@@ -117,20 +117,31 @@ def test_a_nullable_struct_is_marked() -> None:
     assert DescribeTopicPartitionsRequest.decode(request.encode(0), 0).cursor == cursor
 
 
-@pytest.mark.parametrize(("message", "version", "reason"), [
-    (HeartbeatRequest(generation_id=1 << 31), 4, "HeartbeatRequest v4, generation_id: "),
-    (HeartbeatResponse(error_code=-40000), 1, "HeartbeatResponse v1, throttle_time_ms, error_code"),
-    (HeartbeatRequest(group_id=None), 4, "group_id: 'NoneType'"),
-    (HeartbeatRequest(group_id="x" * 32768), 4, "group_id: string of 32768 bytes"),
-    (HeartbeatRequest(group_id="x" * 32768), 0, "group_id"),
-    (HeartbeatRequest(group_id="\ud800"), 4, "group_id: 'utf-8' codec"),
-    (MetadataRequest(topics=None), 0, "topics: "),
-    (MetadataRequest(topics=[MetadataRequest.Topic(topic_id=b"short", name="")]), 10,
-     "topics.topic_id: uuid of 5 bytes"),
-    (FetchRequest(topics=[None]), 4, "topics"),
-])
+@pytest.mark.parametrize(
+    ("message", "version", "reason"),
+    [
+        (HeartbeatRequest(generation_id=1 << 31), 4, "HeartbeatRequest v4, generation_id: "),
+        (
+            HeartbeatResponse(error_code=-40000),
+            1,
+            "HeartbeatResponse v1, throttle_time_ms, error_code",
+        ),
+        (HeartbeatRequest(group_id=None), 4, "group_id: 'NoneType'"),
+        (HeartbeatRequest(group_id="x" * 32768), 4, "group_id: string of 32768 bytes"),
+        (HeartbeatRequest(group_id="x" * 32768), 0, "group_id"),
+        (HeartbeatRequest(group_id="\ud800"), 4, "group_id: 'utf-8' codec"),
+        (MetadataRequest(topics=None), 0, "topics: "),
+        (
+            MetadataRequest(topics=[MetadataRequest.Topic(topic_id=b"short", name="")]),
+            10,
+            "topics.topic_id: uuid of 5 bytes",
+        ),
+        (FetchRequest(topics=[None]), 4, "topics"),
+    ],
+)
 def test_what_does_not_fit_is_told_with_its_field(
-        message: Message, version: int, reason: str) -> None:
+    message: Message, version: int, reason: str
+) -> None:
     with pytest.raises(UnencodableMessage) as caught:
         message.encode(version)
     assert reason in str(caught.value)
@@ -162,10 +173,18 @@ _BATCH = b"batch" * 60
 
 
 @pytest.mark.parametrize("version", [4, 11, 12, 17])
-@pytest.mark.parametrize("records", [
-    _BATCH, memoryview(_BATCH), bytearray(_BATCH), [_BATCH[:7], _BATCH[7:]],
-    (_BATCH[:7], b"", memoryview(_BATCH)[7:]), LogSlice(_BATCH[:100], _BATCH[100:]),
-], ids=["bytes", "memoryview", "bytearray", "list", "tuple", "slice of a log"])
+@pytest.mark.parametrize(
+    "records",
+    [
+        _BATCH,
+        memoryview(_BATCH),
+        bytearray(_BATCH),
+        [_BATCH[:7], _BATCH[7:]],
+        (_BATCH[:7], b"", memoryview(_BATCH)[7:]),
+        LogSlice(_BATCH[:100], _BATCH[100:]),
+    ],
+    ids=["bytes", "memoryview", "bytearray", "list", "tuple", "slice of a log"],
+)
 def test_records_of_any_form_have_the_same_bytes(records: Any, version: int) -> None:
     expected = _response(_BATCH, None, b"", b"x").encode(version)
     assert _response(records, None, b"", b"x").encode(version) == expected
@@ -197,8 +216,9 @@ def test_a_message_without_records_stays_in_the_head() -> None:
 def test_records_are_decoded_as_a_view_of_the_buffer() -> None:
     data = ProduceRequest.TopicProduceData
     partition = data.PartitionProduceData(index=0, records=_BATCH)
-    request = ProduceRequest(acks=1, timeout_ms=1, topic_data=[
-        data(name="t", partition_data=[partition])])
+    request = ProduceRequest(
+        acks=1, timeout_ms=1, topic_data=[data(name="t", partition_data=[partition])]
+    )
     buffer = bytearray(b"before" + request.encode(9))
     decoded, _ = ProduceRequest.decoder(9)(memoryview(buffer), 6, len(buffer))
     records = decoded.topic_data[0].partition_data[0].records

@@ -59,9 +59,7 @@ def test_records_come_back_as_they_went_in(
     options = BatchOptions(base_offset=base_offset, compression=codec)
     batch = encode_batch(records, options=options)
     assert is_intact(batch)
-    expected = [
-        record._replace(offset=base_offset + delta) for delta, record in enumerate(records)
-    ]
+    expected = [record._replace(offset=base_offset + delta) for delta, record in enumerate(records)]
     assert decode_records(batch) == expected
 
 

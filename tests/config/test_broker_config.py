@@ -58,10 +58,10 @@ def test_environment_beats_file_and_command_line_beats_environment(file):
     assert config.num_partitions == 5
 
 
-@pytest.mark.parametrize(("variable", "name"), [
-    ("KAFKA_LOG_SEGMENT_BYTES", "log.segment.bytes"),
-    ("KAFKA_A__B___C_D", "a_b-c.d"),
-])
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [("KAFKA_LOG_SEGMENT_BYTES", "log.segment.bytes"), ("KAFKA_A__B___C_D", "a_b-c.d")],
+)
 def test_variables_are_named_as_in_apaches_image(variable, name):
     assert option_name(variable) == name
 
@@ -76,12 +76,85 @@ def test_an_unknown_key_is_told_with_its_source_not_refused(file):
     assert BrokerConfig.of(file=file).unknown == [("no.such.key", str(file))]
 
 
+def test_an_option_of_a_listener_is_known_a_misspelt_one_is_not():
+    known = {
+        "listener.name.inside.ssl.client.auth": "required",
+        "listener.name.inside.plain.sasl.jaas.config": "x;",
+    }
+    unknown = {
+        "listener.name.inside.ssl.client.oath": "required",
+        # Kafka looks for listeners and mechanisms in lower case.
+        "listener.name.INSIDE.ssl.client.auth": "required",
+        "listener.name.inside.PLAIN.sasl.jaas.config": "x;",
+        "listener.name.inside": "x",
+    }
+    config = BrokerConfig.of({**known, **unknown})
+    assert {name for name, _ in config.unknown} == set(unknown)
+
+
+def test_a_listener_sees_its_own_options_over_the_common_ones():
+    config = BrokerConfig.of(
+        {
+            "ssl.client.auth": "requested",
+            "ssl.protocol": "TLSv1.2",
+            "listener.name.inside.ssl.client.auth": "required",
+        }
+    )
+    assert config.for_listener("INSIDE").ssl_client_auth == "required"
+    assert config.for_listener("Inside").ssl_protocol == "TLSv1.2"
+    assert config.for_listener("OUTSIDE").ssl_client_auth == "requested"
+    assert config.ssl_client_auth == "requested"
+    assert config.for_listener("inside") is config.for_listener("INSIDE")
+
+
+def test_a_mechanism_sees_its_own_options_over_those_of_its_listener():
+    config = BrokerConfig.of(
+        {
+            "connections.max.reauth.ms": "1",
+            "listener.name.inside.connections.max.reauth.ms": "2",
+            "listener.name.inside.scram-sha-256.connections.max.reauth.ms": "3",
+        }
+    )
+    assert config.for_listener("INSIDE", "SCRAM-SHA-256").connections_max_reauth_ms == 3
+    assert config.for_listener("INSIDE", "PLAIN").connections_max_reauth_ms == 2
+    assert config.for_listener("OUTSIDE", "PLAIN").connections_max_reauth_ms == 1
+
+
+def test_an_option_of_a_listener_overrules_a_dynamic_common_one():
+    config = BrokerConfig.of({"listener.name.inside.ssl.client.auth": "required"})
+    config = config.with_dynamic({"ssl.client.auth": "none"}, {"ssl.client.auth": "requested"})
+    assert config.for_listener("INSIDE").ssl_client_auth == "required"
+    assert config.for_listener("OUTSIDE").ssl_client_auth == "requested"
+
+
+def test_options_of_a_listener_can_be_dynamic():
+    name = "listener.name.inside.ssl.client.auth"
+    config = BrokerConfig.of({name: "none"})
+    assert config.with_dynamic({}, {name: "required"}).for_listener("inside").ssl_client_auth == (
+        "required"
+    )
+    unreadable = config.with_dynamic({}, {name: "perhaps"})
+    assert unreadable.for_listener("inside").ssl_client_auth == "none"
+
+
+def test_a_bad_value_of_a_listener_names_it():
+    config = BrokerConfig.of({"listener.name.inside.ssl.client.auth": "perhaps"})
+    with pytest.raises(ConfigError) as error:
+        config.for_listener("INSIDE")
+    assert str(error.value) == (
+        "Invalid value perhaps for configuration listener.name.inside.ssl.client.auth: "
+        "String must be one of: required, requested, none (from --set)"
+    )
+
+
 def test_a_bad_value_names_key_value_source_and_what_is_wrong(file):
     file.write_text(KRAFT_FILE + "num.partitions=many\n")
     with pytest.raises(ConfigError) as error:
         BrokerConfig.of(file=file)
-    assert str(error.value) == ("Invalid value many for configuration num.partitions: "
-                                f"Not a number of type INT (from {file})")
+    assert str(error.value) == (
+        "Invalid value many for configuration num.partitions: "
+        f"Not a number of type INT (from {file})"
+    )
 
 
 def test_a_missing_file_is_one_clear_line(tmp_path):
@@ -112,24 +185,37 @@ def test_a_dynamic_retention_overrules_static_hours():
     assert config.with_dynamic({"log.retention.ms": "7"}, {}).topic_defaults.retention_ms == 7
 
 
-@pytest.mark.parametrize(("settings", "expected"), [
-    ({}, 604_800_000),
-    ({"log.retention.hours": "1"}, 3_600_000),
-    ({"log.retention.hours": "1", "log.retention.minutes": "2"}, 120_000),
-    ({"log.retention.minutes": "2", "log.retention.ms": "3"}, 3),
-    ({"log.retention.hours": "-1"}, -1),
-])
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, 604_800_000),
+        ({"log.retention.hours": "1"}, 3_600_000),
+        ({"log.retention.hours": "1", "log.retention.minutes": "2"}, 120_000),
+        ({"log.retention.minutes": "2", "log.retention.ms": "3"}, 3),
+        ({"log.retention.hours": "-1"}, -1),
+    ],
+)
 def test_the_finest_unit_given_decides_retention(settings, expected):
     assert BrokerConfig.of(settings).topic_defaults.retention_ms == expected
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("log.segment.bytes", "1048575"), ("num.partitions", "0"), ("num.partitions", "2147483648"),
-    ("num.partitions", "1_000"), ("num.partitions", "0x10"), ("num.partitions", ""),
-    ("auto.create.topics.enable", "yes"), ("compression.type", "brotli"),
-    ("log.cleaner.min.cleanable.ratio", "1.5"), ("log.cleanup.policy", "delete,"),
-    ("num.partitions", "9" * 5000), ("process.roles", "broker,zookeeper"),
-])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("log.segment.bytes", "1048575"),
+        ("num.partitions", "0"),
+        ("num.partitions", "2147483648"),
+        ("num.partitions", "1_000"),
+        ("num.partitions", "0x10"),
+        ("num.partitions", ""),
+        ("auto.create.topics.enable", "yes"),
+        ("compression.type", "brotli"),
+        ("log.cleaner.min.cleanable.ratio", "1.5"),
+        ("log.cleanup.policy", "delete,"),
+        ("num.partitions", "9" * 5000),
+        ("process.roles", "broker,zookeeper"),
+    ],
+)
 def test_values_out_of_bounds_are_refused(name, text):
     with pytest.raises(ConfigError):
         BrokerConfig.of({name: text})

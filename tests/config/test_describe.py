@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells; the expected entries were read off Apache Kafka 4.3.1."""
+"""The entries of DescribeConfigs; the expected ones were recorded from Apache Kafka 4.4.0."""
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.describe import (
@@ -13,9 +13,14 @@ from wirekafka.config.describe import (
 from wirekafka.config.option import Type
 
 STATIC = {
-    "log.retention.minutes": "600", "log.retention.hours": "24", "log.roll.hours": "50",
-    "log.cleanup.policy": "delete , compact", "log.preallocate": "TRUE ", "no.such.key": "x",
-    "ssl.keystore.password": "hunter2", "log.cleaner.io.max.bytes.per.second": "1000000000",
+    "log.retention.minutes": "600",
+    "log.retention.hours": "24",
+    "log.roll.hours": "50",
+    "log.cleanup.policy": "delete , compact",
+    "log.preallocate": "TRUE ",
+    "no.such.key": "x",
+    "ssl.keystore.password": "hunter2",
+    "log.cleaner.io.max.bytes.per.second": "1000000000",
     "listener.name.plaintext.ssl.keystore.password": "hunter2",
 }
 
@@ -29,8 +34,8 @@ def topic(static=STATIC, cluster=(), own=(), overrides=()) -> dict[str, ConfigEn
     return entries(describe_topic(broker, dict(overrides)))
 
 
-def test_a_topic_lists_its_33_options():
-    assert len(topic()) == 33
+def test_a_topic_lists_its_37_options():
+    assert len(topic()) == 37
 
 
 def test_a_default_names_the_broker_option_it_comes_from():
@@ -42,8 +47,10 @@ def test_a_default_names_the_broker_option_it_comes_from():
 def test_synonyms_keep_the_text_as_written_and_the_value_as_read():
     entry = topic()["cleanup.policy"]
     assert (entry.value, entry.source) == ("delete,compact", Source.STATIC_BROKER)
-    assert entry.synonyms == [("log.cleanup.policy", "delete , compact", Source.STATIC_BROKER),
-                              ("log.cleanup.policy", "delete", Source.DEFAULT)]
+    assert entry.synonyms == [
+        ("log.cleanup.policy", "delete , compact", Source.STATIC_BROKER),
+        ("log.cleanup.policy", "delete", Source.DEFAULT),
+    ]
 
 
 def test_coarser_units_alone_are_no_synonyms():
@@ -53,7 +60,8 @@ def test_coarser_units_alone_are_no_synonyms():
 
 def test_all_units_are_synonyms_once_the_finest_is_set():
     entry = topic(cluster={"log.retention.ms": "777"}, own={"log.retention.ms": "888"})[
-        "retention.ms"]
+        "retention.ms"
+    ]
     assert (entry.value, entry.source) == ("888", Source.DYNAMIC_BROKER)
     assert entry.synonyms == [
         ("log.retention.ms", "888", Source.DYNAMIC_BROKER),
@@ -67,29 +75,93 @@ def test_all_units_are_synonyms_once_the_finest_is_set():
 def test_an_override_comes_first():
     entry = topic(overrides={"min.cleanable.dirty.ratio": " 0.50 "})["min.cleanable.dirty.ratio"]
     assert (entry.value, entry.source) == ("0.5", Source.TOPIC)
-    assert entry.synonyms == [("min.cleanable.dirty.ratio", "0.5", Source.TOPIC),
-                              ("log.cleaner.min.cleanable.ratio", "0.5", Source.DEFAULT)]
+    assert entry.synonyms == [
+        ("min.cleanable.dirty.ratio", "0.5", Source.TOPIC),
+        ("log.cleaner.min.cleanable.ratio", "0.5", Source.DEFAULT),
+    ]
 
 
-def test_a_broker_lists_340_options_and_what_else_was_set():
+def test_a_broker_lists_350_options_and_what_else_was_set():
     listed = entries(describe_broker(BrokerConfig.of()))
-    assert len(listed) == 340
+    assert len(listed) == 350
     more = entries(describe_broker(BrokerConfig.of(STATIC)))
     assert more.keys() - listed.keys() == {
-        "no.such.key", "listener.name.plaintext.ssl.keystore.password"}
+        "no.such.key",
+        "listener.name.plaintext.ssl.keystore.password",
+    }
+
+
+def test_internal_options_are_listed_where_they_were_set():
+    overrides = {"internal.segment.bytes": "2000000", "segment.ms": "60000"}
+    listed = describe_topic(BrokerConfig.of(), overrides)
+    assert len(listed) == 38
+    assert [entry.name for entry in listed] == sorted(entry.name for entry in listed)
+    internal = entries(listed)["internal.segment.bytes"]
+    assert (internal.value, internal.source) == ("2000000", Source.TOPIC)
+    assert internal.synonyms == [("internal.segment.bytes", "2000000", Source.TOPIC)]
+    delay = "log.initial.task.delay.ms"
+    assert delay not in entries(describe_broker(BrokerConfig.of()))
+    entry = entries(describe_broker(BrokerConfig.of({delay: "20000"})))[delay]
+    assert (entry.value, entry.read_only, entry.source) == ("20000", True, Source.STATIC_BROKER)
+    assert entry.synonyms[1] == (delay, "30000", Source.DEFAULT)
 
 
 def test_secrets_and_unknown_values_are_withheld():
     listed = entries(describe_broker(BrokerConfig.of(STATIC)))
     assert "hunter2" not in repr(listed)
     assert listed["no.such.key"] == ConfigEntry(
-        "no.such.key", None, True, Source.STATIC_BROKER, True,
-        [("no.such.key", None, Source.STATIC_BROKER)], 0, None)
+        "no.such.key",
+        None,
+        True,
+        Source.STATIC_BROKER,
+        True,
+        [("no.such.key", None, Source.STATIC_BROKER)],
+        0,
+        None,
+    )
     assert listed["ssl.keystore.password"].sensitive
     prefixed = listed["listener.name.plaintext.ssl.keystore.password"]
     assert (prefixed.type, prefixed.read_only) == (Type.PASSWORD, True)
     assert [synonym.name for synonym in prefixed.synonyms] == [
-        "listener.name.plaintext.ssl.keystore.password", "ssl.keystore.password"]
+        "listener.name.plaintext.ssl.keystore.password",
+        "ssl.keystore.password",
+    ]
+
+
+def test_options_of_a_listener_are_described_with_the_option_they_override():
+    static = {
+        "listener.name.foo.ssl.enabled.protocols": "TLSv1.2 , TLSv1.3",
+        "listener.name.foo.plain.connections.max.reauth.ms": "77",
+        "ssl.client.auth": "requested",
+    }
+    own = {"listener.name.FOO.ssl.client.auth": "required"}
+    listed = entries(describe_broker(BrokerConfig.of(static).with_dynamic({}, own)))
+    protocols = listed["listener.name.foo.ssl.enabled.protocols"]
+    assert (protocols.value, protocols.type) == ("TLSv1.2 , TLSv1.3", Type.LIST)
+    reauth = listed["listener.name.foo.plain.connections.max.reauth.ms"]
+    assert reauth.synonyms == [
+        ("listener.name.foo.plain.connections.max.reauth.ms", "77", Source.STATIC_BROKER),
+        ("connections.max.reauth.ms", "0", Source.DEFAULT),
+    ]
+    auth = listed["listener.name.FOO.ssl.client.auth"]
+    assert (auth.value, auth.read_only) == ("required", True)
+    assert auth.synonyms[1:] == [
+        ("ssl.client.auth", "requested", Source.STATIC_BROKER),
+        ("ssl.client.auth", "none", Source.DEFAULT),
+    ]
+
+
+def test_options_of_a_mechanism_are_described_as_unknown_but_for_five():
+    known = "listener.name.foo.plain.sasl.jaas.config"
+    unknown = (
+        "listener.name.foo.oauthbearer.sasl.oauthbearer.jwks.endpoint.url",
+        "listener.name.foo.plain.ssl.client.auth",
+    )
+    listed = entries(describe_broker(BrokerConfig.of(dict.fromkeys((known, *unknown), "x"))))
+    assert listed[known].type == Type.PASSWORD
+    for name in unknown:
+        entry = listed[name]
+        assert (entry.value, entry.type, entry.sensitive) == (None, 0, True)
 
 
 def test_numbers_are_printed_as_java_prints_them():
@@ -120,16 +192,23 @@ def test_cluster_defaults_list_only_what_was_set():
 def test_groups_follow_the_brokers_group_options():
     broker = BrokerConfig.of()
     listed = entries(describe_group(broker, {"consumer.session.timeout.ms": "50000"}))
-    assert len(listed) == 17
+    assert len(listed) == 21
     entry = listed["consumer.session.timeout.ms"]
     assert (entry.value, entry.source) == ("50000", Source.GROUP)
     assert entry.synonyms[1] == ("group.consumer.session.timeout.ms", "45000", Source.DEFAULT)
+    assert listed["streams.assignor.name"].synonyms == [
+        ("group.streams.assignors", "sticky", Source.DEFAULT)
+    ]
     assert listed["share.auto.offset.reset"].synonyms == [
-        ("share.auto.offset.reset", "latest", Source.DEFAULT)]
+        ("share.auto.offset.reset", "latest", Source.DEFAULT)
+    ]
 
 
 def test_client_metrics_have_three_options():
     listed = entries(describe_client_metrics(BrokerConfig.of(), {"metrics": "a,b"}))
     assert {name: entry.value for name, entry in listed.items()} == {
-        "interval.ms": "300000", "match": "", "metrics": "a,b"}
+        "interval.ms": "300000",
+        "match": "",
+        "metrics": "a,b",
+    }
     assert listed["metrics"].source is Source.CLIENT_METRICS

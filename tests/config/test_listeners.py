@@ -32,7 +32,9 @@ def test_several_named_listeners_advertise_their_own_addresses():
         inter_broker_listener_name="INSIDE",
     )
     assert list(map(str, found.advertised)) == [
-        "INSIDE://broker:9092", "OUTSIDE://kafka.example.com:443"]
+        "INSIDE://broker:9092",
+        "OUTSIDE://kafka.example.com:443",
+    ]
     assert found.inter_broker == "INSIDE"
 
 
@@ -41,19 +43,22 @@ def test_ipv6_hosts_are_bracketed():
     assert (bound.host, bound.port, str(bound)) == ("::1", 9092, "PLAINTEXT://[::1]:9092")
 
 
-@pytest.mark.parametrize(("settings", "complaint"), [
-    ({"listeners": "localhost:9092"}, "Unable to parse"),
-    ({"listeners": "PLAINTEXT://localhost"}, "Unable to parse"),
-    ({"listeners": "PLAINTEXT://localhost:99999"}, "Unable to parse"),
-    ({"listeners": "INSIDE://:9092"}, "No security protocol defined for listener INSIDE"),
-    ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "different name"),
-    ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "different port"),
-    ({"listeners": "CONTROLLER://:1"}, "a broker needs a listener"),
-    ({"advertised_listeners": "SSL://host:1"}, "listener SSL is not one of"),
-    ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "no address that clients"),
-    ({"inter_broker_listener_name": "SSL"}, "must be one of"),
-    ({"listener_security_protocol_map": "PLAINTEXT:TELNET"}, "PROTOCOL one of"),
-])
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"listeners": "localhost:9092"}, "Unable to parse"),
+        ({"listeners": "PLAINTEXT://localhost"}, "Unable to parse"),
+        ({"listeners": "PLAINTEXT://localhost:99999"}, "Unable to parse"),
+        ({"listeners": "INSIDE://:9092"}, "No security protocol defined for listener INSIDE"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "different name"),
+        ({"listeners": "PLAINTEXT://:1,SSL://:1"}, "different port"),
+        ({"listeners": "CONTROLLER://:1"}, "a broker needs a listener"),
+        ({"advertised_listeners": "SSL://host:1"}, "listener SSL is not one of"),
+        ({"advertised_listeners": "PLAINTEXT://0.0.0.0:1"}, "no address that clients"),
+        ({"inter_broker_listener_name": "SSL"}, "must be a listener name defined in advertised"),
+        ({"listener_security_protocol_map": "PLAINTEXT:TELNET"}, "PROTOCOL one of"),
+    ],
+)
 def test_contradictions_are_told_in_one_line(settings, complaint):
     with pytest.raises(ConfigError, match=complaint) as error:
         read(**settings)

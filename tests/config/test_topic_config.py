@@ -7,7 +7,7 @@ from wirekafka.config.options import TOPIC
 from wirekafka.config.update import validate_topic
 from wirekafka.errors import Error, KafkaError
 
-# Kafka 4.3.1's own words, taken from LogConfig.validate.
+# Kafka 4.4.0's own words, taken from LogConfig.validate.
 REFUSALS = """
 retention.ms=abc|Invalid value abc for configuration retention.ms: Not a number of type LONG
 retention.ms=-2|Invalid value -2 for configuration retention.ms: Value must be at least -1
@@ -55,42 +55,63 @@ def test_refusals_are_worded_as_kafka_words_them(refusal):
     assert error.value.message == message
 
 
-@pytest.mark.parametrize("setting", [
-    "retention.ms= 5 ", "retention.bytes=-5", "cleanup.policy=", "cleanup.policy=delete,delete",
-    "cleanup.policy=delete, compact", "min.cleanable.dirty.ratio=NaN", "preallocate= TRUE ",
-    "min.cleanable.dirty.ratio=0.5f", "max.message.bytes=+5", "max.message.bytes=\uff11\uff12",
-    "leader.replication.throttled.replicas=1:2, 3:4", "leader.replication.throttled.replicas=*",
-    "internal.segment.bytes=100", "local.retention.bytes=5000000000",
-])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "retention.ms= 5 ",
+        "retention.bytes=-5",
+        "cleanup.policy=",
+        "cleanup.policy=delete,delete",
+        "cleanup.policy=delete, compact",
+        "min.cleanable.dirty.ratio=NaN",
+        "preallocate= TRUE ",
+        "min.cleanable.dirty.ratio=0.5f",
+        "max.message.bytes=+5",
+        "max.message.bytes=\uff11\uff12",
+        "leader.replication.throttled.replicas=1:2, 3:4",
+        "leader.replication.throttled.replicas=*",
+        "internal.segment.bytes=100",
+        "local.retention.bytes=5000000000",
+    ],
+)
 def test_what_kafka_takes_is_taken(setting):
     validate_topic_config(*setting.split("=", 1))
 
 
 def test_topics_without_overrides_share_one_object(broker):
-    assert TopicConfig.resolve(broker, {}) is TopicConfig.resolve(broker, {})
+    assert broker.topic_config({}) is broker.topic_config({})
+
+
+def test_topics_with_the_same_overrides_share_one_object(broker):
+    first = broker.topic_config({"retention.ms": "1"})
+    assert broker.topic_config({"retention.ms": "1"}) is first
+    assert broker.topic_config({"retention.ms": "2"}).retention_ms == 2
+    for number in range(1000):
+        assert broker.topic_config({"retention.ms": str(number)}).retention_ms == number
+    assert len(broker._shared_topic_configs) < 1000
 
 
 def test_overrides_stand_above_the_brokers_values():
     broker = BrokerConfig.of({"log.segment.bytes": "2097152", "min.insync.replicas": "2"})
-    config = TopicConfig.resolve(broker, {"segment.bytes": "4194304"})
+    config = broker.topic_config({"segment.bytes": "4194304"})
     assert (config.segment_bytes, config.min_insync_replicas) == (4194304, 2)
 
 
 def test_a_bare_topic_config_holds_kafkas_defaults(broker):
-    assert TopicConfig() == TopicConfig.resolve(broker, {})
-    assert len(TOPIC) == 34
+    assert TopicConfig() == broker.topic_config({})
+    assert len(TOPIC) == 38
 
 
 def test_the_internal_segment_size_goes_below_the_bound(broker):
-    assert TopicConfig.resolve(broker, {"internal.segment.bytes": "100"}).segment_bytes == 100
+    assert broker.topic_config({"internal.segment.bytes": "100"}).segment_bytes == 100
 
 
 def test_an_override_of_a_newer_kafka_is_passed_over(broker):
-    assert TopicConfig.resolve(broker, {"from.the.future": "1"}) == TopicConfig()
+    assert broker.topic_config({"from.the.future": "1"}) == TopicConfig()
 
 
 def test_both_policies_may_hold_at_once(broker):
-    config = TopicConfig.resolve(broker, {"cleanup.policy": "compact, delete"})
+    config = broker.topic_config({"cleanup.policy": "compact, delete"})
     assert config.is_compacted and config.is_deleted
 
 

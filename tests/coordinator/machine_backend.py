@@ -24,8 +24,7 @@ class MachineBackend:
         self.runtime = self._load()
 
     def _load(self) -> Runtime:
-        runtime = Runtime(
-            lambda: GroupShard(self.config), self.log, GroupRecordCodec(), self.clock)
+        runtime = Runtime(lambda: GroupShard(self.config), self.log, GroupRecordCodec(), self.clock)
         runtime.load()
         return runtime
 
@@ -45,11 +44,15 @@ class MachineBackend:
             if ticket.done:
                 self.waiting[actor].remove(ticket)
                 return _result(ticket)
-        raise AssertionError("but was told nothing")
+        raise AssertionError("but no response came")
 
     def unread(self) -> list[tuple[str, Any]]:
-        done = [(actor, _result(ticket)) for actor, tickets in self.waiting.items()
-                for ticket in tickets if ticket.done]
+        done = [
+            (actor, _result(ticket))
+            for actor, tickets in self.waiting.items()
+            for ticket in tickets
+            if ticket.done
+        ]
         for tickets in self.waiting.values():
             tickets[:] = [ticket for ticket in tickets if not ticket.done]
         return done

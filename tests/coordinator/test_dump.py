@@ -8,9 +8,10 @@ from typing import Any
 
 from wirekafka.codec.message import Message
 from wirekafka.codec.record import Record
-from wirekafka.coordinator.dump import (
+from wirekafka.coordinator.record_decoders import (
     decode_metadata,
     decode_offsets,
+    decode_share_states,
     decode_transactions,
     decoder_for,
 )
@@ -24,6 +25,13 @@ from wirekafka.coordinator.records import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from wirekafka.coordinator.share_state.records import (
+    ShareRecord,
+    ShareRecordCodec,
+    ShareSnapshot,
+    ShareUpdate,
+)
+from wirekafka.coordinator.share_state.states import ShareKey, StateBatch
 from wirekafka.metadata.framing import encode_frame
 from wirekafka.metadata.records import TopicRecord
 
@@ -38,6 +46,7 @@ def keyed(kind: int, key: Message, value: Message | None, version: int = 0) -> R
 def test_the_decoder_is_chosen_by_the_directory() -> None:
     assert decoder_for("/data/__consumer_offsets-7/0.log") is decode_offsets
     assert decoder_for("/data/__transaction_state-0/0.log") is decode_transactions
+    assert decoder_for("/data/__share_group_state-3/0.log") is decode_share_states
     assert decoder_for("/data/__cluster_metadata-0/0.log") is decode_metadata
     assert decoder_for("/data/bootstrap.checkpoint") is decode_metadata
     assert decoder_for("/data/flights-0/0.log") is None
@@ -47,11 +56,11 @@ def test_the_decoder_is_chosen_by_the_directory() -> None:
 def test_committed_offsets_are_told_with_their_topic_id() -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     value = OffsetCommitValue(offset=9, metadata="m", commit_timestamp=5, topic_id=bytes(16))
-    told = _json(decode_offsets(keyed(1, key, value, 4)))
-    assert told["type"] == "OffsetCommit" and told["version"] == 4
-    assert told["key"] == {"group": "g", "topic": "t", "partition": 3}
-    assert told["value"]["offset"] == 9
-    assert told["value"]["topic_id"] == "AAAAAAAAAAAAAAAAAAAAAA"
+    decoded = _json(decode_offsets(keyed(1, key, value, 4)))
+    assert decoded["type"] == "OffsetCommit" and decoded["version"] == 4
+    assert decoded["key"] == {"group": "g", "topic": "t", "partition": 3}
+    assert decoded["value"]["offset"] == 9
+    assert decoded["value"]["topic_id"] == "AAAAAAAAAAAAAAAAAAAAAA"
     assert _json(decode_offsets(keyed(1, key, None)))["value"] is None
 
 
@@ -65,8 +74,8 @@ def test_members_of_a_consumer_group_are_opened() -> None:
         assignment=pack(">h", 0) + assignment.encode(0),
     )  # fmt: skip
     value = GroupMetadataValue(protocol_type="consumer", generation=2, members=[member])
-    told = _json(decode_offsets(keyed(2, GroupMetadataKey(group="g"), value, 3)))
-    (shown,) = told["value"]["members"]
+    decoded = _json(decode_offsets(keyed(2, GroupMetadataKey(group="g"), value, 3)))
+    (shown,) = decoded["value"]["members"]
     assert shown["subscription"]["topics"] == ["t"]
     assert shown["assignment"]["assigned_partitions"] == [{"topic": "t", "partitions": [0, 1]}]
 
@@ -77,11 +86,11 @@ def test_member_bytes_of_other_protocols_stay_bytes() -> None:
         subscription=b"\xff", assignment=b"",
     )  # fmt: skip
     value = GroupMetadataValue(protocol_type="connect", generation=2, members=[member])
-    told = _json(decode_offsets(keyed(2, GroupMetadataKey(group="g"), value, 3)))
-    assert told["value"]["members"][0]["subscription"] == {"base64": "/w=="}
+    decoded = _json(decode_offsets(keyed(2, GroupMetadataKey(group="g"), value, 3)))
+    assert decoded["value"]["members"][0]["subscription"] == {"base64": "/w=="}
 
 
-def test_transactions_are_told() -> None:
+def test_transactions_are_decoded() -> None:
     key = TransactionLogKey(transactional_id="id")
     part = TransactionLogValue.PartitionsSchema(topic="t", partition_ids=[1])
     value = TransactionLogValue(
@@ -89,9 +98,9 @@ def test_transactions_are_told() -> None:
         transaction_partitions=[part], transaction_last_update_timestamp_ms=1,
         transaction_start_timestamp_ms=1,
     )  # fmt: skip
-    told = _json(decode_transactions(keyed(0, key, value, 1)))
-    assert told["key"] == {"transactional_id": "id"}
-    assert told["value"]["transaction_partitions"] == [{"topic": "t", "partition_ids": [1]}]
+    decoded = _json(decode_transactions(keyed(0, key, value, 1)))
+    assert decoded["key"] == {"transactional_id": "id"}
+    assert decoded["value"]["transaction_partitions"] == [{"topic": "t", "partition_ids": [1]}]
 
 
 def test_metadata_records_are_told_by_type() -> None:
@@ -103,7 +112,7 @@ def test_metadata_records_are_told_by_type() -> None:
 
 
 def test_what_is_not_understood_is_shown_as_bytes() -> None:
-    assert decode_offsets(Record(key=pack(">h", 21) + b"x", value=b"y")) is None
+    assert decode_offsets(Record(key=pack(">h", 99) + b"x", value=b"y")) is None
     assert decode_offsets(Record(key=None, value=b"y")) is None
     assert decode_metadata(Record()) is None
     assert "unknown metadata" in _json(decode_metadata(Record(value=b"\1\x63\0")))["error"]
@@ -118,3 +127,23 @@ def _json(entry: dict[str, Any] | None) -> dict[str, Any]:
     assert entry is not None
     found: dict[str, Any] = json.loads(json.dumps(entry))
     return found
+
+
+def test_states_of_share_partitions_are_decoded() -> None:
+    share_key = ShareKey("g", bytes(16), 3)
+    batch = StateBatch(7, 9, 2, 1)
+    values = (ShareSnapshot(1, 2, 3, 4, 5, 6, 7, (batch,)), ShareUpdate(1, 3, 4, 5, (batch,)), None)
+    shown = []
+    for value in values:
+        key, packed = ShareRecordCodec().pack(ShareRecord(share_key, value))
+        shown.append(_json(decode_share_states(Record(key=key, value=packed))))
+    assert [each["type"] for each in shown] == ["ShareSnapshot", "ShareUpdate", "ShareSnapshot"]
+    assert all(
+        each["key"] == {"group_id": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAAAA", "partition": 3}
+        for each in shown
+    )
+    assert shown[0]["value"]["create_timestamp"] == 6
+    assert shown[1]["value"]["state_batches"] == [
+        {"first_offset": 7, "last_offset": 9, "delivery_state": 2, "delivery_count": 1}
+    ]
+    assert shown[2]["value"] is None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
+from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
@@ -19,11 +20,35 @@ from wirekafka.coordinator.group_commands import (
     Join,
     OffsetToCommit,
 )
+from wirekafka.coordinator.group_config import GroupConfig
+from wirekafka.coordinator.groups import GroupCoordinator
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Producer
 
+OFFSETS_PARTITIONS = 4
 MANY = 1200
 """Batches enough for a log to take several steps to read."""
+
+
+class GroupBroker:
+    """A coordinator over logs in memory, which can be slow or refuse; it leads none until ready."""
+
+    def __init__(self, **settings: Any):
+        self.clock = ManualClock()
+        self.logs = [MemoryLog() for _ in range(OFFSETS_PARTITIONS)]
+        self._is_ready = False
+        self.groups = GroupCoordinator(
+            GroupConfig(**settings),
+            self.clock,
+            lambda: OFFSETS_PARTITIONS if self._is_ready else 0,
+            lambda error: pytest.fail(str(error)),
+        )
+
+    def ready(self) -> GroupBroker:
+        self._is_ready = True
+        for index, log in enumerate(self.logs):
+            self.groups.lead(index, log)
+        return self
 
 
 def commit(offset: int, group_id: str = "g") -> CommitOffsets:
@@ -31,8 +56,7 @@ def commit(offset: int, group_id: str = "g") -> CommitOffsets:
 
 
 def fetch(broker: GroupBroker, group_id: str = "g") -> int:
-    (found,) = asyncio.run(
-        broker.groups.submit(group_id, FetchOffsets(group_id, [("t", 0)])))
+    (found,) = asyncio.run(broker.groups.submit(group_id, FetchOffsets(group_id, [("t", 0)])))
     return int(found.offset)
 
 
@@ -52,7 +76,7 @@ def with_long_log() -> tuple[GroupBroker, int, MemoryLog]:
     return broker, partition, broker.logs[partition]
 
 
-def test_38_not_coordinator_without_the_topic_and_after_resigning() -> None:
+def test_not_coordinator_without_the_topic_and_after_resigning() -> None:
     assert refusal(GroupBroker()) is Error.NOT_COORDINATOR
     broker = GroupBroker().ready()
     assert refusal(broker) is Error.GROUP_ID_NOT_FOUND
@@ -60,13 +84,11 @@ def test_38_not_coordinator_without_the_topic_and_after_resigning() -> None:
     assert refusal(broker) is Error.NOT_COORDINATOR
 
 
-def test_38_coordinator_load_in_progress_until_the_log_is_read() -> None:
+def test_coordinator_load_in_progress_until_the_log_is_read() -> None:
     broker, partition, log = with_long_log()
     broker.groups.lead(partition, log)
-    assert broker.groups.is_loading
     assert refusal(broker) is Error.COORDINATOR_LOAD_IN_PROGRESS
     broker.clock.advance(10)
-    assert not broker.groups.is_loading
     assert fetch(broker) == MANY - 1
 
 
@@ -89,28 +111,43 @@ def test_a_log_that_cannot_be_read_leaves_other_partitions_alone() -> None:
     log.batches.append(b"\xff" * 80)
     broker.groups.lead(partition, log)
     assert refusal(broker) is Error.NOT_COORDINATOR
-    others = [group_id for group_id in map(str, range(20))
-              if broker.groups.partition_for(group_id) != partition]
+    others = [
+        group_id
+        for group_id in map(str, range(20))
+        if broker.groups.partition_for(group_id) != partition
+    ]
     assert refusal(broker, group_id=others[0]) is Error.GROUP_ID_NOT_FOUND
 
 
 def test_groups_are_spread_over_all_partitions() -> None:
     broker = GroupBroker().ready()
     assert {broker.groups.partition_for(f"group-{n}") for n in range(50)} == set(
-        range(OFFSETS_PARTITIONS))
+        range(OFFSETS_PARTITIONS)
+    )
 
 
 def test_waiting_members_are_sent_to_the_new_coordinator() -> None:
     broker = GroupBroker(initial_rebalance_delay_ms=3000).ready()
 
     async def scenario() -> None:
-        waiting = asyncio.ensure_future(broker.groups.submit("g", Join(
-            group_id="g", protocol_type="consumer", protocols=(AssignorChoice("range", b""),),
-            session_timeout_ms=10_000, rebalance_timeout_ms=10_000, fresh_id="1")))
+        waiting = asyncio.ensure_future(
+            broker.groups.submit(
+                "g",
+                Join(
+                    group_id="g",
+                    protocol_type="consumer",
+                    protocols=(AssignorChoice("range", b""),),
+                    session_timeout_ms=10_000,
+                    rebalance_timeout_ms=10_000,
+                    fresh_id="1",
+                ),
+            )
+        )
         await asyncio.sleep(0)
         broker.groups.stop()
         with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
             await waiting
+
     asyncio.run(scenario())
 
 
@@ -121,28 +158,31 @@ def test_an_answer_waits_until_what_it_tells_is_committed() -> None:
 
     async def scenario() -> None:
         writing = asyncio.ensure_future(broker.groups.submit("g", commit(5)))
-        reading = asyncio.ensure_future(
-            broker.groups.submit("g", FetchOffsets("g", [("t", 0)])))
+        reading = asyncio.ensure_future(broker.groups.submit("g", FetchOffsets("g", [("t", 0)])))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not writing.done() and not reading.done()
         log.commit(log.end_offset)
         assert await writing == [Error.NONE]
         assert (await reading)[0].offset == 5
+
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("failure", "told"), [
-    (Error.NOT_ENOUGH_REPLICAS, Error.COORDINATOR_NOT_AVAILABLE),
-    (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_COORDINATOR),
-    (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
-])
-def test_a_failed_append_leaves_what_was_committed(failure: Error, told: Error) -> None:
+@pytest.mark.parametrize(
+    ("failure", "reported"),
+    [
+        (Error.NOT_ENOUGH_REPLICAS, Error.COORDINATOR_NOT_AVAILABLE),
+        (Error.NOT_LEADER_OR_FOLLOWER, Error.NOT_COORDINATOR),
+        (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_failed_append_leaves_what_was_committed(failure: Error, reported: Error) -> None:
     broker = GroupBroker().ready()
     asyncio.run(broker.groups.submit("g", commit(5)))
     log = broker.logs[broker.groups.partition_for("g")]
     log.failure = KafkaError(failure)
-    assert refusal(broker, commit(6)) is told
+    assert refusal(broker, commit(6)) is reported
     log.failure = None
     assert fetch(broker) == 5
 
@@ -158,10 +198,15 @@ def test_deleted_partitions_lose_their_offsets_in_every_shard() -> None:
 def test_offsets_are_deleted_in_batches_that_fit() -> None:
     broker = GroupBroker().ready()
     log = broker.logs[broker.groups.partition_for("g")]
-    asyncio.run(broker.groups.submit("g", CommitOffsets(
-        "g", -1, "", [OffsetToCommit("t", index, 5) for index in range(2500)])))
+    asyncio.run(
+        broker.groups.submit(
+            "g",
+            CommitOffsets("g", -1, "", [OffsetToCommit("t", index, 5) for index in range(2500)]),
+        )
+    )
     batches = len(log.batches)
     broker.groups.forget_partitions(frozenset(("t", index) for index in range(2500)))
+    broker.clock.advance(0)
     assert fetch(broker) == -1
     assert [read_header(batch).count for batch in log.batches[batches:]] == [1000, 1000, 500]
 
@@ -174,14 +219,17 @@ def test_what_is_deleted_while_a_log_is_read_is_deleted_then() -> None:
     assert fetch(broker) == -1
 
 
-def test_a_deletion_that_cannot_be_written_is_given_up() -> None:
+def test_a_deletion_that_cannot_be_written_is_tried_again() -> None:
     broker = GroupBroker().ready()
     asyncio.run(broker.groups.submit("g", commit(5)))
     log = broker.logs[broker.groups.partition_for("g")]
     log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
     broker.groups.forget_partitions(frozenset({("t", 0)}))
+    broker.groups.forget_partitions(frozenset({("t", 1)}))
     log.failure = None
     assert fetch(broker) == 5
+    broker.clock.advance(1_000)
+    assert fetch(broker) == -1
 
 
 def test_offsets_are_compressed_as_configured() -> None:
@@ -194,8 +242,14 @@ def test_offsets_are_compressed_as_configured() -> None:
 def test_end_markers_reach_the_shard_of_their_partition() -> None:
     broker = GroupBroker().ready()
     partition = broker.groups.partition_for("g")
-    asyncio.run(broker.groups.submit("g", CommitTransactionOffsets(
-        "g", -1, "", [OffsetToCommit("t", 0, 9)], producer_id=7, producer_epoch=0)))
+    asyncio.run(
+        broker.groups.submit(
+            "g",
+            CommitTransactionOffsets(
+                "g", -1, "", [OffsetToCommit("t", 0, 9)], producer_id=7, producer_epoch=0
+            ),
+        )
+    )
     assert fetch(broker) == -1
     broker.groups.end_transaction(partition, Producer(7, 0), True)
     assert fetch(broker) == 9

@@ -5,15 +5,18 @@ import pytest
 from wirekafka.coordinator.java_hash import coordinator_partition, java_hash_code, java_map_order
 
 
-@pytest.mark.parametrize(("text", "code"), [
-    ("", 0),
-    ("a", 97),
-    ("hello", 99162322),
-    ("console-consumer-12345", 158455506),
-    ("Grüße", 69215351),
-    ("😀", 1772899),  # two UTF-16 code units, as Java counts
-    ("polygenelubricants", -(1 << 31)),
-])
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("console-consumer-12345", 158455506),
+        ("Grüße", 69215351),
+        ("😀", 1772899),  # two UTF-16 code units, as Java counts
+        ("polygenelubricants", -(1 << 31)),
+    ],
+)
 def test_hash_code_is_javas(text: str, code: int) -> None:
     assert java_hash_code(text) == code
 

@@ -124,9 +124,7 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
     broker.stop()
 
 
-def test_late_and_repeated_requests_never_reach_another_transaction(
-    kafka: InProcessBroker,
-) -> None:
+def test_late_and_repeated_requests_never_reach_another_transaction(kafka: InProcessBroker) -> None:
     expected: set[int] = set()
     for seed in range(ORDERINGS):
         producer = RawProducer(kafka, f"x-{seed}", seed)

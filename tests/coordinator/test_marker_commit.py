@@ -13,6 +13,7 @@ from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition import Partition
 
@@ -42,8 +43,8 @@ def ended(kafka: InProcessBroker) -> Partition:
 
 def state(kafka: InProcessBroker) -> str:
     request = DescribeTransactionsRequest(transactional_ids=["x"])
-    told: str = kafka.call(request, 0).transaction_states[0].transaction_state
-    return told
+    state: str = kafka.call(request, 0).transaction_states[0].transaction_state
+    return state
 
 
 def test_a_transaction_waits_for_its_markers_to_be_synced(kafka: InProcessBroker) -> None:
@@ -73,6 +74,59 @@ def test_markers_that_cannot_be_written_are_told_of_once(
     partition.log.fail("no such medium")
     partition.wake()
     kafka.clock.advance(10_000)
-    told = [each for each in caplog.messages if "are not written yet" in each]
-    assert told == ["Markers of transaction x are not written yet: "
-                    "{('t', 1): 'KAFKA_STORAGE_ERROR'}"]
+    warnings = [each for each in caplog.messages if "are not written yet" in each]
+    assert warnings == [
+        "Markers of transaction x are not written yet: {('t', 1): 'KAFKA_STORAGE_ERROR'}"
+    ]
+
+
+def aborting(kafka: InProcessBroker) -> RawProducer:
+    """A producer with an open transaction."""
+    producer = RawProducer(kafka, "x")
+    producer.versions = FIRST
+    producer.start()
+    producer.add_partitions()
+    producer.produce()
+    return producer
+
+
+def test_a_marker_whose_writing_fails_is_written_later(
+    kafka: InProcessBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = aborting(kafka)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka.broker.markers, "_write_one", fail)
+        producer.end(commits=False)
+        kafka.clock.advance(60_000)
+        assert state(kafka) == "PrepareAbort"
+    kafka.clock.advance(100)
+    assert state(kafka) == "CompleteAbort"
+    assert sum("a bug" in (each.exc_text or "") for each in caplog.records) == 1
+
+
+def test_an_end_that_cannot_be_noted_is_noted_later(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = aborting(kafka)
+    appended = Partition.append
+    refused = []
+
+    def refuse(partition: Partition, batch: bytes) -> int:
+        is_second = partition is log and partition.end_offset == before + 1
+        if is_second and not refused:
+            refused.append(batch)
+            raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
+        return appended(partition, batch)
+
+    transactions = kafka.broker.transactions
+    log = kafka.partition("__transaction_state", transactions.partition_for("x"))
+    before = log.end_offset
+    monkeypatch.setattr(Partition, "append", refuse)
+    producer.end(commits=False)
+    assert refused and state(kafka) == "PrepareAbort"
+    kafka.clock.advance(100)
+    assert state(kafka) == "CompleteAbort"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.coordinator.machine_backend import MachineBackend
 from wirekafka.codec.batch import read_header
+from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.coordinator.group_commands import (
     AssignorChoice,
     CommitOffsets,
@@ -19,7 +20,7 @@ from wirekafka.coordinator.group_commands import (
     FetchAllOffsets,
     FetchedOffset,
     FetchOffsets,
-    ForgetTopics,
+    ForgetPartitions,
     Join,
     Joined,
     Leave,
@@ -36,6 +37,7 @@ from wirekafka.coordinator.records import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Producer
+from wirekafka.replication.record_codec import UnreadableRecord
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -54,14 +56,27 @@ def fetch(backend: MachineBackend, *places: tuple[str, int], **fields: object) -
 
 def join_alone(backend: MachineBackend, topics: list[str], group_id: str = "g") -> Joined:
     metadata = b"\0\0" + bytes(ConsumerProtocolSubscription(topics=topics).encode(0))
-    ticket = backend.runtime.post(Join(
-        group_id=group_id, protocol_type="consumer",
-        protocols=(AssignorChoice("range", metadata),), session_timeout_ms=1_800_000,
-        rebalance_timeout_ms=60_000, fresh_id="1", client_id="c"))
+    ticket = backend.runtime.post(
+        Join(
+            group_id=group_id,
+            protocol_type="consumer",
+            protocols=(AssignorChoice("range", metadata),),
+            session_timeout_ms=1_800_000,
+            rebalance_timeout_ms=60_000,
+            fresh_id="1",
+            client_id="c",
+        )
+    )
     backend.pass_time(10)
     joined: Joined = ticket.result()
-    backend.ask(Sync(group_id=group_id, generation_id=joined.generation_id,
-                     member_id=joined.member_id, assignments={}))
+    backend.ask(
+        Sync(
+            group_id=group_id,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            assignments={},
+        )
+    )
     return joined
 
 
@@ -90,13 +105,21 @@ def test_56_offset_metadata_round_trips_up_to_its_limit() -> None:
 def test_44_offsets_expire_only_while_the_group_is_empty() -> None:
     backend = MachineBackend(offsets_retention_ms=7 * DAY_MS, max_session_timeout_ms=10**12)
     joined = join_alone(backend, ["t"])
-    commit(backend, OffsetToCommit("t", 0, 5),
-           member_id=joined.member_id, generation_id=joined.generation_id)
+    commit(
+        backend,
+        OffsetToCommit("t", 0, 5),
+        member_id=joined.member_id,
+        generation_id=joined.generation_id,
+    )
     for _ in range(100):
         # The session is kept by commits of another partition.
         backend.pass_time(DAY_MS // 60)
-        commit(backend, OffsetToCommit("t", 1, 6),
-               member_id=joined.member_id, generation_id=joined.generation_id)
+        commit(
+            backend,
+            OffsetToCommit("t", 1, 6),
+            member_id=joined.member_id,
+            generation_id=joined.generation_id,
+        )
     backend.ask(Leave("g", [Leaver(joined.member_id)]))
     backend.pass_time(7 * DAY_MS - HOUR_MS)
     assert fetch(backend, ("t", 0)) == [5]
@@ -152,17 +175,30 @@ def test_an_empty_group_without_offsets_is_forgotten_at_the_next_check() -> None
 def test_offsets_of_deleted_partitions_go_and_the_group_stays() -> None:
     backend = MachineBackend()
     commit(backend, OffsetToCommit("t", 0, 5), OffsetToCommit("u", 0, 6))
-    backend.ask(ForgetTopics(frozenset({("t", 0), ("t", 1)})))
+    backend.ask(ForgetPartitions({"t": frozenset({0, 1})}, ["g"]))
     assert fetch(backend, ("t", 0), ("u", 0)) == [-1, 6]
-    backend.ask(ForgetTopics(frozenset({("u", 0)})))
+    backend.ask(ForgetPartitions({"u": frozenset({0})}, ["g"]))
     assert group_ids(backend) == ["g"]
+
+
+def test_all_offsets_are_reported_and_deleted_in_the_order_of_apache_kafka() -> None:
+    backend = MachineBackend()
+    names = ["orders", "prices", "counts", "t", "u"]
+    commit(backend, *(OffsetToCommit(name, index, 5) for name in names for index in range(12)))
+    places = [(each.topic, each.partition) for each in backend.ask(FetchAllOffsets("g"))]
+    ordered = ["counts", "u", "prices", "t", "orders"]
+    indexes = [0, 5, 10, 2, 7, 4, 9, 1, 6, 11, 3, 8]
+    assert places == [(name, index) for name in ordered for index in indexes]
+    backend.ask(DeleteGroups(["g"]))
+    deleted = GroupRecordCodec().decode(backend.log.batches[-1])
+    offsets = [record for record in deleted if isinstance(record, OffsetRecord)]
+    assert [(each.topic, each.partition) for each in offsets] == places
 
 
 def test_a_great_many_offsets_expire_in_several_batches() -> None:
     backend = MachineBackend(offsets_retention_ms=DAY_MS)
     for group_id in ("g", "h", "i"):
-        commit(backend, *(OffsetToCommit("t", index, 5) for index in range(900)),
-               group_id=group_id)
+        commit(backend, *(OffsetToCommit("t", index, 5) for index in range(900)), group_id=group_id)
     batches = len(backend.log.batches)
     backend.pass_time(DAY_MS + 601_000)
     assert group_ids(backend) == []
@@ -176,7 +212,9 @@ def test_a_group_with_members_is_not_deleted() -> None:
     commit(backend, OffsetToCommit("t", 0, 5))
     joined = join_alone(backend, ["t"])
     assert backend.ask(DeleteGroups(["g", "h"])) == [
-        Error.NON_EMPTY_GROUP, Error.GROUP_ID_NOT_FOUND]
+        Error.NON_EMPTY_GROUP,
+        Error.GROUP_ID_NOT_FOUND,
+    ]
     backend.ask(Leave("g", [Leaver(joined.member_id)]))
     assert backend.ask(DeleteGroups(["g"])) == [Error.NONE]
     assert refusal(backend, DescribeGroup("g")) is Error.GROUP_ID_NOT_FOUND
@@ -190,15 +228,25 @@ def test_offsets_of_subscribed_topics_are_not_deleted() -> None:
     commit(backend, OffsetToCommit("t", 0, 5), OffsetToCommit("old", 0, 6))
     join_alone(backend, ["t"])
     assert backend.ask(DeleteOffsets("g", [("t", 0), ("old", 0), ("never", 0)])) == [
-        Error.GROUP_SUBSCRIBED_TO_TOPIC, Error.NONE, Error.NONE]
+        Error.GROUP_SUBSCRIBED_TO_TOPIC,
+        Error.NONE,
+        Error.NONE,
+    ]
     assert fetch(backend, ("t", 0), ("old", 0)) == [5, -1]
 
 
 def test_offsets_of_a_group_of_another_protocol_are_not_deleted_while_it_has_members() -> None:
     backend = MachineBackend()
-    backend.runtime.post(Join(
-        group_id="g", protocol_type="connect", protocols=(AssignorChoice("p", b""),),
-        session_timeout_ms=10_000, rebalance_timeout_ms=10_000, fresh_id="1"))
+    backend.runtime.post(
+        Join(
+            group_id="g",
+            protocol_type="connect",
+            protocols=(AssignorChoice("p", b""),),
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            fresh_id="1",
+        )
+    )
     assert refusal(backend, DeleteOffsets("g", [("t", 0)])) is Error.NON_EMPTY_GROUP
 
 
@@ -215,8 +263,7 @@ class TestTransactions:
 
     def pending(self, *offsets: OffsetToCommit, **fields: object) -> CommitTransactionOffsets:
         fields = {"group_id": "g", "generation_id": -1, "member_id": ""} | fields
-        return CommitTransactionOffsets(
-            offsets=offsets, producer_id=7, producer_epoch=0, **fields)
+        return CommitTransactionOffsets(offsets=offsets, producer_id=7, producer_epoch=0, **fields)
 
     def end(self, backend: MachineBackend, committed: bool) -> None:
         backend.runtime.replay_end_marker(self.producer, committed)
@@ -245,7 +292,7 @@ class TestTransactions:
 
     def test_deleting_the_partition_drops_them(self) -> None:
         backend = self.backend()
-        backend.ask(ForgetTopics(frozenset({("t", 0)})))
+        backend.ask(ForgetPartitions({"t": frozenset({0})}, ["g"]))
         self.end(backend, True)
         assert fetch(backend, ("t", 0), require_stable=True) == [-1]
 
@@ -294,17 +341,20 @@ class TestTransactions:
         offset = OffsetToCommit("t", 1, 1)
         assert backend.ask(self.pending(offset)) == [Error.NONE]
         assert refusal(backend, self.pending(offset, generation_id=1, member_id="x")) is (
-            Error.UNKNOWN_MEMBER_ID)
-        assert refusal(backend, self.pending(
-            offset, generation_id=9, member_id=joined.member_id)) is Error.ILLEGAL_GENERATION
-        assert backend.ask(self.pending(
-            offset, generation_id=1, member_id=joined.member_id)) == [Error.NONE]
+            Error.UNKNOWN_MEMBER_ID
+        )
+        assert (
+            refusal(backend, self.pending(offset, generation_id=9, member_id=joined.member_id))
+            is Error.ILLEGAL_GENERATION
+        )
+        assert backend.ask(self.pending(offset, generation_id=1, member_id=joined.member_id)) == [
+            Error.NONE
+        ]
 
     def test_an_unknown_group_takes_them_without_a_generation_only(self) -> None:
         backend = MachineBackend()
         offset = OffsetToCommit("t", 0, 1)
-        assert refusal(backend, self.pending(offset, generation_id=1)) is (
-            Error.ILLEGAL_GENERATION)
+        assert refusal(backend, self.pending(offset, generation_id=1)) is (Error.GROUP_ID_NOT_FOUND)
         assert refusal(backend, self.pending(offset, group_id="")) is Error.INVALID_GROUP_ID
         assert backend.ask(self.pending(offset)) == [Error.NONE]
         assert group_ids(backend) == ["g"]
@@ -316,8 +366,11 @@ class TestRecords:
     codec = GroupRecordCodec()
 
     def test_what_kafka_wrote_is_read_and_written_alike(self) -> None:
-        written = [line.split() for line in KAFKA_RECORDS.read_text().splitlines()
-                   if not line.startswith("#")]
+        written = [
+            line.split()
+            for line in KAFKA_RECORDS.read_text().splitlines()
+            if not line.startswith("#")
+        ]
         assert len(written) > 10
         for key_text, value_text in written:
             key = bytes.fromhex(key_text)
@@ -333,8 +386,11 @@ class TestRecords:
         assert (header.attributes, header.count) == (0, 1)
 
     def test_a_commit_with_a_retention_is_written_in_version_1(self) -> None:
-        _, value = self.codec.pack(OffsetRecord(
-            "g", "t", 0, CommittedOffset(5, -1, "m", 1795263309590, 1795263409590, b"x" * 16)))
+        _, value = self.codec.pack(
+            OffsetRecord(
+                "g", "t", 0, CommittedOffset(5, -1, "m", 1795263309590, 1795263409590, b"x" * 16)
+            )
+        )
         assert value is not None
         assert value[:2] == b"\0\1"
         assert len(value) == 2 + 8 + 2 + 1 + 8 + 8
@@ -342,14 +398,19 @@ class TestRecords:
     @pytest.mark.parametrize("version", range(5))
     def test_every_version_of_a_group_is_read(self, version: int) -> None:
         member = GroupMetadataValue.MemberMetadata(
-            member_id="m", client_id="c", client_host="/h", session_timeout=10,
-            rebalance_timeout=20, subscription=b"s", assignment=b"a")
+            member_id="m",
+            client_id="c",
+            client_host="/h",
+            session_timeout=10,
+            rebalance_timeout=20,
+            subscription=b"s",
+            assignment=b"a",
+        )
         value = GroupMetadataValue(
-            protocol_type="consumer", generation=3, protocol="range", leader="m",
-            members=[member])
+            protocol_type="consumer", generation=3, protocol="range", leader="m", members=[member]
+        )
         key = b"\0\2" + bytes(GroupMetadataKey(group="g").encode(0))
-        record = self.codec.unpack(
-            key, version.to_bytes(2, "big") + bytes(value.encode(version)))
+        record = self.codec.unpack(key, version.to_bytes(2, "big") + bytes(value.encode(version)))
         assert isinstance(record, GroupRecord) and record.value is not None
         backend = MachineBackend()
         backend.shard.groups.clear()
@@ -357,17 +418,38 @@ class TestRecords:
         loaded = backend.shard.groups["g"].members["m"]
         assert loaded.rebalance_timeout_ms == (20 if version else 10)
 
-    def test_records_of_newer_groups_are_skipped(self) -> None:
-        assert self.codec.unpack(b"\0\3\0\1g", b"\0\0") is None
-        assert self.codec.unpack(None, b"x") is None
+    @pytest.mark.parametrize(
+        ("key", "complaint"),
+        [
+            (b"\0\x63\0\1g", "offset 7, with key version 99, is not known"),
+            (b"\0\x63", "offset 7, with key version 99, is not known"),
+            (b"\0", "offset 7, with key version missing, is not known"),
+            (b"\0\2\0\x10g", "offset 7, with key version 2, is not known"),
+            (None, "offset 7 has no key"),
+        ],
+    )
+    @pytest.mark.parametrize("value", [None, b"\0\0"])
+    def test_a_record_that_is_not_known_stops_the_reading(
+        self, key: bytes | None, value: bytes | None, complaint: str
+    ) -> None:
+        batch = encode_batch([Record(0, 0, key, value)], options=BatchOptions(base_offset=7))
+        with pytest.raises(UnreadableRecord, match=complaint):
+            list(self.codec.decode(batch))
 
 
 def test_a_bare_value_that_is_no_subscription_makes_topics_unknown() -> None:
     backend = MachineBackend()
     commit(backend, OffsetToCommit("t", 0, 5))
-    backend.runtime.post(Join(
-        group_id="g", protocol_type="consumer", protocols=(AssignorChoice("range", b"?"),),
-        session_timeout_ms=10_000, rebalance_timeout_ms=10_000, fresh_id="1"))
+    backend.runtime.post(
+        Join(
+            group_id="g",
+            protocol_type="consumer",
+            protocols=(AssignorChoice("range", b"?"),),
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            fresh_id="1",
+        )
+    )
     backend.pass_time(10)
     # Better keep an offset than lose one somebody consumes by.
     assert backend.ask(DeleteOffsets("g", [("t", 0)])) == [Error.GROUP_SUBSCRIBED_TO_TOPIC]

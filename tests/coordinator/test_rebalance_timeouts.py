@@ -1,4 +1,4 @@
-"""How long a rebalance waits; the rest is told in tests/transcripts."""
+"""How long a rebalance waits; tests/transcripts hold the other tests of rebalances."""
 
 from pathlib import Path
 
@@ -19,16 +19,20 @@ SLOW_FIRST = """
 
 
 @pytest.mark.parametrize(("first", "second"), [(20_000, 5_000), (5_000, 20_000)])
-def test_40_a_rebalance_waits_the_largest_rebalance_timeout(first: int, second: int) -> None:
+def test_a_rebalance_waits_the_largest_rebalance_timeout(first: int, second: int) -> None:
     text = SLOW_FIRST.format(first=first, second=second, just_before=20_000 - 10)
     lines = [(number, line.strip()) for number, line in enumerate(text.strip().splitlines(), 1)]
     Play(MachineBackend()).run(Scenario("largest", Path(__file__), lines))
 
 
-def test_40_the_first_rebalance_waits_the_initial_delay() -> None:
+def test_the_first_rebalance_waits_the_initial_delay() -> None:
     lines = [
-        "a -> join range v=3", "2990 ms later", "group is PreparingRebalance",
-        "20 ms later", "a <- joined 1 range as a leads a",
+        "a -> join range v=3",
+        "2990 ms later",
+        "group is PreparingRebalance",
+        "20 ms later",
+        "a <- joined 1 range as a leads a",
     ]
     Play(MachineBackend(initial_rebalance_delay_ms=3000)).run(
-        Scenario("initial", Path(__file__), list(enumerate(lines))))
+        Scenario("initial", Path(__file__), list(enumerate(lines)))
+    )

@@ -15,7 +15,7 @@ from wirekafka.coordinator.group_commands import (
     CommitTransactionOffsets,
     DeleteGroups,
     DeleteOffsets,
-    ForgetTopics,
+    ForgetPartitions,
     Heartbeat,
     Join,
     Joined,
@@ -40,15 +40,22 @@ places = st.tuples(st.sampled_from(TOPICS), st.integers(0, 1))
 actors = st.integers(0, 3)
 
 steps = st.one_of(
-    st.tuples(st.just("join"), group_ids, actors, st.sampled_from([None, "i", "j"]),
-              st.sampled_from([("range",), ("range", "rr"), ("rr",)])),
+    st.tuples(
+        st.just("join"),
+        group_ids,
+        actors,
+        st.sampled_from([None, "i", "j"]),
+        st.sampled_from([("range",), ("range", "rr"), ("rr",)]),
+    ),
     st.tuples(st.just("sync"), group_ids, actors),
     st.tuples(st.just("heartbeat"), group_ids, actors),
     st.tuples(st.just("leave"), group_ids, actors),
-    st.tuples(st.just("commit"), group_ids, st.one_of(st.none(), actors), places,
-              st.integers(0, 1000)),
-    st.tuples(st.just("commit_pending"), group_ids, st.integers(0, 1), places,
-              st.integers(0, 1000)),
+    st.tuples(
+        st.just("commit"), group_ids, st.one_of(st.none(), actors), places, st.integers(0, 1000)
+    ),
+    st.tuples(
+        st.just("commit_pending"), group_ids, st.integers(0, 1), places, st.integers(0, 1000)
+    ),
     st.tuples(st.just("end"), st.integers(0, 1), st.booleans()),
     st.tuples(st.just("delete"), group_ids),
     st.tuples(st.just("delete_offset"), group_ids, places),
@@ -59,12 +66,13 @@ steps = st.one_of(
 
 
 class World:
-    """A shard, actors with what they were told, and a model of where offsets must be."""
+    """A shard, actors with what was returned to them, and a model of where offsets must be."""
 
     def __init__(self) -> None:
         self.backend = MachineBackend(
-            max_size=3, initial_rebalance_delay_ms=50, offsets_retention_ms=10**12)
-        self.told: dict[tuple[str, int], tuple[str, int, str | None]] = {}
+            max_size=3, initial_rebalance_delay_ms=50, offsets_retention_ms=10**12
+        )
+        self.returned: dict[tuple[str, int], tuple[str, int, str | None]] = {}
         self.tickets: list[tuple[str, int, str | None, Any]] = []
         self.offsets: dict[tuple[str, str, int], int] = {}
         self.pending: dict[int, dict[tuple[str, str, int], tuple[int, int]]] = {}
@@ -85,11 +93,11 @@ class World:
                 continue
             match result(ticket):
                 case Joined(member_id, generation_id):
-                    self.told[group_id, actor] = (member_id, generation_id, instance)
+                    self.returned[group_id, actor] = (member_id, generation_id, instance)
                 case JoinRefused(error=Error.MEMBER_ID_REQUIRED, member_id=member_id):
-                    self.told[group_id, actor] = (member_id, -1, None)
+                    self.returned[group_id, actor] = (member_id, -1, None)
                 case JoinRefused():
-                    self.told.pop((group_id, actor), None)
+                    self.returned.pop((group_id, actor), None)
         self.tickets = waiting
 
     def step(self, verb: str, *details: Any) -> None:
@@ -98,49 +106,77 @@ class World:
         self.check()
 
     def join(self, group_id: str, actor: int, instance: str | None, names: Any) -> None:
-        member_id, _, was = self.told.get((group_id, actor), ("", -1, None))
+        member_id, _, was = self.returned.get((group_id, actor), ("", -1, None))
         instance = was if member_id else instance
         self.fresh += 1
-        ticket = self.post(Join(
-            group_id=group_id, member_id=member_id, instance_id=instance, client_id=f"c{actor}",
-            protocol_type="consumer",
-            protocols=tuple(AssignorChoice(name, b"\0\0\0\0\0\0\xff\xff\xff\xff")
-                            for name in names),
-            session_timeout_ms=6_000, rebalance_timeout_ms=20_000, fresh_id=str(self.fresh),
-            needs_known_member_id=not member_id and instance is None and self.fresh % 2 == 0,
-            can_skip_assignment=True))
+        ticket = self.post(
+            Join(
+                group_id=group_id,
+                member_id=member_id,
+                instance_id=instance,
+                client_id=f"c{actor}",
+                protocol_type="consumer",
+                protocols=tuple(
+                    AssignorChoice(name, b"\0\0\0\0\0\0\xff\xff\xff\xff") for name in names
+                ),
+                session_timeout_ms=6_000,
+                rebalance_timeout_ms=20_000,
+                fresh_id=str(self.fresh),
+                needs_known_member_id=not member_id and instance is None and self.fresh % 2 == 0,
+                can_skip_assignment=True,
+            )
+        )
         self.tickets.append((group_id, actor, instance, ticket))
 
     def sync(self, group_id: str, actor: int) -> None:
-        member_id, generation_id, instance = self.told.get((group_id, actor), ("x", 0, None))
-        others = {other: b"part" for (told_group, _), (other, _, _) in self.told.items()
-                  if told_group == group_id}
-        ticket = self.post(Sync(
-            group_id=group_id, generation_id=generation_id, member_id=member_id,
-            instance_id=instance, assignments=others))
+        member_id, generation_id, instance = self.returned.get((group_id, actor), ("x", 0, None))
+        others = {
+            other: b"part"
+            for (returned_group, _), (other, _, _) in self.returned.items()
+            if returned_group == group_id
+        }
+        ticket = self.post(
+            Sync(
+                group_id=group_id,
+                generation_id=generation_id,
+                member_id=member_id,
+                instance_id=instance,
+                assignments=others,
+            )
+        )
         if ticket.done and isinstance(result(ticket), Synced):
             assert result(ticket).assignment in (b"part", b"")
 
     def heartbeat(self, group_id: str, actor: int) -> None:
-        member_id, generation_id, instance = self.told.get((group_id, actor), ("x", 0, None))
+        member_id, generation_id, instance = self.returned.get((group_id, actor), ("x", 0, None))
         assert self.post(Heartbeat(group_id, generation_id, member_id, instance)).done
 
     def leave(self, group_id: str, actor: int) -> None:
-        member_id, _, instance = self.told.pop((group_id, actor), ("x", 0, None))
+        member_id, _, instance = self.returned.pop((group_id, actor), ("x", 0, None))
         assert self.post(Leave(group_id, [Leaver(member_id, instance)])).done
 
     def commit(self, group_id: str, actor: int | None, place: Any, offset: int) -> None:
-        member_id, generation_id, instance = self.told.get((group_id, actor), ("", -1, None))
-        ticket = self.post(CommitOffsets(
-            group_id, generation_id, member_id, [OffsetToCommit(*place, offset)], instance))
+        member_id, generation_id, instance = self.returned.get((group_id, actor), ("", -1, None))
+        ticket = self.post(
+            CommitOffsets(
+                group_id, generation_id, member_id, [OffsetToCommit(*place, offset)], instance
+            )
+        )
         if result(ticket) == [Error.NONE]:
             self.offsets[(group_id, *place)] = offset
             self.counts_from[(group_id, *place)] = self.fresh
 
     def commit_pending(self, group_id: str, producer: int, place: Any, offset: int) -> None:
-        ticket = self.post(CommitTransactionOffsets(
-            group_id, -1, "", [OffsetToCommit(*place, offset)],
-            producer_id=producer, producer_epoch=0))
+        ticket = self.post(
+            CommitTransactionOffsets(
+                group_id,
+                -1,
+                "",
+                [OffsetToCommit(*place, offset)],
+                producer_id=producer,
+                producer_epoch=0,
+            )
+        )
         if result(ticket) == [Error.NONE]:
             self.fresh += 1
             self.pending.setdefault(producer, {})[(group_id, *place)] = (offset, self.fresh)
@@ -168,7 +204,8 @@ class World:
         return [self.offsets, *self.pending.values()]
 
     def forget(self, place: Any) -> None:
-        self.post(ForgetTopics(frozenset([place])))
+        topic, partition = place
+        self.post(ForgetPartitions({topic: frozenset([partition])}, GROUPS))
         for group_id in GROUPS:
             for model in self.models():
                 model.pop((group_id, *place), None)
@@ -184,20 +221,26 @@ class World:
         self.tickets.clear()
         # Loading changes nothing but sessions; what has expired meanwhile is not lost silently.
         assert Counter(before) >= Counter(
-            [each for each in hard_state(self.backend.shard) if each[0] == "offset"])
+            [each for each in hard_state(self.backend.shard) if each[0] == "offset"]
+        )
 
     def check(self) -> None:
         shard = self.backend.shard
-        found = {(r.group_id, r.topic, r.partition): r.committed.offset
-                 for r in shard.offsets.snapshot() if r.committed}
+        found = {
+            (r.group_id, r.topic, r.partition): r.committed.offset
+            for r in shard.offsets.snapshot()
+            if r.committed
+        }
         assert found == self.offsets
         for group in shard.groups.values():
             assert len(group.members) <= 3 or group.state.value == "PreparingRebalance"
             assert group.awaiting_joins == sum(
-                member.join_ticket is not None for member in group.members.values())
+                member.join_ticket is not None for member in group.members.values()
+            )
             assert (group.leader_id in group.members) == bool(group.members)
             assert set(group.static_member_ids.values()) == {
-                member.member_id for member in group.members.values() if member.instance_id}
+                member.member_id for member in group.members.values() if member.instance_id
+            }
             for member_id, member in group.members.items():
                 assert member.member_id == member_id
         if not self.has_markers:
@@ -230,7 +273,7 @@ def hard_state(shard: GroupShard) -> list[tuple[Any, ...]]:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(steps, max_size=60))
 def test_the_log_rebuilds_the_shard_and_offsets_never_move_by_themselves(
-    script: list[tuple[Any, ...]]
+    script: list[tuple[Any, ...]],
 ) -> None:
     world = World()
     for step in script:

@@ -56,19 +56,26 @@ class Shard:
 
     def advance(self, ms: int) -> None:
         self.now_ms += ms
-        self._replay(self.machine.tick(self.now_ms).records)
+        timers = self.machine.timers
+        while (key := timers.next_due(self.now_ms)) is not None:
+            timers.cancel(key)
+            self._replay(self.machine.tick(key, self.now_ms).records)
 
     def finish(self) -> None:
         for name, transaction in self.machine.undecided():
-            self(MarkersWritten(name, ProducerIdentity(transaction.producer_id,
-                                                       transaction.producer_epoch)))
+            self(
+                MarkersWritten(
+                    name, ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
+                )
+            )
 
     def start(self, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000) -> Any:
         identity = ProducerIdentity(*expected) if expected else None
         return self(StartProducer("x", timeout_ms, identity))
 
-    def add(self, producer: Any, version: int = SECOND,
-            partitions: frozenset[tuple[str, int]] = TOPIC) -> Any:
+    def add(
+        self, producer: Any, version: int = SECOND, partitions: frozenset[tuple[str, int]] = TOPIC
+    ) -> Any:
         return self(AddPartitions("x", ProducerIdentity(*producer), partitions, version))
 
     def end(self, producer: Any, commit: bool, version: int = SECOND) -> Any:
@@ -174,7 +181,8 @@ def test_stale_epochs_and_foreign_ids_are_refused(shard: Shard) -> None:
     assert shard.end((100, 0), True) == Error.PRODUCER_FENCED
     assert shard.end((999, 1), True) == Error.INVALID_PRODUCER_ID_MAPPING
     assert shard(EndTransaction("other", ProducerIdentity(1, 1), True, SECOND)) == (
-        Error.INVALID_PRODUCER_ID_MAPPING)
+        Error.INVALID_PRODUCER_ID_MAPPING
+    )
 
 
 def test_recovering_producer_gets_the_next_epoch_once(shard: Shard) -> None:
@@ -235,7 +243,8 @@ def test_verification_tells_the_partitions_of_the_open_transaction(shard: Shard)
     assert shard(VerifyPartitions("x", ProducerIdentity(100, 0), both)) == TOPIC
     assert shard(VerifyPartitions("x", ProducerIdentity(100, 1), both)) == Error.PRODUCER_FENCED
     assert shard(VerifyPartitions("y", ProducerIdentity(100, 0), both)) == (
-        Error.INVALID_PRODUCER_ID_MAPPING)
+        Error.INVALID_PRODUCER_ID_MAPPING
+    )
 
 
 def test_listing_filters_by_state_producer_and_age(shard: Shard) -> None:

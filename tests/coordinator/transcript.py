@@ -3,7 +3,7 @@
     == the second member triggers a rebalance
     set max_size=10                     # of GroupConfig; must come first
     a -> join range topics=t            # who asks what; protocols, then options
-    a <- MEMBER_ID_REQUIRED a           # every answer, in order, must be told
+    a <- MEMBER_ID_REQUIRED a           # every answer, in order, must be listed
     3000 ms later
     broker restarts
     group is Stable
@@ -119,8 +119,8 @@ class Play:
     def _line(self, line: str) -> None:
         if match := re.fullmatch(r"(\w+) <- (.*)", line):
             actor = self.actors[match[1]]
-            told = self._told(actor, self.backend.next_reply(actor.name))
-            assert told == " ".join(match[2].split()), f"but was told: {told}"
+            response = self._response_text(actor, self.backend.next_reply(actor.name))
+            assert response == " ".join(match[2].split()), f"but the response was: {response}"
             return
         self._nothing_unread()
         if match := re.fullmatch(r"(\w+) -> (\w+) ?(.*)", line):
@@ -143,8 +143,11 @@ class Play:
             assert line.startswith("set "), "which is not understood"
 
     def _nothing_unread(self) -> None:
-        unread = [f"{name} <- {self._told(self.actors[name], reply)}"
-                  for name, reply in self.backend.unread() if name in self.actors]
+        unread = [
+            f"{name} <- {self._response_text(self.actors[name], reply)}"
+            for name, reply in self.backend.unread()
+            if name in self.actors
+        ]
         assert not unread, f"untold answers before: {unread}"
 
     def _group(self) -> Any:
@@ -164,8 +167,11 @@ class Play:
         command = getattr(self, f"_{verb}")(actor, plain, options)
         if verb == "join":
             known = command.instance_id is not None or bool(command.member_id)
-            command = replace(command, needs_known_member_id=version >= 4 and not known,
-                              can_skip_assignment=version >= 9)
+            command = replace(
+                command,
+                needs_known_member_id=version >= 4 and not known,
+                can_skip_assignment=version >= 9,
+            )
         self.backend.send(actor.name, command, version)
 
     def _as(self, actor: Actor, options: dict[str, str]) -> str:
@@ -180,19 +186,23 @@ class Play:
         actor.protocols = tuple(plain) or actor.protocols
         actor.options |= {k: v for k, v in options.items() if k != "as"}
         actor.instance_id = actor.options.get("instance")
-        told = actor.options
-        subscription = ConsumerProtocolSubscription(topics=told.get("topics", "t").split(","))
+        settings = actor.options
+        subscription = ConsumerProtocolSubscription(topics=settings.get("topics", "t").split(","))
         metadata = b"\0\1" + bytes(subscription.encode(1))
         self.fresh += 1
-        session_ms = int(told.get("session", "10000"))
+        session_ms = int(settings.get("session", "10000"))
         return Join(
-            group_id=self._group_id(options), member_id=self._as(actor, options),
-            instance_id=actor.instance_id, client_id=actor.name, client_host="/127.0.0.1",
-            protocol_type=told.get("type", "consumer"),
-            protocols=tuple(AssignorChoice(name, metadata) for name in actor.protocols
-                            if name != "none"),
+            group_id=self._group_id(options),
+            member_id=self._as(actor, options),
+            instance_id=actor.instance_id,
+            client_id=actor.name,
+            client_host="/127.0.0.1",
+            protocol_type=settings.get("type", "consumer"),
+            protocols=tuple(
+                AssignorChoice(name, metadata) for name in actor.protocols if name != "none"
+            ),
             session_timeout_ms=session_ms,
-            rebalance_timeout_ms=int(told.get("rebalance", "60000")),
+            rebalance_timeout_ms=int(settings.get("rebalance", "60000")),
             fresh_id=str(self.fresh),
         )
 
@@ -205,8 +215,10 @@ class Play:
     def _sync(self, actor: Actor, plain: list[str], options: dict[str, str]) -> Sync:
         parts = {name: part for name, part in options.items() if name not in _SYNC_OPTIONS}
         return Sync(
-            group_id=self._group_id(options), generation_id=self._generation(actor, options),
-            member_id=self._as(actor, options), instance_id=actor.instance_id,
+            group_id=self._group_id(options),
+            generation_id=self._generation(actor, options),
+            member_id=self._as(actor, options),
+            instance_id=actor.instance_id,
             protocol_type=options.get("type", "consumer"),
             protocol_name=options.get("protocol", actor.options.get("agreed")),
             assignments={self._id(name): part.encode() for name, part in parts.items()},
@@ -214,8 +226,11 @@ class Play:
 
     def _heartbeat(self, actor: Actor, plain: list[str], options: dict[str, str]) -> Heartbeat:
         return Heartbeat(
-            self._group_id(options), self._generation(actor, options),
-            self._as(actor, options), options.get("instance", actor.instance_id))
+            self._group_id(options),
+            self._generation(actor, options),
+            self._as(actor, options),
+            options.get("instance", actor.instance_id),
+        )
 
     def _leave(self, actor: Actor, plain: list[str], options: dict[str, str]) -> Leave:
         leavers = []
@@ -232,11 +247,18 @@ class Play:
         for word in plain:
             match = re.fullmatch(r"(\w+)-(\d+)@(\d+)(?::(\w+))?", word)
             assert match is not None, word
-            offsets.append(OffsetToCommit(
-                match[1], int(match[2]), int(match[3]), metadata=match[4] or ""))
+            offsets.append(
+                OffsetToCommit(match[1], int(match[2]), int(match[3]), metadata=match[4] or "")
+            )
         return CommitOffsets(
-            self._group_id(options), self._generation(actor, options), self._as(actor, options),
-            offsets, actor.instance_id, int(options.get("retention", -1)), LATEST)
+            self._group_id(options),
+            self._generation(actor, options),
+            self._as(actor, options),
+            offsets,
+            actor.instance_id,
+            int(options.get("retention", -1)),
+            LATEST,
+        )
 
     def _fetch(
         self, actor: Actor, plain: list[str], options: dict[str, str]
@@ -246,9 +268,9 @@ class Play:
         places = [word.rsplit("-", 1) for word in plain]
         return FetchOffsets(self.group_id, [(topic, int(index)) for topic, index in places])
 
-    # Being told
+    # Responses
 
-    def _told(self, actor: Actor, reply: Any) -> str:
+    def _response_text(self, actor: Actor, reply: Any) -> str:
         match reply:
             case JoinRefused():
                 if reply.error is Error.MEMBER_ID_REQUIRED:
@@ -265,10 +287,17 @@ class Play:
             case None:
                 return "ok"
             case list() if reply and isinstance(reply[0], FetchedOffset):
-                return " ".join(["fetched", *(
-                    f"{each.topic}-{each.partition}@{each.offset}"
-                    + (f":{each.metadata}" if each.metadata else "")
-                    + (f"!{each.error.name}" if each.error else "") for each in reply)])
+                return " ".join(
+                    [
+                        "fetched",
+                        *(
+                            f"{each.topic}-{each.partition}@{each.offset}"
+                            + (f":{each.metadata}" if each.metadata else "")
+                            + (f"!{each.error.name}" if each.error else "")
+                            for each in reply
+                        ),
+                    ]
+                )
             case list():
                 return " ".join(["done", *(error.name for error in reply)])
             case _:
@@ -304,8 +333,10 @@ class Play:
             prefix = member_id.split("-")[0]
             owner = self.actors.get(prefix)
             if owner is None:
-                owner = next((each for each in reversed(self.actors.values())
-                              if each.instance_id == prefix), None)
+                owner = next(
+                    (each for each in reversed(self.actors.values()) if each.instance_id == prefix),
+                    None,
+                )
             if owner is None:
                 return member_id
             self._christen(Actor(owner.name, member_id))

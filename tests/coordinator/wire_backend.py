@@ -56,8 +56,7 @@ class Client:
 
     def send(self, request: Request, response: type[Response], version: int) -> None:
         self.correlation_id += 1
-        self.socket.sendall(
-            encode_request(self.correlation_id, self.client_id, request, version))
+        self.socket.sendall(encode_request(self.correlation_id, self.client_id, request, version))
         self.sent.append((response, version))
 
     def receive(self, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
@@ -100,8 +99,10 @@ class WireBackend:
 
     def _prepare(self) -> None:
         client = Client(*self.address)
-        topics = [CreateTopicsRequest.CreatableTopic(
-            name=name, num_partitions=4, replication_factor=1) for name in ("t", "u")]
+        topics = [
+            CreateTopicsRequest.CreatableTopic(name=name, num_partitions=4, replication_factor=1)
+            for name in ("t", "u")
+        ]
         client.ask(CreateTopicsRequest(topics=topics, timeout_ms=5000), CreateTopicsResponse, 5)
         until = time.monotonic() + 20
         while time.monotonic() < until:
@@ -122,7 +123,7 @@ class WireBackend:
 
     def send(self, actor: str, command: Any, version: int) -> None:
         client = self.idle.pop(actor, None) or Client(*self.address, client_id=actor)
-        request, response, version = _request(command, version)
+        request, response, version = request_of(command, version)
         client.send(request, response, version)
         self.clients[actor].append((client, command))
         # Requests of different connections are not ordered: let this one arrive first, also
@@ -139,13 +140,16 @@ class WireBackend:
         while time.monotonic() < until:
             sockets = [client.socket for client, _ in waiting]
             for ready in select.select(sockets, [], [], 0.05)[0]:
-                return self._read(actor, next(
-                    pair for pair in waiting if pair[0].socket is ready))
-        raise AssertionError("but was told nothing")
+                return self._read(actor, next(pair for pair in waiting if pair[0].socket is ready))
+        raise AssertionError("but no response came")
 
     def unread(self) -> list[tuple[str, Any]]:
-        return [(actor, self._read(actor, pair)) for actor, waiting in self.clients.items()
-                for pair in list(waiting) if pair[0].readable()]
+        return [
+            (actor, self._read(actor, pair))
+            for actor, waiting in self.clients.items()
+            for pair in list(waiting)
+            if pair[0].readable()
+        ]
 
     def pass_time(self, ms: int) -> None:
         time.sleep(ms / 1000)
@@ -168,42 +172,73 @@ class WireBackend:
         else:
             self.idle[actor] = client
         try:
-            return _reply(command, answer)
+            return reply_of(command, answer)
         except KafkaError as error:
             return error
 
 
-def _request(command: Any, version: int) -> tuple[Request, type[Response], int]:
+def request_of(command: Any, version: int) -> tuple[Request, type[Response], int]:
     match command:
         case Join():
-            return JoinGroupRequest(
-                group_id=command.group_id, session_timeout_ms=command.session_timeout_ms,
-                rebalance_timeout_ms=command.rebalance_timeout_ms, member_id=command.member_id,
-                group_instance_id=command.instance_id, protocol_type=command.protocol_type,
-                protocols=[JoinGroupRequest.Protocol(name=name, metadata=metadata)
-                           for name, metadata in command.protocols],
-            ), JoinGroupResponse, version
+            return (
+                JoinGroupRequest(
+                    group_id=command.group_id,
+                    session_timeout_ms=command.session_timeout_ms,
+                    rebalance_timeout_ms=command.rebalance_timeout_ms,
+                    member_id=command.member_id,
+                    group_instance_id=command.instance_id,
+                    protocol_type=command.protocol_type,
+                    protocols=[
+                        JoinGroupRequest.Protocol(name=name, metadata=metadata)
+                        for name, metadata in command.protocols
+                    ],
+                ),
+                JoinGroupResponse,
+                version,
+            )
         case Sync():
-            return SyncGroupRequest(
-                group_id=command.group_id, generation_id=command.generation_id,
-                member_id=command.member_id, group_instance_id=command.instance_id,
-                protocol_type=command.protocol_type, protocol_name=command.protocol_name or "",
-                assignments=[SyncGroupRequest.Assignment(member_id=name, assignment=part)
-                             for name, part in command.assignments.items()],
-            ), SyncGroupResponse, 5
+            return (
+                SyncGroupRequest(
+                    group_id=command.group_id,
+                    generation_id=command.generation_id,
+                    member_id=command.member_id,
+                    group_instance_id=command.instance_id,
+                    protocol_type=command.protocol_type,
+                    protocol_name=command.protocol_name or "",
+                    assignments=[
+                        SyncGroupRequest.Assignment(member_id=name, assignment=part)
+                        for name, part in command.assignments.items()
+                    ],
+                ),
+                SyncGroupResponse,
+                5,
+            )
         case Heartbeat():
-            return HeartbeatRequest(
-                group_id=command.group_id, generation_id=command.generation_id,
-                member_id=command.member_id, group_instance_id=command.instance_id,
-            ), HeartbeatResponse, 4
+            return (
+                HeartbeatRequest(
+                    group_id=command.group_id,
+                    generation_id=command.generation_id,
+                    member_id=command.member_id,
+                    group_instance_id=command.instance_id,
+                ),
+                HeartbeatResponse,
+                4,
+            )
         case Leave():
             identity = LeaveGroupRequest.MemberIdentity
-            return LeaveGroupRequest(group_id=command.group_id, members=[
-                identity(member_id=each.member_id, group_instance_id=each.instance_id)
-                for each in command.members]), LeaveGroupResponse, 5
+            return (
+                LeaveGroupRequest(
+                    group_id=command.group_id,
+                    members=[
+                        identity(member_id=each.member_id, group_instance_id=each.instance_id)
+                        for each in command.members
+                    ],
+                ),
+                LeaveGroupResponse,
+                5,
+            )
         case DescribeGroup():
-            return (DescribeGroupsRequest(groups=[command.group_id]),
-                    DescribeGroupsResponse, 5)
+            return (DescribeGroupsRequest(groups=[command.group_id]), DescribeGroupsResponse, 5)
         case CommitOffsets():
             return _commit(command), OffsetCommitResponse, 9
         case FetchOffsets() | FetchAllOffsets():
@@ -215,13 +250,21 @@ def _commit(command: CommitOffsets) -> OffsetCommitRequest:
     kind = OffsetCommitRequest.Topic
     topics: dict[str, list[OffsetCommitRequest.Topic.Partition]] = defaultdict(list)
     for each in command.offsets:
-        topics[each.topic].append(kind.Partition(
-            partition_index=each.partition, committed_offset=each.offset,
-            committed_leader_epoch=each.leader_epoch, committed_metadata=each.metadata))
+        topics[each.topic].append(
+            kind.Partition(
+                partition_index=each.partition,
+                committed_offset=each.offset,
+                committed_leader_epoch=each.leader_epoch,
+                committed_metadata=each.metadata,
+            )
+        )
     return OffsetCommitRequest(
-        group_id=command.group_id, generation_id_or_member_epoch=command.generation_id,
-        member_id=command.member_id, group_instance_id=command.instance_id,
-        topics=[kind(name=name, partitions=parts) for name, parts in topics.items()])
+        group_id=command.group_id,
+        generation_id_or_member_epoch=command.generation_id,
+        member_id=command.member_id,
+        group_instance_id=command.instance_id,
+        topics=[kind(name=name, partitions=parts) for name, parts in topics.items()],
+    )
 
 
 def _fetch(command: FetchOffsets | FetchAllOffsets) -> OffsetFetchRequest:
@@ -231,23 +274,30 @@ def _fetch(command: FetchOffsets | FetchAllOffsets) -> OffsetFetchRequest:
         places: dict[str, list[int]] = defaultdict(list)
         for topic, index in command.partitions:
             places[topic].append(index)
-        topics = [group.Topics(name=name, partition_indexes=each)
-                  for name, each in places.items()]
+        topics = [group.Topics(name=name, partition_indexes=each) for name, each in places.items()]
     return OffsetFetchRequest(
         groups=[group(group_id=command.group_id, topics=topics)],
-        require_stable=command.require_stable)
+        require_stable=command.require_stable,
+    )
 
 
-def _reply(command: Any, answer: Any) -> Any:
+def reply_of(command: Any, answer: Any) -> Any:
     match answer:
         case JoinGroupResponse():
             if answer.error_code:
                 raise JoinRefused(Error(answer.error_code), answer.member_id)
             return Joined(
-                answer.member_id, answer.generation_id, answer.protocol_type,
-                answer.protocol_name, answer.leader,
-                [JoinedMember(each.member_id, each.group_instance_id, each.metadata)
-                 for each in answer.members], answer.skip_assignment)
+                answer.member_id,
+                answer.generation_id,
+                answer.protocol_type,
+                answer.protocol_name,
+                answer.leader,
+                [
+                    JoinedMember(each.member_id, each.group_instance_id, each.metadata)
+                    for each in answer.members
+                ],
+                answer.skip_assignment,
+            )
         case SyncGroupResponse():
             _raise(answer.error_code)
             return Synced(answer.protocol_type, answer.protocol_name, answer.assignment)
@@ -257,24 +307,44 @@ def _reply(command: Any, answer: Any) -> Any:
             _raise(answer.error_code)
             return [Error(each.error_code) for each in answer.members]
         case OffsetCommitResponse():
-            errors = [Error(each.error_code) for topic in answer.topics
-                      for each in topic.partitions]
+            errors = [
+                Error(each.error_code) for topic in answer.topics for each in topic.partitions
+            ]
             if set(errors) - {Error.NONE, Error.OFFSET_METADATA_TOO_LARGE}:
                 raise KafkaError(errors[0])
             return errors
         case OffsetFetchResponse():
-            return [FetchedOffset(
-                topic.name, each.partition_index, each.committed_offset,
-                each.committed_leader_epoch, each.metadata, error=Error(each.error_code))
-                for topic in answer.groups[0].topics for each in topic.partitions]
+            return [
+                FetchedOffset(
+                    topic.name,
+                    each.partition_index,
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.metadata,
+                    error=Error(each.error_code),
+                )
+                for topic in answer.groups[0].topics
+                for each in topic.partitions
+            ]
         case DescribeGroupsResponse():
             group = answer.groups[0]
             _raise(group.error_code)
             return DescribedGroup(
-                group.group_state, group.protocol_type, group.protocol_data,
-                [DescribedMember(each.member_id, each.group_instance_id, each.client_id,
-                                 each.client_host, each.member_metadata, each.member_assignment)
-                 for each in group.members])
+                group.group_state,
+                group.protocol_type,
+                group.protocol_data,
+                [
+                    DescribedMember(
+                        each.member_id,
+                        each.group_instance_id,
+                        each.client_id,
+                        each.client_host,
+                        each.member_metadata,
+                        each.member_assignment,
+                    )
+                    for each in group.members
+                ],
+            )
     raise NotImplementedError(answer)
 
 

@@ -9,7 +9,7 @@ from tests.simulation.disk import Crash, SimulatedDisk
 
 
 class SitedDisk(SimulatedDisk):
-    """Its log tells for every operation in which step it was done.
+    """Its log names the step of every operation.
 
     At operation `crash_after`, an fsync, it crashes when that is done; at `crash_at` before. A
     crashed disk does nothing more for those who clean up.

@@ -57,7 +57,7 @@ SITES = (
     Site("append, after the answer", _WRITES, "done"),
     # A new segment
     Site("roll, log created", _WRITES, rf"create {_NEW}\.log"),
-    Site("roll, index created", _WRITES, rf"(write|rename) {_NEW}\.index\.tmp.*"),
+    Site("roll, index created", _WRITES, rf"create {_NEW}\.index"),
     Site("roll, directory fsync", f"{_WRITES}|sync|clean", rf"fsync_directory {_LOG[:-7]}"),
     # Indexes
     Site("index flush", _ANY, rf"(append|fsync) {_LOG}\.index.*"),
@@ -66,15 +66,27 @@ SITES = (
     # Producers
     Site("producer snapshot, temporary file", _ANY, rf"write {_LOG}\.snapshot\.tmp"),
     Site("producer snapshot, rename", _ANY, rf"rename {_LOG}\.snapshot\.tmp .*"),
-    Site("producer snapshot, directory fsync", "stop|sync|clean",
-         rf"fsync {_LOG}\.snapshot|fsync_directory {_LOG[:-7]}"),
+    Site(
+        "producer snapshot, directory fsync",
+        "stop|sync|clean",
+        rf"fsync {_LOG}\.snapshot|fsync_directory {_LOG[:-7]}",
+    ),
     # Checkpoints
-    Site("checkpoint of recovery points", _ANY,
-         r"(write|fsync|rename) /data/recovery-point-offset-checkpoint.*"),
-    Site("checkpoint of high watermarks", _ANY,
-         r"(write|fsync|rename) /data/replication-offset-checkpoint.*"),
-    Site("checkpoint of log starts", _ANY,
-         r"(write|fsync|rename) /data/log-start-offset-checkpoint.*"),
+    Site(
+        "checkpoint of recovery points",
+        _ANY,
+        r"(write|fsync|rename) /data/recovery-point-offset-checkpoint.*",
+    ),
+    Site(
+        "checkpoint of high watermarks",
+        _ANY,
+        r"(write|fsync|rename) /data/replication-offset-checkpoint.*",
+    ),
+    Site(
+        "checkpoint of log starts",
+        _ANY,
+        r"(write|fsync|rename) /data/log-start-offset-checkpoint.*",
+    ),
     Site("checkpoint of leader epochs", _ANY, r"(write|fsync|rename) .*/leader-epoch-checkpoint.*"),
     # Stopping
     Site("clean-shutdown marker written", "stop", r".* /data/\.kafka_cleanshutdown.*"),
@@ -90,12 +102,19 @@ SITES = (
     # Coordinators
     Site("offset commit", "commit offsets", ".*"),
     Site("group metadata", "join group", ".*"),
-    Site("transaction, prepare", "end transaction", r"append /data/__transaction_state.*",
-         (0, 1)),
-    Site("transaction, between markers", "end transaction",
-         r"append /data/(ledger-\d|__consumer_offsets-0)/\d{20}\.log.*", (1, None)),
-    Site("transaction, complete", "end transaction", r"append /data/__transaction_state.*",
-         (1, None)),
+    Site("consumer group", "heartbeat of consumer group", ".*"),
+    Site("streams group", "heartbeats of streams group", ".*"),
+    Site("state of a share partition", "share state", ".*"),
+    Site("transaction, prepare", "end transaction", r"append /data/__transaction_state.*", (0, 1)),
+    Site(
+        "transaction, between markers",
+        "end transaction",
+        r"append /data/(ledger-\d|__consumer_offsets-0)/\d{20}\.log.*",
+        (1, None),
+    ),
+    Site(
+        "transaction, complete", "end transaction", r"append /data/__transaction_state.*", (1, None)
+    ),
     # Metadata
     Site("producer-id block", "producer id", rf"(append|fsync) {_METADATA}.*"),
     Site("metadata record", "configure", rf"(append|fsync) {_METADATA}.*"),

@@ -24,19 +24,20 @@ STEP = int(os.environ.get("WIREKAFKA_FAILING_STEP", "24"))
 """Every so-maniest operation; 1 for all of them."""
 SHARDS = 4
 _TOLD = AssertionError, KafkaError, KeyError, OSError, UnusableDirectory
-"""Somebody was told of an error, or found no partition, and asks no more."""
+"""A client received an error, or found no partition, and stops."""
 _BROKER = Path(wirekafka.__file__).parent
 
 
 @contextmanager
-def _ending_when_told() -> Iterator[None]:
+def _ending_when_refused() -> Iterator[None]:
     try:
         yield
     except _TOLD as error:
         *_, (frame, _) = walk_tb(error.__traceback__)
         # Its own invariants a broker must keep, whatever fails.
         if isinstance(error, AssertionError | KeyError) and Path(
-                frame.f_code.co_filename).is_relative_to(_BROKER):
+            frame.f_code.co_filename
+        ).is_relative_to(_BROKER):
             raise
 
 
@@ -55,13 +56,14 @@ def test_what_was_acknowledged_despite_a_failing_operation_is_there(code: int, s
         disk = SitedDisk()
         disk.failures = {number: code}
         life = Life(disk, 0, syncs=True)
-        with _ending_when_told():
+        with _ending_when_refused():
             life.run()
         for outcome in (Outcome.ALL_KEPT, Outcome.UNSYNCED_LOST):
             left = disk.after_crash(outcome, number)
             try:
-                Examination(Case(
-                    disk=left, told=life.told, outcome=outcome, syncs=True, seed=0)).run()
+                Examination(
+                    Case(disk=left, observed=life.observed, outcome=outcome, syncs=True, seed=0)
+                ).run()
             except BaseException:
                 print(f"operation {number}, {disk.log[number]}, {outcome.name}")
                 raise

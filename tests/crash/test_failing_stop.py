@@ -1,4 +1,4 @@
-"""A stop whose last writes fail: it is told, everything is let go, and the next start recovers."""
+"""A stop whose last writes fail: it reports that, releases everything, and a start recovers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stopping(failing: int) -> tuple[SitedDisk, int]:
     node = Node(disk, ManualClock(), 0, syncs=False)
     before = disk.operations
     disk.failures = {before + failing: errno.EIO}
-    now(node.broker.stop())
+    node.stop()
     return disk, disk.operations - before
 
 
@@ -45,7 +45,7 @@ def test_the_log_of_a_stop_that_failed_is_whole() -> None:
     disk = SitedDisk()
     life = Life(disk, 0, syncs=False)
     life.run()
-    ends = {place: sent[-1].offset + 1 for place, sent in life.told.sent.items()}
+    ends = {place: sent[-1].offset + 1 for place, sent in life.observed.sent.items()}
     broker = life.node.broker
     disk.failures = {disk.operations: errno.EIO}
     now(broker.stop())

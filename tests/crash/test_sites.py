@@ -10,8 +10,8 @@ import pytest
 from tests.crash.disk import SitedDisk
 from tests.crash.examination import Case, Examination
 from tests.crash.life import Life, Node
+from tests.crash.observed import Observed
 from tests.crash.sites import SITES, Site
-from tests.crash.told import Told
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import Crash, Outcome
 from wirekafka.log.recovery import _Recovery
@@ -29,14 +29,14 @@ def operations(seed: int, syncs: bool) -> list[str]:
 
 
 @lru_cache(maxsize=len(SEEDS) * 2)
-def crashed(site: Site, seed: int, syncs: bool) -> tuple[SitedDisk, Told]:
+def crashed(site: Site, seed: int, syncs: bool) -> tuple[SitedDisk, Observed]:
     """The disk of a life that ended at a site, at one of the times that it came there."""
     moments = site.moments(operations(seed, syncs))
     assert moments, f"the broker never comes to: {site.name}"
     return ended(Random(f"{site.name} {seed}").choice(moments), seed, syncs, site.is_after)
 
 
-def ended(number: int, seed: int, syncs: bool, is_after: bool) -> tuple[SitedDisk, Told]:
+def ended(number: int, seed: int, syncs: bool, is_after: bool) -> tuple[SitedDisk, Observed]:
     disk = SitedDisk(seed)
     if is_after:
         disk.crash_after = number
@@ -45,20 +45,19 @@ def ended(number: int, seed: int, syncs: bool, is_after: bool) -> tuple[SitedDis
     life = Life(disk, seed, syncs=syncs)
     with pytest.raises(Crash):
         life.run()
-    return disk, life.told
+    return disk, life.observed
 
 
 @pytest.mark.parametrize("syncs", [True, False], ids=["fsync", "page-cache"])
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
 @pytest.mark.parametrize("site", SITES, ids=lambda site: site.name)
-def test_all_that_must_hold_holds_after_a_crash(
-    site: Site, outcome: Outcome, syncs: bool
-) -> None:
+def test_all_that_must_hold_holds_after_a_crash(site: Site, outcome: Outcome, syncs: bool) -> None:
     for seed in SEEDS:
-        disk, told = crashed(site, seed, syncs)
+        disk, observed = crashed(site, seed, syncs)
         left = disk.after_crash(outcome, seed)
         Examination(
-            Case(disk=left, told=told, outcome=outcome, syncs=syncs, seed=seed)).run()
+            Case(disk=left, observed=observed, outcome=outcome, syncs=syncs, seed=seed)
+        ).run()
 
 
 @pytest.mark.parametrize("syncs", [True, False], ids=["fsync", "page-cache"])
@@ -68,7 +67,7 @@ def test_all_that_must_hold_holds_after_another_crash_amid_recovery(
 ) -> None:
     for seed in SEEDS:
         random = Random(f"recovery {seed}")
-        disk, told = ended(random.randrange(len(operations(seed, syncs))), seed, syncs, False)
+        disk, observed = ended(random.randrange(len(operations(seed, syncs))), seed, syncs, False)
         before = disk.after_crash(outcome, seed)
         recovering = SitedDisk(seed)
         recovering.root = before.after_crash(Outcome.ALL_KEPT, seed).root
@@ -81,7 +80,8 @@ def test_all_that_must_hold_holds_after_another_crash_amid_recovery(
             Node(again, ManualClock(), seed, syncs=syncs)
         left = again.after_crash(outcome, seed)
         Examination(
-            Case(disk=left, told=told, outcome=outcome, syncs=syncs, seed=seed)).run()
+            Case(disk=left, observed=observed, outcome=outcome, syncs=syncs, seed=seed)
+        ).run()
 
 
 def test_a_site_that_is_never_come_to_does_not_pass() -> None:
@@ -91,14 +91,15 @@ def test_a_site_that_is_never_come_to_does_not_pass() -> None:
 
 
 def test_a_broker_that_does_not_sync_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Partition, "_flush", lambda self: True)
+    monkeypatch.setattr(Partition, "sync_or_defer", lambda self: True)
     disk = SitedDisk()
     Life(disk, 0, syncs=True).run()
-    disk, told = ended(disk.operations - 10, 0, True, False)
+    disk, observed = ended(disk.operations - 10, 0, True, False)
     left = disk.after_crash(Outcome.UNSYNCED_LOST, 0)
     with pytest.raises(AssertionError):
         Examination(
-            Case(disk=left, told=told, outcome=Outcome.UNSYNCED_LOST, syncs=True, seed=0)).run()
+            Case(disk=left, observed=observed, outcome=Outcome.UNSYNCED_LOST, syncs=True, seed=0)
+        ).run()
 
 
 def test_a_recovery_that_cuts_what_good_batches_follow_is_found_out(
@@ -106,12 +107,14 @@ def test_a_recovery_that_cuts_what_good_batches_follow_is_found_out(
 ) -> None:
     monkeypatch.setattr(_Recovery, "_refuse_unless_torn", lambda *_: None)
     found = 0
-    for number in range(900, 1400, 50):
-        disk, told = ended(number, 1, False, False)
+    total = len(operations(1, False))
+    for number in range(total // 2, total, 50):
+        disk, observed = ended(number, 1, False, False)
         left = disk.after_crash(Outcome.PREFIX, number)
         try:
             Examination(
-                Case(disk=left, told=told, outcome=Outcome.PREFIX, syncs=False, seed=1)).run()
+                Case(disk=left, observed=observed, outcome=Outcome.PREFIX, syncs=False, seed=1)
+            ).run()
         except AssertionError:
             found += 1
     assert found

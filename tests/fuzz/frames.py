@@ -18,9 +18,20 @@ LARGEST_REQUEST_BYTES = 104857600
 _API_VERSIONS = 18
 _UNREGISTER_BROKER = 64
 _EDGES = {"b": 7, "h": 15, "i": 31, "q": 63}
-_LENGTHS = (b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\x01",
-            b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\x00\x00\x00",
-            b"\x00\xff\xff\xff", b"\xff\xff", b"\xff\xfe", b"\x7f\xff", b"\x80\x00")
+_LENGTHS = (
+    b"\xff\xff\xff\xff\x07",
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff\xff\xff\xff\xff\x01",
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\xff",
+    b"\xff\xff\xff\xfe",
+    b"\x80\x00\x00\x00",
+    b"\x00\xff\xff\xff",
+    b"\xff\xff",
+    b"\xff\xfe",
+    b"\x7f\xff",
+    b"\x80\x00",
+)
 _BYTES = (0, 1, 2, 3, 0x7F, 0x80, 0xC0, 0xFE, 0xFF)
 
 
@@ -32,8 +43,16 @@ def malformed_frames(seed: int) -> Iterator[bytes]:
     random = Random(seed)
     requests = [api.request for api in registry.load().values()]
     kinds: list[Callable[[Random, type[Request], int], bytes]] = [
-        _bad_size, _unfinished, _noise, _bad_header, _unspoken, *[_noise_after_a_header] * 3,
-        *[_cut] * 4, *[_huge_length] * 6, *[_mutated] * 8]
+        _bad_size,
+        _unfinished,
+        _noise,
+        _bad_header,
+        _unspoken,
+        *[_noise_after_a_header] * 3,
+        *[_cut] * 4,
+        *[_huge_length] * 6,
+        *[_mutated] * 8,
+    ]
     while True:
         request = random.choice(requests)
         version = random.randint(*request.versions)
@@ -48,8 +67,8 @@ def odd_frames(seed: int) -> Iterator[bytes]:
     None unregisters it: from then on no client finds it until it starts again, as with Kafka.
     """
     random = Random(seed)
-    requests = [api.request for api in registry.load().values()
-                if api.key != _UNREGISTER_BROKER]
+    registry.load()
+    requests = [api.request for api in registry.served() if api.key != _UNREGISTER_BROKER]
     while True:
         request = random.choice(requests)
         version = random.randint(*request.versions)
@@ -65,7 +84,7 @@ def is_malformed(frame: bytes) -> bool:
     key, version = struct.unpack_from(">HH", frame, 4)
     route = registry.find(key << 16 | version)
     if route is None:
-        # An unknown version of ApiVersions is not an offence: the answer tells the known ones.
+        # An unknown version of ApiVersions is not an offence: the response lists the known ones.
         return key != _API_VERSIONS
     try:
         header = RequestHeader.decoder(2 if route.header_is_flexible else 1)
@@ -98,8 +117,19 @@ def _valid(random: Random, request: type[Request], version: int) -> bytes:
 
 
 def _bad_size(random: Random, request: type[Request], version: int) -> bytes:
-    size = random.choice((-1, -2, -(1 << 31), 0, 1, 9, LARGEST_REQUEST_BYTES + 1, (1 << 31) - 1,
-                          random.randint(-(1 << 31), -1)))
+    size = random.choice(
+        (
+            -1,
+            -2,
+            -(1 << 31),
+            0,
+            1,
+            9,
+            LARGEST_REQUEST_BYTES + 1,
+            (1 << 31) - 1,
+            random.randint(-(1 << 31), -1),
+        )
+    )
     return struct.pack(">i", size) + _valid(random, request, version)
 
 
@@ -125,15 +155,20 @@ def _bad_header(random: Random, request: type[Request], version: int) -> bytes:
 
 
 def _unspoken(random: Random, request: type[Request], version: int) -> bytes:
-    key, version = random.choice((
-        (request.key, request.versions.last + random.randint(1, 100)), (request.key, -1),
-        (random.randint(100, 32767), version), (-random.randint(1, 32768), version)))
+    key, version = random.choice(
+        (
+            (request.key, request.versions.last + random.randint(1, 100)),
+            (request.key, -1),
+            (random.randint(100, 32767), version),
+            (-random.randint(1, 32768), version),
+        )
+    )
     return _frame(struct.pack(">hhi", key, version, 1) + random.randbytes(20))
 
 
 def _cut(random: Random, request: type[Request], version: int) -> bytes:
     payload = _valid(random, request, version)
-    return _frame(payload[:random.randint(10, len(payload))])
+    return _frame(payload[: random.randint(10, len(payload))])
 
 
 def _huge_length(random: Random, request: type[Request], version: int) -> bytes:
@@ -141,7 +176,7 @@ def _huge_length(random: Random, request: type[Request], version: int) -> bytes:
     length = random.choice(_LENGTHS)
     at = random.randint(10, len(payload))
     over = random.choice((0, 1, len(length)))
-    return _frame(payload[:at] + length + payload[at + over:])
+    return _frame(payload[:at] + length + payload[at + over :])
 
 
 def _mutated(random: Random, request: type[Request], version: int) -> bytes:
@@ -156,15 +191,20 @@ def _mutated(random: Random, request: type[Request], version: int) -> bytes:
             case 2:
                 payload[at:at] = random.randbytes(random.randint(1, 4))
             case _:
-                del payload[at:at + random.randint(1, 4)]
+                del payload[at : at + random.randint(1, 4)]
         if len(payload) < 12:
             break
     return _frame(bytes(payload))
 
 
 def _random_part(random: Random, cls: type[Any], version: int, most: int) -> Any:
-    return cls(**{f.name: _random_value(random, f, version, most)
-                  for f in cls.fields if version in f.versions})
+    return cls(
+        **{
+            f.name: _random_value(random, f, version, most)
+            for f in cls.fields
+            if version in f.versions
+        }
+    )
 
 
 def _random_value(random: Random, field: Field, version: int, most: int) -> Any:
@@ -193,5 +233,6 @@ def _random_one(random: Random, field: Field, version: int, most: int) -> Any:
             return random.randint(0, 0xFFFF)
         case kind:
             bits = _EDGES[str(kind)]
-            return random.choice((0, 1, -1, -2, (1 << bits) - 1, -(1 << bits),
-                                  random.randint(-100, 100)))
+            return random.choice(
+                (0, 1, -1, -2, (1 << bits) - 1, -(1 << bits), random.randint(-100, 100))
+            )

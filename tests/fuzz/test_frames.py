@@ -13,8 +13,11 @@ def test_the_same_seed_gives_the_same_frames() -> None:
 
 
 def test_every_api_and_version_is_spoilt() -> None:
-    spoken = {(api.key, version) for api in registry.load().values()
-              for version in range(api.request.versions.first, api.request.versions.last + 1)}
+    spoken = {
+        (api.key, version)
+        for api in registry.load().values()
+        for version in range(api.request.versions.first, api.request.versions.last + 1)
+    }
     spoilt = {struct.unpack_from(">hh", frame, 4) for frame in islice(malformed_frames(1), 20_000)}
     assert spoken <= spoilt
 

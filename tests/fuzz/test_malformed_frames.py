@@ -36,8 +36,10 @@ class Broker:
         self.address = host, int(port)
         self._log = log
         self._process = next(
-            child for child in psutil.Process().children()
-            if any(c.laddr.port == self.address[1] for c in child.net_connections("tcp")))
+            child
+            for child in psutil.Process().children()
+            if any(c.laddr.port == self.address[1] for c in child.net_connections("tcp"))
+        )
 
     @property
     def resident_bytes(self) -> int:
@@ -45,7 +47,7 @@ class Broker:
         return size
 
     def tracebacks(self) -> list[str]:
-        """What stands behind each traceback in the log."""
+        """The text after each traceback in the log."""
         _, *parts = self._log.read_text(errors="replace").split("Traceback (most recent call last)")
         return [part[:2000] for part in parts]
 
@@ -63,8 +65,7 @@ def test_malformed_frames_disturb_nobody(broker: Broker) -> None:
     before_bytes = broker.resident_bytes
     with _meanwhile(lambda: honest.produce_and_consume(10)):
         with ThreadPoolExecutor(ATTACKERS) as attackers:
-            sent = sum(attackers.map(
-                lambda seed: _attack(broker.address, seed), range(ATTACKERS)))
+            sent = sum(attackers.map(lambda seed: _attack(broker.address, seed), range(ATTACKERS)))
         growth_bytes = broker.resident_bytes - before_bytes
     assert sent >= FRAMES
     honest.produce_and_consume(100)
@@ -96,7 +97,7 @@ def _attack(address: tuple[str, int], seed: int) -> int:
                     answer = connection.recv(100)
                     assert answer == b"", f"{frame.hex()} was answered {answer.hex()}"
             except (ConnectionResetError, BrokenPipeError):
-                pass    # It is closed, and had not read everything.
+                pass  # It is closed, and had not read everything.
             except TimeoutError:
                 raise AssertionError(f"{frame.hex()} did not close the connection") from None
         sent += 1
@@ -144,8 +145,9 @@ class HonestClient:
         settings = {"bootstrap.servers": bootstrap}
         self._topic = topic
         self._producer = confluent_kafka.Producer({**settings, "enable.idempotence": True})
-        self._consumer = confluent_kafka.Consumer({
-            **settings, "group.id": topic, "auto.offset.reset": "earliest"})
+        self._consumer = confluent_kafka.Consumer(
+            {**settings, "group.id": topic, "auto.offset.reset": "earliest"}
+        )
         self._consumer.subscribe([topic])
         self._values = 0
 

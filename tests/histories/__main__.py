@@ -47,8 +47,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--operations", type=int, help="go on for so many (50,000)")
     parser.add_argument("--kills", type=int, help="go on for so many kills, and do nothing else")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
-                        help="a setting of the broker's")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="a setting of the broker's",
+    )
     parser.add_argument("--transaction-timeout-ms", type=int, default=30_000)
     parser.add_argument("--directory", type=Path, help=argparse.SUPPRESS)
     return parser
@@ -58,7 +63,8 @@ def _in_a_process_of_its_own(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="wirekafka-histories-") as directory:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.histories", *words, "--directory", directory],
-            start_new_session=True)
+            start_new_session=True,
+        )
         try:
             return process.wait()
         finally:
@@ -84,8 +90,9 @@ def _campaign(options: argparse.Namespace) -> int:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        counted, total = ("operations", plan.operations) if plan.kills is None else (
-            "kills", plan.kills)
+        counted, total = (
+            ("operations", plan.operations) if plan.kills is None else ("kills", plan.kills)
+        )
         task = progress.add_task(counted, total=total)
         run = Run(options.directory, plan)
         stage = run.run(lambda count: progress.update(task, completed=count))

@@ -32,7 +32,7 @@ class Kind(Enum):
     ABORTED_READ = "a read_committed reader saw what was aborted (G1a)"
     UNCOMMITTED_READ = "a read_committed reader saw a write before its commit was asked for"
     UNWRITTEN_READ = "a value that nobody wrote there"
-    NON_MONOTONIC_READ = "a consumer went back without being told to"
+    NON_MONOTONIC_READ = "a consumer went back without a seek or an assignment"
     NON_MONOTONIC_SEND = "a producer's later write is before its earlier one"
     POLL_SKIP = "a consumer left out a record that it should have seen"
     TORN_TRANSACTION = "some writes of a transaction are visible and others are not"
@@ -244,7 +244,7 @@ def _cycles(index: _Index) -> Iterator[Violation]:
 
 
 class _Moment(NamedTuple):
-    """When a group was told a position, and which."""
+    """When a position of a group was returned, and its value."""
 
     began: int
     ended: int
@@ -259,20 +259,22 @@ def _group_offsets(index: _Index) -> Iterator[Violation]:
     """Whether the groups' positions are always what was last committed, or may have been."""
     history = index.history
     commits: dict[tuple[str, Place], _Commits] = defaultdict(list)
-    told: dict[tuple[str, Place], list[_Moment]] = defaultdict(list)
+    reported: dict[tuple[str, Place], list[_Moment]] = defaultdict(list)
     for operation in history.operations:
         for step in operation.steps:
             if isinstance(step, OffsetCommit):
                 commits[step.group, step.place].append((operation, step))
             elif isinstance(step, OffsetFetch) and operation.verdict is Verdict.DONE:
-                told[step.group, step.place].append(
+                reported[step.group, step.place].append(
                     _Moment(operation.began, operation.ended, step.offset, operation.process)
                 )
     end = history.tick()
     for key in commits:
         if history.group_offsets:
-            told[key].append(_Moment(end, end, history.group_offsets.get(key, -1), "in the end"))
-        for moment in told[key]:
+            reported[key].append(
+                _Moment(end, end, history.group_offsets.get(key, -1), "in the end")
+            )
+        for moment in reported[key]:
             yield from _position_told(key, commits[key], moment)
 
 
@@ -336,8 +338,11 @@ def check_power_cut(
     if revived:
         text = f"after a power cut {sorted(revived)} of {place} are there"
         violations.append(Violation(Kind.ABORTED_READ, text))
-    hidden = {each for each in was_seen.intersection(after.uncommitted) - is_seen
-              if each[0] < after.end_offset and not fates.may_have_ended_anew(each[1])}
+    hidden = {
+        each
+        for each in was_seen.intersection(after.uncommitted) - is_seen
+        if each[0] < after.end_offset and not fates.may_have_ended_anew(each[1])
+    }
     if hidden:
         text = f"after a power cut {sorted(hidden)} of {place} are there, but not committed"
         violations.append(Violation(Kind.LOST_WRITE, text))
@@ -370,8 +375,11 @@ class _Fates:
 
     def may_have_ended_anew(self, value: int) -> bool:
         author = self._authors.get(value)
-        return (author is not None and self._last_left.get(author.producer) == author.transaction
-                and self._marks_behind(author) > 0)
+        return (
+            author is not None
+            and self._last_left.get(author.producer) == author.transaction
+            and self._marks_behind(author) > 0
+        )
 
     def may_be_committed_anew(self, value: int) -> bool:
         if not self.may_have_ended_anew(value):
@@ -381,7 +389,8 @@ class _Fates:
             return True
         return author.has_first_protocol and any(
             each.producer == author.producer and each.transaction < author.transaction
-            for each in self.left)
+            for each in self.left
+        )
 
     def _marks_behind(self, author: Author) -> int:
         """Offsets behind a transaction's records without a record."""

@@ -1,4 +1,4 @@
-"""What clients asked for and were told, in the order in which it happened."""
+"""The requests of clients and their results, in the order in which they happened."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OffsetCommit:
 
 @dataclass(slots=True)
 class OffsetFetch:
-    """What a group was told that its position is; -1: none."""
+    """The committed position that a group fetched; -1 for none."""
 
     group: str
     place: Place
@@ -106,7 +106,7 @@ class History:
         self.operations: list[Operation] = []
         self.drained: dict[Place, Drained] = {}
         self.group_offsets: dict[tuple[str, Place], int] = {}
-        """What each group is told in the end, by group and place."""
+        """The position that each group fetches at the end, by group and place."""
         # Counts also for several threads at once.
         self._moments = count(1)
 

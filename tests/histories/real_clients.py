@@ -8,14 +8,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from tests.histories.history import History, OffsetCommit, Operation, Place, Read, Send, Verdict
 
@@ -36,11 +29,11 @@ _QUIET = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
-"""What a consumer may be told while a broker is away."""
+"""Errors that a consumer may get while a broker is down."""
 
 
 class Stage:
-    """What the clients share. `surprises` are things no client should be told."""
+    """What the clients share. `surprises` are errors that no client should get."""
 
     def __init__(self, bootstrap: str, seed: int, transaction_timeout_ms: int = 30_000):
         self.bootstrap = bootstrap
@@ -85,25 +78,25 @@ def produce_plainly(stage: Stage, name: str) -> None:
 
 
 def _acknowledges(history: History, operation: Operation, send: Send) -> Any:
-    def told(error: KafkaError | None, message: Message) -> None:
+    def delivered(error: KafkaError | None, message: Message) -> None:
         if error is None:
             send.offset = message.offset()
         history.end(operation, Verdict.DONE if error is None else Verdict.UNKNOWN)
 
-    return told
+    return delivered
 
 
 def _notes_offset(send: Send) -> Any:
-    def told(error: KafkaError | None, message: Message) -> None:
+    def delivered(error: KafkaError | None, message: Message) -> None:
         if error is None:
             send.offset = message.offset()
 
-    return told
+    return delivered
 
 
-def _produce(producer: Producer, send: Send, told: Any) -> None:
+def _produce(producer: Producer, send: Send, delivered: Any) -> None:
     topic, index = send.place
-    producer.produce(topic, value=str(send.value), partition=index, on_delivery=told)
+    producer.produce(topic, value=str(send.value), partition=index, on_delivery=delivered)
     producer.poll(0)
 
 
@@ -247,14 +240,14 @@ def _commit_positions(stage: Stage, name: str, consumer: Consumer, read: Read) -
         name, *(OffsetCommit("workers", place, offset) for place, offset in ends.items())
     )
     try:
-        told = consumer.commit(
+        committed = consumer.commit(
             offsets=[TopicPartition(*place, offset) for place, offset in ends.items()],
             asynchronous=False,
         )
     except KafkaException:
         stage.history.end(operation, Verdict.UNKNOWN)
     else:
-        is_done = all(each.error is None for each in told or ())
+        is_done = all(each.error is None for each in committed or ())
         stage.history.end(operation, Verdict.DONE if is_done else Verdict.UNKNOWN)
 
 
@@ -280,7 +273,7 @@ def _poll(stage: Stage, consumer: Consumer, wait_s: float, *, committed: bool) -
                 ((message.topic(), message.partition()), message.offset(), int(message.value()))
             )
         elif error.code() not in _QUIET and not error.retriable():
-            stage.surprises.append(f"a consumer was told {error}")
+            stage.surprises.append(f"a consumer got the error {error}")
     read.ended = stage.history.tick()
     return read
 

@@ -47,11 +47,11 @@ class Run:
         self.kills = 0
         self.pauses = 0
         self.acknowledged = 0
-        """Writes that a producer was told are there."""
+        """Writes that were acknowledged to a producer."""
         self.violations: list[str] = []
 
-    def run(self, told: Callable[[int], None] = lambda _: None) -> Stage:
-        """Run it all; `told` hears how far it is, as `reached` counts it."""
+    def run(self, progress: Callable[[int], None] = lambda _: None) -> Stage:
+        """Run it all; `progress` is called with the count that `reached` compares."""
         self._broker.start()
         try:
             stage = Stage(
@@ -64,13 +64,12 @@ class Run:
             ]
             for thread in threads:
                 thread.start()
-            self._break_until_enough(stage, told)
+            self._break_until_enough(stage, progress)
             stage.is_over.set()
             for thread in threads:
                 thread.join(clients.PATIENCE_S)
                 if thread.is_alive():
-                    stage.surprises.append(
-                        f"{thread.name} does not come through: {_where(thread)}")
+                    stage.surprises.append(f"{thread.name} does not come through: {_where(thread)}")
             _drain(stage)
         finally:
             self._broker.stop()
@@ -78,11 +77,11 @@ class Run:
         self.violations = [str(each) for each in check(stage.history)] + stage.surprises
         return stage
 
-    def _break_until_enough(self, stage: Stage, told: Callable[[int], None]) -> None:
+    def _break_until_enough(self, stage: Stage, progress: Callable[[int], None]) -> None:
         plan, random = self._plan, self._random
         while True:
             operations = stage.history.count()
-            told(operations if plan.kills is None else self.kills)
+            progress(operations if plan.kills is None else self.kills)
             if operations >= plan.operations and self.kills >= (plan.kills or 0):
                 return
             time.sleep(random.uniform(1, 4) if plan.kills is None else random.uniform(0.2, 3))
@@ -165,8 +164,10 @@ def _drain(stage: Stage) -> None:
     }
     for group in {group for group, _ in keys}:
         consumer = Consumer(stage.config(group_id=group))
-        for told in consumer.committed([TopicPartition(*place) for place in PLACES], 30):
-            stage.history.group_offsets[group, (told.topic, told.partition)] = max(told.offset, -1)
+        for committed in consumer.committed([TopicPartition(*place) for place in PLACES], 30):
+            stage.history.group_offsets[group, (committed.topic, committed.partition)] = max(
+                committed.offset, -1
+            )
         consumer.close()
 
 
@@ -193,7 +194,7 @@ def _read_all(stage: Stage, isolation: str, until: dict[Place, int]) -> dict[Pla
             elif error.code() == KafkaError._PARTITION_EOF:
                 ends[place] = message.offset()
             else:
-                stage.surprises.append(f"the last reader was told {error}")
+                stage.surprises.append(f"the last reader got the error {error}")
     consumer.close()
     for place in PLACES:
         if ends[place] < until[place]:

@@ -232,17 +232,21 @@ def test_a_power_cut_may_take_a_suffix_but_leave_no_hole_and_revive_nothing() ->
 
 
 # Of the producer tx: 1 and 2 aborted, 3 committed, 5 aborted. 4 is plain.
-TOLD = Drained([(4, 3), (6, 4)], [(0, 1), (1, 2), (4, 3), (6, 4), (7, 5)], 9)
+ACKNOWLEDGED = Drained([(4, 3), (6, 4)], [(0, 1), (1, 2), (4, 3), (6, 4), (7, 5)], 9)
 AUTHORS = {1: Author("tx", 1), 2: Author("tx", 1), 3: Author("tx", 2), 5: Author("tx", 3)}
 
 
-@pytest.mark.parametrize("after", [
-    Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 3, 3),
-    Drained([], [(0, 1), (1, 2), (4, 3)], 6, 6),
-    Drained([], [(0, 1), (1, 2), (4, 3), (6, 4)], 4, 7),
-], ids=["committed by a later one's marker", "aborted by a timeout", "open for ever"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 3, 3),
+        Drained([], [(0, 1), (1, 2), (4, 3)], 6, 6),
+        Drained([], [(0, 1), (1, 2), (4, 3), (6, 4)], 4, 7),
+    ],
+    ids=["committed by a later one's marker", "aborted by a timeout", "open for ever"],
+)
 def test_what_may_have_lost_its_marker_to_a_power_cut_may_end_anew(after: Drained) -> None:
-    assert check_power_cut(P, TOLD, after, AUTHORS) == []
+    assert check_power_cut(P, ACKNOWLEDGED, after, AUTHORS) == []
 
 
 def test_a_marker_may_stand_behind_what_another_producer_left_open() -> None:
@@ -255,31 +259,48 @@ def test_a_marker_may_stand_behind_what_another_producer_left_open() -> None:
     assert found.kind is Kind.LOST_WRITE
 
 
-@pytest.mark.parametrize(("earlier", "has_first_protocol", "kinds"), [
-    ("tx", True, []),
-    ("tx", False, [Kind.ABORTED_READ]),
-    ("other", True, [Kind.ABORTED_READ]),
-], ids=["its own, of the same epoch", "its own, of an older epoch", "another's"])
+@pytest.mark.parametrize(
+    ("earlier", "has_first_protocol", "kinds"),
+    [("tx", True, []), ("tx", False, [Kind.ABORTED_READ]), ("other", True, [Kind.ABORTED_READ])],
+    ids=["its own, of the same epoch", "its own, of an older epoch", "another's"],
+)
 def test_the_marker_of_an_earlier_transaction_may_come_again_and_commit_the_last(
     earlier: str, has_first_protocol: bool, kinds: list[Kind]
 ) -> None:
     before = Drained([(0, 1)], [(0, 1), (2, 2)], 4)
     after = Drained([(0, 1), (2, 2)], before.uncommitted, 4, 4)
-    authors = {value: Author(name, value, has_first_protocol)
-               for value, name in ((1, earlier), (2, "tx"))}
+    authors = {
+        value: Author(name, value, has_first_protocol) for value, name in ((1, earlier), (2, "tx"))
+    }
     assert [each.kind for each in check_power_cut(P, before, after, authors)] == kinds
 
 
-@pytest.mark.parametrize(("after", "kind"), [
-    (Drained([(0, 1), (1, 2), (4, 3)], TOLD.uncommitted[:3], 6, 6), Kind.ABORTED_READ),
-    (Drained([(0, 1), (1, 2)], TOLD.uncommitted[:2], 2, 2), Kind.ABORTED_READ),
-    (Drained([*TOLD.committed, (7, 5)], TOLD.uncommitted, 9, 9), Kind.ABORTED_READ),
-    (Drained([(4, 3), (6, 4), (9, 6)], [*TOLD.uncommitted, (9, 6)], 10, 10), Kind.ABORTED_READ),
-    (Drained([(1, 2)], TOLD.uncommitted[:2], 3, 3), Kind.TORN_TRANSACTION),
-    (Drained([(6, 4)], TOLD.uncommitted, 9, 9), Kind.LOST_WRITE),
-    (Drained([(4, 3)], TOLD.uncommitted[:4], 7, 7), Kind.LOST_WRITE),
-], ids=["aborted, before another that is left", "aborted, without another marker",
-        "aborted, the last of all", "never written", "half of a transaction",
-        "committed, before another that is left", "plain, not seen"])
+@pytest.mark.parametrize(
+    ("after", "kind"),
+    [
+        (Drained([(0, 1), (1, 2), (4, 3)], ACKNOWLEDGED.uncommitted[:3], 6, 6), Kind.ABORTED_READ),
+        (Drained([(0, 1), (1, 2)], ACKNOWLEDGED.uncommitted[:2], 2, 2), Kind.ABORTED_READ),
+        (
+            Drained([*ACKNOWLEDGED.committed, (7, 5)], ACKNOWLEDGED.uncommitted, 9, 9),
+            Kind.ABORTED_READ,
+        ),
+        (
+            Drained([(4, 3), (6, 4), (9, 6)], [*ACKNOWLEDGED.uncommitted, (9, 6)], 10, 10),
+            Kind.ABORTED_READ,
+        ),
+        (Drained([(1, 2)], ACKNOWLEDGED.uncommitted[:2], 3, 3), Kind.TORN_TRANSACTION),
+        (Drained([(6, 4)], ACKNOWLEDGED.uncommitted, 9, 9), Kind.LOST_WRITE),
+        (Drained([(4, 3)], ACKNOWLEDGED.uncommitted[:4], 7, 7), Kind.LOST_WRITE),
+    ],
+    ids=[
+        "aborted, before another that is left",
+        "aborted, without another marker",
+        "aborted, the last of all",
+        "never written",
+        "half of a transaction",
+        "committed, before another that is left",
+        "plain, not seen",
+    ],
+)
 def test_what_a_power_cut_cannot_do_is_found(after: Drained, kind: Kind) -> None:
-    assert kind in {each.kind for each in check_power_cut(P, TOLD, after, AUTHORS)}
+    assert kind in {each.kind for each in check_power_cut(P, ACKNOWLEDGED, after, AUTHORS)}

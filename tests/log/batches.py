@@ -12,7 +12,7 @@ from wirekafka.codec.batch import batches as walk
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.append import Append, Appended, Origin
-from wirekafka.log.control import Marker, encode_marker
+from wirekafka.log.control_records import Marker, encode_marker
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import Opening
@@ -48,8 +48,9 @@ def new_log(disk: Disk | None = None, **config: Any) -> Log:
     return Log.create(disk, DIRECTORY, TopicConfig(**config), NOW_MS)
 
 
-def reopened(disk: Disk, *, clean: bool = False, config: TopicConfig | None = None,
-             **opening: Any) -> Log:
+def reopened(
+    disk: Disk, *, clean: bool = False, config: TopicConfig | None = None, **opening: Any
+) -> Log:
     """The log that is in the directory."""
     opening = {"is_clean": clean, "now_ms": NOW_MS, **opening}
     return Log.open(disk, DIRECTORY, config or TopicConfig(), Opening(**opening))

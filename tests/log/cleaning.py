@@ -1,4 +1,4 @@
-"""Cleaning a log here and now, and what a reader makes of it."""
+"""Cleans a log synchronously, and reads it as a read_committed consumer does."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def job(log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS) -> Cl
     return None if found is None else job_for(log, found, BROKER, now_ms)
 
 
-def clean(disk: Disk, log: Log, cleaned_offset: int | None = None,
-          now_ms: int = NOW_MS) -> int | None:
+def clean(
+    disk: Disk, log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS
+) -> int | None:
     """Clean all that can be cleaned; up to where."""
     todo = job(log, cleaned_offset, now_ms)
     if todo is None:
@@ -54,8 +55,10 @@ def swap_in(disk: Disk, log: Log, todo: CleaningJob, cleaned: Cleaned) -> bool:
 
 def records(log: Log, *, committed: bool = True) -> Iterator[tuple[BatchHeader, Record]]:
     """Every record, those of aborted transactions left out as a read_committed client does it."""
-    aborted = sorted(log.aborted_transactions(log.start_offset, log.end_offset),
-                     key=lambda each: each.first_offset)
+    aborted = sorted(
+        log.aborted_transactions(log.start_offset, log.end_offset),
+        key=lambda each: each.first_offset,
+    )
     ongoing: set[int] = set()
     for batch in batches_left(log):
         header = read_header(batch)

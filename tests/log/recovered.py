@@ -11,7 +11,7 @@ from wirekafka.log.log import Log
 
 
 def described(log: Log) -> tuple[object, ...]:
-    """All that a client can see of a log, and what recovery makes of it."""
+    """All that a client can see of a log, and the state that recovery rebuilds."""
     return (
         values(batches_left(log)),
         log.start_offset,

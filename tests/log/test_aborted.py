@@ -1,4 +1,4 @@
-"""The transaction index: 34 bytes for each aborted transaction, and what a reader is told."""
+"""The transaction index: 34 bytes for each aborted transaction, and which ones a read returns."""
 
 from __future__ import annotations
 

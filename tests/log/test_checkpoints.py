@@ -1,4 +1,4 @@
-"""Kafka's small text files, byte for byte, and what is made of broken ones."""
+"""Kafka's small text files, byte for byte, and how malformed ones are handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction: what Kafka's cleaner keeps, and that no reader can tell a log from its history."""
+"""Compaction: what Kafka's cleaner keeps, and that readers see the same before and after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ from wirekafka.log.offset_map import ENTRY_BYTES, OffsetMap
 from wirekafka.log.scan import BadBatch
 
 COMPACTED: dict[str, Any] = {
-    "cleanup_policy": ("compact",), "segment_bytes": 1000, "index_interval_bytes": 200}
+    "cleanup_policy": ("compact",),
+    "segment_bytes": 1000,
+    "index_interval_bytes": 200,
+}
 CONFIG = TopicConfig(**COMPACTED)
 DAY_MS = 86_400_000
 
@@ -69,17 +72,22 @@ def test_many_small_segments_become_one_and_their_files_go() -> None:
     assert [segment.base_offset for segment in log.segments] == [0, 60]
     log.delete_retired(NOW_MS + 60_000)
     assert sorted(name.rpartition("/")[2] for name in disk.files() if "00000" in name) == [
-        f"{base:020d}.{kind}" for base, kinds in
-        ((0, ("index", "log", "timeindex")), (60, ("index", "log", "snapshot", "timeindex")))
-        for kind in kinds]
+        f"{base:020d}.{kind}"
+        for base, kinds in ((0, ("index", "log", "timeindex")), (60, ("log", "snapshot")))
+        for kind in kinds
+    ], "the last segment's indexes follow when it is sealed"
 
 
 def test_a_batch_of_which_nothing_is_dropped_stays_byte_for_byte() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
-    batches = [encode_batch([Record(timestamp=NOW_MS, key=b"%d" % key, value=b"v" * 50)],
-                            options=BatchOptions(compression=codec))
-               for key, codec in enumerate(Codec)]
+    batches = [
+        encode_batch(
+            [Record(timestamp=NOW_MS, key=b"%d" % key, value=b"v" * 50)],
+            options=BatchOptions(compression=codec),
+        )
+        for key, codec in enumerate(Codec)
+    ]
     for batch in batches:
         append(log, batch)
     log.roll(NOW_MS)
@@ -91,8 +99,15 @@ def test_a_batch_of_which_nothing_is_dropped_stays_byte_for_byte() -> None:
 def test_what_is_left_of_a_batch_has_its_codec_offsets_times_and_headers(codec: Codec) -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
-    first = [Record(timestamp=NOW_MS + 10 * n, key=b"%d" % n, value=b"x" * n,
-                    headers=(("name", b"%d" % n), ("none", None))) for n in range(9)]
+    first = [
+        Record(
+            timestamp=NOW_MS + 10 * n,
+            key=b"%d" % n,
+            value=b"x" * n,
+            headers=(("name", b"%d" % n), ("none", None)),
+        )
+        for n in range(9)
+    ]
     append(log, encode_batch(first, options=BatchOptions(compression=codec)))
     for n in (0, 3, 8):
         put(log, b"%d" % n, b"new")
@@ -104,7 +119,8 @@ def test_what_is_left_of_a_batch_has_its_codec_offsets_times_and_headers(codec: 
     assert (header.base_offset, header.end_offset, header.count) == (0, 9, 6)
     assert header.max_timestamp == NOW_MS + 70
     assert decode_records(stored) == [
-        record._replace(offset=n) for n, record in enumerate(first) if n not in (0, 3, 8)]
+        record._replace(offset=n) for n, record in enumerate(first) if n not in (0, 3, 8)
+    ]
 
 
 def test_a_tombstone_gets_a_horizon_first_and_goes_once_that_has_passed() -> None:
@@ -247,7 +263,8 @@ def test_a_log_that_changed_meanwhile_keeps_its_segments() -> None:
     assert not swap_in(disk, log, todo, cleaned)
     assert not [name for name in disk.files() if name.endswith((".cleaned", ".swap"))]
     assert [record.offset for _, record in records(log) if record.offset >= 30] == list(
-        range(30, 50))
+        range(30, 50)
+    )
 
 
 def test_a_corrupt_batch_stops_the_cleaning_and_nothing_is_left_of_it() -> None:
@@ -299,21 +316,28 @@ def test_the_map_takes_24_bytes_a_key_and_finds_each() -> None:
 
 def test_outlines_agree_with_the_decoder() -> None:
     random = Random(5)
-    entries = [Record(n, NOW_MS + random.randrange(-10**6, 10**6),
-                      random.choice([None, b"", random.randbytes(random.randrange(300))]),
-                      random.choice([None, b"", random.randbytes(random.randrange(9000))]),
-                      tuple(("h", b"v") for _ in range(random.randrange(3)))) for n in range(200)]
+    entries = [
+        Record(
+            n,
+            NOW_MS + random.randrange(-(10**6), 10**6),
+            random.choice([None, b"", random.randbytes(random.randrange(300))]),
+            random.choice([None, b"", random.randbytes(random.randrange(9000))]),
+            tuple(("h", b"v") for _ in range(random.randrange(3))),
+        )
+        for n in range(200)
+    ]
     batch = encode_batch(entries)
     header = read_header(batch)
     found: list[Outline] = outlines(bytes(batch[61:]), header.count)
-    assert [(each.key, each.offset_delta, each.has_value,
-             header.base_timestamp + each.timestamp_delta) for each in found] == [
-        (entry.key, entry.offset, entry.value is not None, entry.timestamp) for entry in entries]
+    assert [
+        (each.key, each.offset_delta, each.has_value, header.base_timestamp + each.timestamp_delta)
+        for each in found
+    ] == [(entry.key, entry.offset, entry.value is not None, entry.timestamp) for entry in entries]
 
 
 @dataclass
 class History:
-    """Random writers of one log, and what they were told."""
+    """Random writers of one log, and the state they know of."""
 
     random: Random
     disk: SimulatedDisk
@@ -357,26 +381,46 @@ class History:
         self._at_most_once_each()
 
     def _at_most_once_each(self) -> None:
-        keys = [record.key for _, record in records(self.log)
-                if record.offset < (self.cleaned or 0)]
+        keys = [
+            record.key for _, record in records(self.log) if record.offset < (self.cleaned or 0)
+        ]
         assert len(keys) == len(set(keys))
 
     def _append(self) -> None:
         random = self.random
-        entries = [Record(timestamp=self.now_ms, key=b"%d" % random.randrange(15),
-                          value=random.choice((None, random.randbytes(random.randrange(40)))))
-                   for _ in range(random.randrange(1, 8))]
+        entries = [
+            Record(
+                timestamp=self.now_ms,
+                key=b"%d" % random.randrange(15),
+                value=random.choice((None, random.randbytes(random.randrange(40)))),
+            )
+            for _ in range(random.randrange(1, 8))
+        ]
         codec = random.choice((Codec.NONE, Codec.NONE, *Codec))
         producer_id = random.choice((-1, 1, 2, 3))
         if producer_id < 0:
-            append(self.log, encode_batch(entries, options=BatchOptions(compression=codec)),
-                   now_ms=self.now_ms)
+            append(
+                self.log,
+                encode_batch(entries, options=BatchOptions(compression=codec)),
+                now_ms=self.now_ms,
+            )
             return
         sequence = self.sequences.get(producer_id, 0)
         is_transactional = producer_id > 1
-        append(self.log, encode_batch(entries, options=BatchOptions(
-            compression=codec, producer_id=producer_id, producer_epoch=0, base_sequence=sequence,
-            is_transactional=is_transactional)), now_ms=self.now_ms)
+        append(
+            self.log,
+            encode_batch(
+                entries,
+                options=BatchOptions(
+                    compression=codec,
+                    producer_id=producer_id,
+                    producer_epoch=0,
+                    base_sequence=sequence,
+                    is_transactional=is_transactional,
+                ),
+            ),
+            now_ms=self.now_ms,
+        )
         self.sequences[producer_id] = sequence + len(entries)
         if is_transactional:
             self.transactions.add(producer_id)

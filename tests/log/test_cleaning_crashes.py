@@ -1,4 +1,4 @@
-"""Crashes at every operation of a cleaning: no reader may tell whether one ever ran."""
+"""Crashes at every operation of a cleaning: readers must see no difference."""
 
 from __future__ import annotations
 

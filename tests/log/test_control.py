@@ -7,13 +7,10 @@ import pytest
 from wirekafka.codec.batch import is_intact, read_header
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import KafkaError
-from wirekafka.log.control import (
+from wirekafka.log.control_records import (
     ControlType,
-    EndTxnMarker,
     LeaderChangeMessage,
     Marker,
-    SnapshotFooterRecord,
-    control_record,
     control_type,
     decode_control_value,
     decode_marker,
@@ -52,9 +49,9 @@ def test_what_is_no_marker_is_refused(record: Record) -> None:
 def test_a_leader_change_has_the_bytes_kafka_writes_first_into_its_metadata_log() -> None:
     voter = LeaderChangeMessage.Voter(voter_id=1)
     message = LeaderChangeMessage(leader_id=1, voters=[voter], granting_voters=[voter])
-    record = control_record(message, 5)
-    assert record.key == bytes.fromhex("00000002")
-    assert record.value == bytes.fromhex("00000000000102000000010002000000010000")
+    value = bytes.fromhex("00000000000102000000010002000000010000")
+    assert bytes(message.encode(0)) == value
+    record = Record(key=bytes.fromhex("00000002"), value=value)
     assert decode_control_value(record) == message
     assert control_type(record) == ControlType.LEADER_CHANGE
 
@@ -63,11 +60,3 @@ def test_unknown_control_types_and_markers_have_no_quorum_value() -> None:
     assert decode_control_value(Record(key=b"\0\0\0\x63", value=b"\0\0")) is None
     assert decode_control_value(Record(key=b"\0\0\0\1", value=bytes(6))) is None
     assert control_type(Record(key=b"")) == -1
-    footer = control_record(SnapshotFooterRecord(), 0)
-    assert footer.key == b"\0\0\0\4" and footer.value == b"\0\0\0"
-
-
-def test_the_markers_value_is_the_schemas() -> None:
-    encoded = bytes(EndTxnMarker(coordinator_epoch=7).encode(0))
-    (record,) = decode_records(encode_marker(1, 0, Marker(True, 7, 0)))
-    assert record.value == b"\0\0" + encoded

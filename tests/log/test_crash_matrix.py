@@ -20,24 +20,30 @@ from wirekafka.codec.batch import read_header
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
-from wirekafka.log.log_directory import Identity, LogDirectory, NewLog
+from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, NewLog
 
 PATH = "/data"
 KEY = "topic", 0
 CONFIG = TopicConfig(segment_bytes=700, index_interval_bytes=150, retention_bytes=3000)
-IDENTITY = Identity("cluster", 1, bytes(range(16)))
+IDENTITY = DirectoryIdentity("cluster", 1, bytes(range(16)))
 
-OFFLINE_ALLOWED = {Outcome.PREFIX, Outcome.SECTORS, Outcome.ZERO_TAIL, Outcome.GARBAGE_TAIL,
-                   Outcome.RENAMED_EMPTY, Outcome.UNSYNCED_LOST}
+OFFLINE_ALLOWED = {
+    Outcome.PREFIX,
+    Outcome.SECTORS,
+    Outcome.ZERO_TAIL,
+    Outcome.GARBAGE_TAIL,
+    Outcome.RENAMED_EMPTY,
+    Outcome.UNSYNCED_LOST,
+}
 """Where a file lost its end and a later one did not, the log must not be served as if whole."""
 
 
 @dataclass
-class Told:
-    """What the outside was told before the crash."""
+class Observed:
+    """What clients observed before the crash."""
 
     batches: dict[int, bytes] = field(default_factory=dict)
-    """What lies behind the rewritten prefix, by offset, of everything acknowledged."""
+    """The acknowledged batches by offset, without the rewritten prefix."""
     acknowledged_end: int = 0
     """Everything below was acknowledged."""
     synced_end: int = 0
@@ -55,7 +61,7 @@ def opened(disk: SimulatedDisk) -> LogDirectory:
     return directory
 
 
-def live(disk: SimulatedDisk, told: Told) -> None:
+def live(disk: SimulatedDisk, observed: Observed) -> None:
     """A life: creation, appends, transactions, rolls, syncs, deletion, a stop and another start."""
     directory = opened(disk)
     directory.create(
@@ -63,52 +69,52 @@ def live(disk: SimulatedDisk, told: Told) -> None:
     )
     log = directory.logs[KEY]
     for round_ in range(6):
-        write(log, told, 4, epoch=round_ // 2)
+        write(log, observed, 4, epoch=round_ // 2)
         if round_ == 1:
-            sync(directory, log, told)
+            sync(directory, log, observed)
         if round_ == 3:
-            told.started = log.start_offset + 7
-            log.advance_start(told.started)
+            observed.started = log.start_offset + 7
+            log.advance_start(observed.started)
             directory.checkpoint({KEY: log.end_offset})
-    told.started = log.end_offset
+    observed.started = log.end_offset
     log.delete_old_segments(NOW_MS)
-    told.started = log.start_offset
+    observed.started = log.start_offset
     log.delete_retired(NOW_MS + 60_000)
-    sync(directory, log, told)
-    write(log, told, 3, epoch=3)
+    sync(directory, log, observed)
+    write(log, observed, 3, epoch=3)
     directory.close_cleanly({KEY: log.end_offset}, 1)
-    told.synced_end = log.end_offset
+    observed.synced_end = log.end_offset
     disk.locks.clear()
     directory = opened(disk)
     log = directory.logs[KEY]
-    write(log, told, 3, epoch=4)
+    write(log, observed, 3, epoch=4)
     directory.close_cleanly({KEY: log.end_offset}, 2)
-    told.synced_end = log.end_offset
+    observed.synced_end = log.end_offset
 
 
-def write(log: Log, told: Told, count: int, epoch: int) -> None:
+def write(log: Log, observed: Observed, count: int, epoch: int) -> None:
     for _ in range(count):
-        batch = from_producer(1, told.sequence)
-        told.batches[append(log, batch, epoch=epoch).base_offset] = batch[16:]
-        told.acknowledged_end = log.end_offset
-        told.sequence += 1
-    batch = from_producer(2, told.transactional_sequence, transactional=True)
-    told.batches[append(log, batch, epoch=epoch).base_offset] = batch[16:]
-    told.acknowledged_end = log.end_offset
-    told.transactional_sequence += 1
-    end_transaction(log, 2, commit=told.transactional_sequence % 2 == 0)
-    told.acknowledged_end = log.end_offset
+        batch = from_producer(1, observed.sequence)
+        observed.batches[append(log, batch, epoch=epoch).base_offset] = batch[16:]
+        observed.acknowledged_end = log.end_offset
+        observed.sequence += 1
+    batch = from_producer(2, observed.transactional_sequence, transactional=True)
+    observed.batches[append(log, batch, epoch=epoch).base_offset] = batch[16:]
+    observed.acknowledged_end = log.end_offset
+    observed.transactional_sequence += 1
+    end_transaction(log, 2, commit=observed.transactional_sequence % 2 == 0)
+    observed.acknowledged_end = log.end_offset
 
 
-def sync(directory: LogDirectory, log: Log, told: Told) -> None:
+def sync(directory: LogDirectory, log: Log, observed: Observed) -> None:
     directory.flush()
-    told.synced_end = log.end_offset
+    observed.synced_end = log.end_offset
     directory.checkpoint({KEY: log.end_offset})
 
 
 def operations() -> int:
     disk = SimulatedDisk()
-    live(disk, Told())
+    live(disk, Observed())
     return disk.operations
 
 
@@ -117,34 +123,36 @@ def test_after_a_crash_at_any_operation_all_that_must_hold_holds(outcome: Outcom
     offline = 0
     for number in range(operations()):
         for seed in (0,) if outcome in (Outcome.ALL_KEPT, Outcome.UNSYNCED_LOST) else (0, 1):
-            told = Told()
+            observed = Observed()
             disk = SimulatedDisk(seed)
             disk.crash_at = number
             with pytest.raises(Crash):
-                live(disk, told)
+                live(disk, observed)
             left = disk.after_crash(outcome, seed)
-            offline += not holds(left, outcome, told, f"operation {number}: {disk.log[-1]}")
+            offline += not holds(left, outcome, observed, f"operation {number}: {disk.log[-1]}")
     if outcome not in OFFLINE_ALLOWED:
         assert offline == 0
 
 
-def holds(disk: SimulatedDisk, outcome: Outcome, told: Told, where: str) -> bool:
+def holds(disk: SimulatedDisk, outcome: Outcome, observed: Observed, where: str) -> bool:
     """Check what a restart finds; whether the log is in service."""
     directory = opened(disk)
     if KEY in directory.offline:
         assert outcome in OFFLINE_ALLOWED, (where, directory.offline)
         return False
     if KEY not in directory.logs:
-        assert told.synced_end == 0 and (not told.batches or outcome is not Outcome.ALL_KEPT), where
+        assert observed.synced_end == 0 and (
+            not observed.batches or outcome is not Outcome.ALL_KEPT
+        ), where
         return True
     log = directory.logs[KEY]
-    kept_end = told.acknowledged_end if outcome is Outcome.ALL_KEPT else told.synced_end
+    kept_end = observed.acknowledged_end if outcome is Outcome.ALL_KEPT else observed.synced_end
     assert log.end_offset >= kept_end, (where, log.end_offset, kept_end)
-    assert log.start_offset <= max(told.started, 0), where
+    assert log.start_offset <= max(observed.started, 0), where
     batches = read_all(log)
     headers = [read_header(batch) for batch in batches]
     found = {header.base_offset: batch for header, batch in zip(headers, batches, strict=True)}
-    for offset, batch in told.batches.items():
+    for offset, batch in observed.batches.items():
         if log.start_offset <= offset < log.end_offset:
             assert found[offset][16:] == batch, (where, offset)
     assert_no_hole(log, headers)
@@ -152,9 +160,7 @@ def holds(disk: SimulatedDisk, outcome: Outcome, told: Told, where: str) -> bool
     return True
 
 
-def again_equal(
-    disk: SimulatedDisk, directory: LogDirectory, log: Log, where: str
-) -> None:
+def again_equal(disk: SimulatedDisk, directory: LogDirectory, log: Log, where: str) -> None:
     """Opening once more changes nothing, and agrees with a scan of the log files alone."""
     directory.release()
     disk.locks.clear()
@@ -174,18 +180,18 @@ def again_equal(
 
 def test_a_retry_after_any_crash_of_the_process_is_told_to_be_a_duplicate() -> None:
     for number in range(0, operations(), 3):
-        told = Told()
+        observed = Observed()
         disk = SimulatedDisk(number)
         disk.crash_at = number
         with pytest.raises(Crash):
-            live(disk, told)
+            live(disk, observed)
         directory = opened(disk.after_crash(Outcome.ALL_KEPT, 0))
         log = directory.logs.get(KEY)
-        if log is None or not told.sequence:
+        if log is None or not observed.sequence:
             continue
-        assert append(log, from_producer(1, told.sequence - 1), epoch=9).duplicate
+        assert append(log, from_producer(1, observed.sequence - 1), epoch=9).duplicate
         # The next one may have reached the disk unacknowledged; either way it is there once.
         with suppress(KafkaError):
-            append(log, from_producer(1, told.sequence), epoch=9)
+            append(log, from_producer(1, observed.sequence), epoch=9)
         bodies = values(read_all(log))
-        assert bodies.count(from_producer(1, told.sequence)[16:]) == 1
+        assert bodies.count(from_producer(1, observed.sequence)[16:]) == 1

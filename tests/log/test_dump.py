@@ -13,11 +13,10 @@ from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.log.aborted import ENTRY
-from wirekafka.log.control import (
+from wirekafka.log.control_records import (
     LeaderChangeMessage,
     Marker,
     SnapshotHeaderRecord,
-    control_record,
     encode_marker,
 )
 from wirekafka.log.dump import UnknownFile, dump, readable
@@ -65,7 +64,11 @@ def test_control_records_are_told_by_name(tmp_path: Path) -> None:
     change = LeaderChangeMessage(leader_id=1, voters=[voter], granting_voters=[voter])
     header = SnapshotHeaderRecord(last_contained_log_timestamp=7)
     control = encode_batch(
-        [control_record(change, 3), control_record(header, 3), Record(key=b"\0\0\0\x63")],
+        [
+            Record(key=b"\0\0\0\2", value=bytes(change.encode(0))),
+            Record(key=b"\0\0\0\3", value=bytes(header.encode(0))),
+            Record(key=b"\0\0\0\x63"),
+        ],
         options=BatchOptions(is_control=True),
     )
     data = encode_marker(9, 2, Marker(False, 4, 3)) + control
@@ -109,7 +112,7 @@ def test_indexes_end_where_the_padding_of_an_open_segment_begins(tmp_path: Path)
     times = pack(">qi", 77, 4) + bytes(24)
     assert entries_of(tmp_path, f"{1_000:020d}.timeindex", times) == [
         {"timestamp": 77, "offset": 1_004}]  # fmt: skip
-    assert "3 bytes behind" in entries_of(tmp_path, f"{0:020d}.index", b"abc")[0]["error"]
+    assert "3 bytes after" in entries_of(tmp_path, f"{0:020d}.index", b"abc")[0]["error"]
 
 
 def test_aborted_transactions_and_producers_are_told(tmp_path: Path) -> None:
@@ -119,9 +122,7 @@ def test_aborted_transactions_and_producers_are_told(tmp_path: Path) -> None:
     ]
     assert "error" in entries_of(tmp_path, f"{0:020d}.txnindex", data[:-1])[0]
     states = ProducerStates()
-    options = BatchOptions(
-        producer_id=3, producer_epoch=1, base_sequence=8, is_transactional=True
-    )
+    options = BatchOptions(producer_id=3, producer_epoch=1, base_sequence=8, is_transactional=True)
     batch = encode_batch(RECORDS, options=options)
     states.replay(read_header(batch), batch)
     (producer,) = entries_of(tmp_path, f"{2:020d}.snapshot", states.encode_snapshot())

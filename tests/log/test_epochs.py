@@ -127,7 +127,7 @@ def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [b"x", b"0", b"0\nx\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n1\n0\n", b"0\n1\n0 0 0\n",
-     b"0\n1\na 0\n", b"0\n2\n1 5\n1 6\n", b"0\n2\n1 5\n2 4\n", b"\xff\n1\n"],
+     b"0\n1\na 0\n", b"0\n2\n1 5\n1 6\n", b"0\n2\n1 5\n2 4\n", b"\xff\n1\n", b"0\n2\n1 5\n2 60"],
 )  # fmt: skip
 def test_a_malformed_file_is_told(data: bytes) -> None:
     with pytest.raises(MalformedEpochs):

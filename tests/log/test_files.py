@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -110,10 +111,10 @@ def test_few_descriptors_serve_many_files(disk: RealDisk, tmp_path: Path) -> Non
     for _ in range(3):
         for number, file in enumerate(files):
             append(file, b"%02d" % number)
-    assert disk.open_files <= 8
+    assert len(disk._opened) <= 8
     for number, file in enumerate(files):
         assert file.pread(100, 0) == b"%02d" % number * 3
-    assert disk.open_files <= 8
+    assert len(disk._opened) <= 8
 
 
 def test_a_busy_file_stays_open_while_others_come_and_go(disk: RealDisk, tmp_path: Path) -> None:
@@ -203,3 +204,59 @@ def test_the_lock_keeps_out_other_processes(disk: RealDisk, tmp_path: Path) -> N
     lock.release()
     allowed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert allowed.stdout == ""
+
+
+def test_a_new_small_file_is_written_but_none_is_replaced(disk: RealDisk, tmp_path: Path) -> None:
+    disk.write_new(str(tmp_path / "small"), b"abc")
+    with pytest.raises(FileExistsError):
+        disk.write_new(str(tmp_path / "small"), b"def")
+    assert (tmp_path / "small").read_bytes() == b"abc"
+
+
+def test_a_directory_goes_in_steps_and_with_its_last_file(disk: RealDisk, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.mkdir()
+    for name in "abcde":
+        (path / name).write_bytes(b"x")
+    assert disk.remove_files(str(path), 2) == 2
+    assert len(list(path.iterdir())) == 3
+    assert disk.remove_files(str(path), 4) == 3
+    assert not path.exists()
+    assert disk.remove_files(str(path), 4) == 0
+
+
+def test_a_directory_with_another_in_it_goes_as_a_whole(disk: RealDisk, tmp_path: Path) -> None:
+    (tmp_path / "log" / "inner").mkdir(parents=True)
+    (tmp_path / "log" / "inner" / "file").write_bytes(b"x")
+    disk.remove_files(str(tmp_path / "log"), 10)
+    assert not (tmp_path / "log").exists()
+
+
+def test_nothing_behind_a_symbolic_link_is_removed(disk: RealDisk, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_bytes(b"x")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError):
+        disk.remove_files(str(tmp_path / "link"), 10)
+    assert (tmp_path / "elsewhere" / "file").exists()
+
+
+def test_a_directory_is_not_renamed_over_one_that_holds_files(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(name.encode())
+    with pytest.raises(OSError):
+        disk.rename(str(tmp_path / "old"), str(tmp_path / "new"))
+    assert (tmp_path / "new" / "file").read_bytes() == b"new"
+
+
+def test_a_lock_is_let_go_when_its_directory_is_gone(disk: RealDisk, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    path = str(tmp_path / "data" / ".lock")
+    lock = disk.lock(path)
+    shutil.rmtree(tmp_path / "data")
+    lock.release()
+    (tmp_path / "data").mkdir()
+    disk.lock(path).release()

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from random import Random
 
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.log.index import OffsetIndex, TimeIndex
+from wirekafka.log.index import ABSENT, OffsetIndex, TimeIndex
 
 BASE = 1000
 
@@ -40,7 +40,7 @@ def test_entries_are_eight_bytes_relative_to_the_base() -> None:
     index = offset_index(disk)
     index.add(BASE + 3, 70)
     index.write()
-    assert disk.read(index.path).hex() == "00000003" "00000046"
+    assert disk.read(index.path).hex() == "0000000300000046"
 
 
 def test_time_entries_are_twelve_bytes_and_only_grow() -> None:
@@ -50,9 +50,7 @@ def test_time_entries_are_twelve_bytes_and_only_grow() -> None:
     for timestamp, offset in ((500, BASE), (400, BASE + 1), (500, BASE + 2), (501, BASE + 3)):
         index.add(timestamp, offset)
     index.write()
-    assert disk.read(index.path).hex() == (
-        "00000000000001f4" "00000000" "00000000000001f5" "00000003"
-    )
+    assert disk.read(index.path).hex() == ("00000000000001f40000000000000000000001f500000003")
     assert index.before(500) == (500, BASE)
     assert index.before(499) is None
     assert index.last_entry() == (501, BASE + 3)
@@ -113,3 +111,41 @@ def test_both_neighbours_of_an_offset_are_found_however_the_entries_are_spread()
                 before = offsets[number - 1] * 10 if number else 0
                 after = offsets[number] * 10 if number < count else -1
                 assert index.positions_around(BASE + wanted) == (before, after)
+
+
+def test_a_new_index_gets_its_file_when_it_is_finished() -> None:
+    disk = SimulatedDisk()
+    index = OffsetIndex(disk, "", BASE, ABSENT)
+    index.add(BASE + 3, 70)
+    assert not disk.exists(index.path)
+    assert index.position_before(BASE + 3) == 70
+    index.finish()
+    assert disk.read(index.path).hex() == "0000000300000046"
+
+
+def test_a_new_index_gets_its_file_with_the_first_page() -> None:
+    disk = SimulatedDisk()
+    index = TimeIndex(disk, "", BASE, ABSENT)
+    for number in range(342):
+        index.add(number, BASE + number)
+    assert len(disk.read(index.path)) == 4104
+    assert index.before(100) == (100, BASE + 100)
+
+
+def test_a_new_index_can_be_cut_and_closed_without_a_file() -> None:
+    disk = SimulatedDisk()
+    index = OffsetIndex(disk, "", BASE, ABSENT)
+    index.add(BASE + 3, 70)
+    index.cut(BASE)
+    index.close()
+    assert not disk.exists(index.path)
+    assert index.last_entry() is None
+
+
+def test_a_file_that_a_crash_left_does_not_get_into_a_new_index() -> None:
+    disk = SimulatedDisk()
+    index = OffsetIndex(disk, "", BASE, ABSENT)
+    disk.write(index.path, b"left over")
+    index.add(BASE + 3, 70)
+    index.finish()
+    assert disk.read(index.path).hex() == "0000000300000046"

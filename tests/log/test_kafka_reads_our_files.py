@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka_jars import JarsUnavailable, class_path, java, kafka_jars
+from tests.kafka_jars import JarsUnavailable, class_path, java, tools_jars
 from tests.log.batches import NOW_MS, append, batch, end_transaction, from_producer
 from wirekafka.codec.compression import Codec
 from wirekafka.config.topic_config import TopicConfig
@@ -39,13 +39,16 @@ def dumped(directory: Path) -> str:
 def dump(directory: Path, suffixes: tuple[str, ...], *options: str) -> str:
     """The tool's output for the files with these suffixes."""
     try:
-        command = [java(), "-cp", class_path(kafka_jars()), TOOL]
+        command = [java(), "-cp", class_path(tools_jars()), TOOL]
     except JarsUnavailable as missing:
         pytest.skip(str(missing))
     files = sorted(str(path) for path in directory.iterdir() if path.suffix in suffixes)
     done = subprocess.run(
         [*command, *options, "--files", ",".join(files)],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

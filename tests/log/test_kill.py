@@ -41,7 +41,7 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(
     random = Random(7)
     acknowledged = 0
     for _ in range(KILLS):
-        # The next process repeats the last acknowledged batch: it has to be told a duplicate.
+        # The next process repeats the last acknowledged batch: it must be a duplicate.
         again = max(acknowledged - 1, 0)
         command = [sys.executable, "-c", WRITER, str(tmp_path / "data"), str(again)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

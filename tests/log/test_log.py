@@ -360,8 +360,10 @@ def test_truncation_forgets_offsets_epochs_timestamps_and_producers() -> None:
 
 def test_truncation_at_every_offset_equals_a_log_that_never_went_further() -> None:
     for offset in range(0, 30, 3):
-        long, short = new_log(segment_bytes=500, index_interval_bytes=60), new_log(
-            segment_bytes=500, index_interval_bytes=60)
+        long, short = (
+            new_log(segment_bytes=500, index_interval_bytes=60),
+            new_log(segment_bytes=500, index_interval_bytes=60),
+        )
         for number in range(30):
             append(long, batch(timestamp=NOW_MS + number % 7))
             if number < offset:

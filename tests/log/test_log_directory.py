@@ -14,15 +14,10 @@ from tests.simulation.disk import SimulatedDisk
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import (
-    Identity,
-    LogDirectory,
-    NewLog,
-    UnusableDirectory,
-)
+from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, NewLog, UnusableDirectory
 
 PATH = "/data"
-IDENTITY = Identity("cluster", 1, bytes(range(16)))
+IDENTITY = DirectoryIdentity("cluster", 1, bytes(range(16)))
 TOPIC_ID = b"0123456789abcdef"
 HEX_ID = TOPIC_ID.hex()
 
@@ -86,15 +81,69 @@ def test_unreadable_meta_properties_are_refused_and_the_lock_let_go(text: bytes)
             LogDirectory(disk, PATH)
 
 
-def test_a_new_log_is_a_directory_with_kafkas_files() -> None:
+def test_zookeeper_mode_is_named_with_the_way_out() -> None:
+    disk = SimulatedDisk()
+    disk.make_directory(PATH)
+    disk.write(f"{PATH}/meta.properties", b"version=0\nbroker.id=1\n")
+    with pytest.raises(UnusableDirectory, match=r"ZooKeeper mode.*KRaft with Kafka 3\.9"):
+        LogDirectory(disk, PATH)
+
+
+def test_a_directory_without_an_id_gets_one_when_it_is_claimed() -> None:
+    disk = SimulatedDisk()
+    disk.make_directory(PATH)
+    disk.write(f"{PATH}/meta.properties", b"version=1\ncluster.id=cluster\nnode.id=1\n")
+    directory = LogDirectory(disk, PATH)
+    assert directory.identity == IDENTITY._replace(directory_id=b"")
+    with pytest.raises(UnusableDirectory, match="belongs to"):
+        directory.claim(IDENTITY._replace(cluster_id="another"))
+    directory.claim(IDENTITY)
+    directory.release()
+    assert LogDirectory(disk, PATH).identity == IDENTITY
+
+
+def test_a_new_log_has_three_names_and_kafkas_indexes_after_a_clean_stop() -> None:
     disk = SimulatedDisk()
     directory = opened(disk)
+    before = disk.operations
     create(directory, partition=3)
     start = f"{0:020d}"
-    assert names(disk, f"{PATH}/topic-3") == {
-        "partition.metadata", f"{start}.log", f"{start}.index", f"{start}.timeindex",
-    }
+    made = [line.rpartition("/")[2] for line in disk.log[before:]]
+    assert made == ["topic-3", "partition.metadata", "partition.metadata", f"{start}.log"]
     assert len(disk.read(f"{PATH}/topic-3/partition.metadata")) == 43
+    directory.close_cleanly({}, 1)
+    assert names(disk, f"{PATH}/topic-3") == {
+        "partition.metadata",
+        f"{start}.log",
+        f"{start}.index",
+        f"{start}.timeindex",
+    }
+
+
+def test_recovery_leaves_a_log_that_was_never_written_to_as_it_is() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    directory.release()
+    again = opened(disk)
+    assert not again.is_clean
+    assert names(disk, f"{PATH}/topic-0") == {"partition.metadata", f"{0:020d}.log"}
+    append(again.logs["topic", 0], batch())
+    again.release()
+    assert opened(disk).logs["topic", 0].end_offset == 1
+
+
+def test_an_indexless_empty_log_is_trusted_after_a_clean_stop() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    directory.close_cleanly({}, 1)
+    for suffix in (".index", ".timeindex"):
+        disk.unlink(f"{PATH}/topic-0/{0:020d}{suffix}")
+    again = opened(disk)
+    append(again.logs["topic", 0], batch())
+    again.close_cleanly({}, 2)
+    assert opened(disk).logs["topic", 0].end_offset == 1
 
 
 def test_logs_are_found_again_after_a_clean_stop() -> None:
@@ -107,8 +156,11 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
     directory.logs["a.b_c-d", 2].advance_start(1)
     directory.close_cleanly({("a.b_c-d", 2): 2, ("gone", 0): 1}, 7)
     assert {
-        "meta.properties", ".kafka_cleanshutdown", "recovery-point-offset-checkpoint",
-        "log-start-offset-checkpoint", "replication-offset-checkpoint",
+        "meta.properties",
+        ".kafka_cleanshutdown",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
         "cleaner-offset-checkpoint",
     } <= names(disk)
     assert disk.read(f"{PATH}/recovery-point-offset-checkpoint") == (
@@ -118,7 +170,9 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
     assert disk.read(f"{PATH}/replication-offset-checkpoint") == b"0\n1\na.b_c-d 2 2\n"
     again = opened(disk)
     assert {key: log.end_offset for key, log in again.logs.items()} == {
-        ("a.b_c-d", 0): 0, ("a.b_c-d", 1): 1, ("a.b_c-d", 2): 2,
+        ("a.b_c-d", 0): 0,
+        ("a.b_c-d", 1): 1,
+        ("a.b_c-d", 2): 2,
     }
     assert again.logs["a.b_c-d", 2].start_offset == 1
     assert again.high_watermarks == {("a.b_c-d", 2): 2}
@@ -134,7 +188,8 @@ def test_the_marker_stays_until_the_metadata_was_read_and_is_gone_before_the_log
     before = disk.operations
     directory.load(lambda topic: TopicConfig(), NOW_MS)
     assert disk.log[before : before + 2] == [
-        f"unlink {PATH}/.kafka_cleanshutdown", f"fsync_directory {PATH}",
+        f"unlink {PATH}/.kafka_cleanshutdown",
+        f"fsync_directory {PATH}",
     ]
 
 
@@ -183,6 +238,86 @@ def test_a_deleted_log_is_renamed_at_once_and_removed_later() -> None:
     assert directory.remove_deleted(NOW_MS + 59_999) == NOW_MS + 60_000
     assert directory.remove_deleted(NOW_MS + 60_000) is None
     assert f"topic-0.{HEX_ID}-delete" not in names(disk)
+
+
+def test_a_log_created_again_has_none_of_the_offsets_of_the_deleted_one() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    create(directory, topic="other")
+    log = directory.logs["topic", 0]
+    for _ in range(5):
+        append(log, batch())
+    directory.flush()
+    log.advance_start(4)
+    directory.cleaner_offsets["topic", 0] = 4
+    directory.write_cleaner_offsets()
+    directory.checkpoint({("topic", 0): 5, ("other", 0): 0})
+    directory.delete(("topic", 0), NOW_MS)
+    create(directory)
+    append(directory.logs["topic", 0], batch())
+    directory.release()
+    again = opened(disk)
+    assert again.high_watermarks == {("other", 0): 0}
+    assert ("topic", 0) not in again.cleaner_offsets
+    log = again.logs["topic", 0]
+    assert (log.start_offset, log.recovery_point, log.end_offset) == (0, 0, 1)
+
+
+def test_a_truncation_lowers_the_checkpoints_before_anything_is_appended() -> None:
+    """Recovery has to scan what is appended below the recovery point of before."""
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    create(directory)
+    log = directory.logs["topic", 0]
+    for _ in range(5):
+        append(log, batch())
+    directory.flush()
+    log.advance_start(4)
+    directory.checkpoint({})
+    log.truncate_to(2, NOW_MS)
+    directory.checkpoint_truncation(("topic", 0))
+    operations = disk.operations
+    directory.checkpoint_truncation(("topic", 0))
+    assert disk.operations == operations, "the files are up to date"
+    append(log, batch(), epoch=1)
+    directory.release()
+    log = opened(disk).logs["topic", 0]
+    assert (log.start_offset, log.recovery_point, log.end_offset) == (2, 2, 3)
+
+
+def test_a_partition_deleted_again_under_the_same_topic_id_replaces_the_earlier_one() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    for _ in range(2):
+        create(directory)
+        append(directory.logs["topic", 0], batch())
+        directory.delete(("topic", 0), NOW_MS)
+    assert [name for name in names(disk) if name.startswith("topic")] == [
+        f"topic-0.{HEX_ID}-delete"
+    ]
+    assert directory.remove_deleted(NOW_MS + 60_000) is None
+
+
+def test_deleted_logs_are_removed_in_bounded_steps() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    for partition in range(5):
+        create(directory, partition=partition)
+        directory.delete(("topic", partition), NOW_MS)
+    due_ms = NOW_MS + 60_000
+    steps = 0
+    while True:
+        before = disk.operations
+        again_ms = directory.remove_deleted(due_ms, 3)
+        removed = [line for line in disk.log[before:] if line.startswith("unlink")]
+        assert len(removed) <= 3
+        steps += 1
+        if again_ms is None:
+            break
+        assert again_ms == due_ms
+    assert steps >= 4
+    assert names(disk) == {"meta.properties", "__cluster_metadata-0"}
 
 
 def test_a_deletion_is_finished_after_a_restart() -> None:
@@ -321,6 +456,20 @@ def test_syncs_run_side_by_side() -> None:
         append(directory.logs["topic", partition], batch())
     directory.flush()
     assert {log.recovery_point for log in directory.logs.values()} == {1}
+
+
+def test_the_logs_of_a_topic_share_one_configuration() -> None:
+    disk = SimulatedDisk()
+    directory = opened(disk)
+    for topic in ("a", "b"):
+        for partition in range(3):
+            create(directory, topic, partition)
+    directory.close_cleanly({}, 1)
+    again = LogDirectory(disk, PATH, threads=1)
+    asked = []
+    again.load(lambda topic: asked.append(topic) or TopicConfig(), NOW_MS)
+    assert sorted(asked) == ["a", "b"]
+    assert len({id(log.config) for log in again.logs.values()}) == 2
 
 
 def test_an_idle_log_takes_little_memory(tmp_path: Path) -> None:

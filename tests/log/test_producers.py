@@ -12,7 +12,7 @@ from wirekafka.codec.batch import BatchHeader, read_header
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Origin
-from wirekafka.log.control import Marker, encode_marker
+from wirekafka.log.control_records import Marker, encode_marker
 from wirekafka.log.producers import (
     BatchSpan,
     CompletedTransaction,
@@ -159,9 +159,7 @@ def test_the_first_transactional_write_opens_a_transaction(log: Log) -> None:
     assert not log.states.has_open_transaction(2, 1) and not log.states.has_open_transaction(1, 0)
 
 
-def test_a_plain_write_amid_the_producers_own_transaction_is_an_invalid_txn_state(
-    log: Log,
-) -> None:
+def test_a_plain_write_amid_the_producers_own_transaction_is_an_invalid_txn_state(log: Log) -> None:
     log.append(1, 0, 0, transactional=True)
     assert log.refuses(1, 0, 1) is Error.INVALID_TXN_STATE
 
@@ -190,6 +188,19 @@ def test_a_decided_transaction_stays_unstable_until_it_is_replicated(log: Log) -
     log.states.advance_high_watermark(3)
     assert log.states.first_unstable_offset == 1
     log.mark(2, 0)
+    log.states.advance_high_watermark(4)
+    assert log.states.first_unstable_offset is None
+
+
+def test_decided_transactions_are_unstable_from_the_first_of_them_on(log: Log) -> None:
+    """Not from the first that was decided, which may have begun later."""
+    log.append(1, 0, 0, transactional=True)
+    log.append(2, 0, 0, transactional=True)
+    log.mark(2, 0)
+    log.mark(1, 0)
+    assert log.states.first_unstable_offset == 0
+    log.states.advance_high_watermark(3)
+    assert log.states.first_unstable_offset == 0
     log.states.advance_high_watermark(4)
     assert log.states.first_unstable_offset is None
 

@@ -21,8 +21,10 @@ from tests.log.batches import (
     values,
 )
 from tests.simulation.disk import SimulatedDisk
+from wirekafka.codec.batch import with_prefix
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.epochs import EpochEntry
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import CorruptLog
 
@@ -42,7 +44,7 @@ def busy_log(disk: SimulatedDisk, segment_bytes: int = 1000) -> Log:
 
 
 def state(log: Log) -> dict[str, object]:
-    """Everything a client could tell a log by."""
+    """Everything that a client can see of a log."""
     return {
         "offsets": (log.start_offset, log.end_offset),
         "batches": read_all(log),
@@ -285,6 +287,40 @@ def test_segments_below_the_recovery_point_are_not_touched() -> None:
         disk.file(path).data[70:80] = b"0123456789"
     again = reopened(disk, config=CONFIG, recovery_point=recovery_point)
     assert again.end_offset == log.end_offset
+
+
+def test_the_producers_below_a_gap_are_found_without_the_segments_behind_it() -> None:
+    """Compaction leaves gaps between segments; those still to be scanned may hold anything."""
+    disk = SimulatedDisk()
+    log = new_log(disk, cleanup_policy=("compact",), segment_bytes=200)
+    config = log.config
+    for base_offset in (0, 10, 20):
+        log.append_as_follower(b"".join(with_prefix(batch(b"x" * 80), base_offset, 0)), 0)
+    log.flush()
+    log.append_as_follower(b"".join(with_prefix(batch(b"x" * 80), 30, 0)), 0)
+    recovery_point = log.recovery_point
+    assert len(log.segments) == 4 and recovery_point == 21
+    garbage = disk.file(last_log_file(disk))
+    garbage.data[:] = bytes(range(1, 100))
+    again = reopened(disk, config=config, recovery_point=recovery_point)
+    assert (again.start_offset, again.end_offset) == (0, 30)
+    assert [bool(segment.size_bytes) for segment in again.segments] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("left", [b"", b"0\n3\n0 0\n2 4", b"0\n1\n5 9\n"])
+def test_epochs_that_a_power_cut_took_from_the_checkpoint_are_found_again(left: bytes) -> None:
+    """Not only those of the segments that are scanned: divergences are found by all of them."""
+    disk = SimulatedDisk()
+    log = new_log(disk, segment_bytes=200)
+    for epoch in (0, 0, 2, 2, 2, 5, 5):
+        append(log, batch(b"x" * 50), epoch=epoch)
+    log.flush()
+    entries = log.epochs.entries
+    assert [entry.epoch for entry in entries] == [0, 2, 5] and len(log.segments) > 3
+    disk.write(f"{DIRECTORY}/leader-epoch-checkpoint", left)
+    again = reopened(disk, recovery_point=log.end_offset)
+    expected = entries if b"9" not in left else [*entries[:2], EpochEntry(5, 5)]
+    assert again.epochs.entries == expected
 
 
 def test_a_log_that_ends_below_its_start_goes_on_empty_from_the_start() -> None:

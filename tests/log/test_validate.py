@@ -21,24 +21,11 @@ from wirekafka.codec.batch import (
     with_prefix,
 )
 from wirekafka.codec.compression import Codec, compress
-from wirekafka.codec.record import (
-    BatchOptions,
-    Record,
-    decode_records,
-    encode_batch,
-    encode_record,
-)
+from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch, encode_record
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error
-from wirekafka.log.control import Marker, encode_marker
-from wirekafka.log.validate import (
-    Append,
-    Checked,
-    Origin,
-    RecordsRefused,
-    refuse_zstd_of_old_clients,
-    validate,
-)
+from wirekafka.log.control_records import Marker, encode_marker
+from wirekafka.log.validate import Append, Checked, Origin, RecordsRefused, validate
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -195,7 +182,8 @@ REFUSED = {
         )
         for codec in COMPRESSED
         for how, bodies in {
-            "repeat": [body_of(0), body_of(0, 1)], "skip": [body_of(0), body_of(5, 1)],
+            "repeat": [body_of(0), body_of(0, 1)],
+            "skip": [body_of(0), body_of(5, 1)],
         }.items()
     },
     "a record of no bytes": (holding([b"\0"]), Error.INVALID_RECORD),
@@ -257,16 +245,6 @@ def test_exactly_one_v2_batch_per_partition() -> None:
 
 def test_magic_0_and_1_are_refused_since_nothing_is_down_converted() -> None:
     assert "magic version 2" in refusal(with_magic(1)).detail
-
-
-def test_zstd_below_produce_7_is_an_unsupported_compression_type() -> None:
-    batch = batch_of(3, compression=Codec.ZSTD)
-    for version in (3, 6):
-        with pytest.raises(RecordsRefused) as raised:
-            refuse_zstd_of_old_clients(batch, version)
-        assert raised.value.error is Error.UNSUPPORTED_COMPRESSION_TYPE
-    refuse_zstd_of_old_clients(batch, 7)
-    refuse_zstd_of_old_clients(batch_of(3, compression=Codec.LZ4), 3)
 
 
 # max.message.bytes

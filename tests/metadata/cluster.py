@@ -8,17 +8,19 @@ from types import SimpleNamespace
 
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.apis.registry import Call
+from wirekafka.apis import registry
+from wirekafka.apis.controller_channel import LocalChannel
+from wirekafka.apis.registry import Call, ControllerCall
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.controller import Controller
 from wirekafka.metadata.features import Bootstrap, bootstrap_features
 from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.producer_ids import ProducerIds
+from wirekafka.metadata.heartbeats import Heartbeat
+from wirekafka.metadata.producer_ids import ProducerIdSupply
 from wirekafka.metadata.publish import Publisher
-from wirekafka.metadata.registration import Endpoint, RegisterBroker, UnfenceBroker
+from wirekafka.metadata.registration import Endpoint, RegisterBroker
 from wirekafka.metadata.topics import CreateTopics, NewTopic
 from wirekafka.replication.runtime import Runtime
 
@@ -26,7 +28,7 @@ CLUSTER_ID = "9UvsEkqVSi2LCpUjbAfwCQ"
 
 
 class RecordingHost:
-    """Remembers what a publisher asked of the broker."""
+    """A host that records the calls of a publisher."""
 
     def __init__(self):
         self.done = []
@@ -43,6 +45,9 @@ class RecordingHost:
     def configure_broker(self, cluster, broker):
         self.done.append(("configure broker", dict(cluster), dict(broker)))
 
+    def image_changed(self, committed, removed):
+        """Nobody follows topics here."""
+
     def topics_deleted(self, topics):
         self.done.append(("deleted", [topic.name for topic in topics]))
 
@@ -50,26 +55,39 @@ class RecordingHost:
 class Cluster:
     def __init__(self, *brokers: int, **settings: str):
         self.config = BrokerConfig.of(
-            {name.replace("_", "."): value for name, value in settings.items()})
+            {name.replace("_", "."): value for name, value in settings.items()}
+        )
+        self.check_config = lambda config: None
         self.clock = ManualClock()
         self.log = MemoryLog()
-        self.image = MetadataImage()
         self.host = RecordingHost()
-        self.publisher = Publisher(1, self.image, self.host)
-        self._ids = 0
-        self.controller = Runtime(self._controller, self.log, MetadataCodec(), self.clock,
-                                  lost=Error.NOT_CONTROLLER)
-        self.controller.on_commit = self.publisher.apply
+        self.failures = []
+        self.publisher = Publisher(1, self.host, self.clock, self.failures.append)
+        self.image = self.publisher.image
+        self._ids = self._starts = 0
+        self.controller = Runtime(
+            self._controller,
+            self.log,
+            MetadataCodec(),
+            self.clock,
+            lost=Error.NOT_CONTROLLER,
+            observer_failed=self.failures.append,
+        )
+        self.feed = self.controller.observe(self.publisher.take)
         self.controller.load()
-        self.publisher.start()
+        asyncio.run(self.publisher.start())
+        self.node_id, self.cluster_id = 1, CLUSTER_ID
+        self.authorizer = None
+        self.role = Role(self)
+        self.controller_channel = LocalChannel(self.role, self.feed)
         self.submit(Bootstrap(bootstrap_features()))
         for id in brokers or (1,):
             self.register(id)
         self.host.done.clear()
-        self.producer_ids = ProducerIds(self.controller, 1)
-        self.producer_ids.broker_epoch = self.image.brokers[1].epoch
-        self.auto_creation = AutoCreation(self.controller, lambda: self.config)
-        self.node_id, self.cluster_id = 1, CLUSTER_ID
+        self.producer_ids = ProducerIdSupply(
+            lambda: self.controller_channel.allocate_producer_ids(1, self.image.brokers[1].epoch)
+        )
+        self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config)
 
     def _controller(self):
         return Controller(lambda: self.config, self._new_id)
@@ -79,15 +97,38 @@ class Cluster:
         return hashlib.md5(b"%d" % self._ids).digest()
 
     def register(self, id: int, *, unfence: bool = True, rack: str | None = None) -> int:
-        epoch = self.log.end_offset
-        self.submit(RegisterBroker(
-            id=id, incarnation_id=bytes(15) + bytes([id]), epoch=epoch, rack=rack,
-            endpoints=[Endpoint("PLAINTEXT", f"host{id}", 9092),
-                       Endpoint("OTHER", f"other{id}", 9094)],
-            log_dirs=[bytes([id]) * 16]))
+        """Start a new incarnation of a broker; the previous one sends nothing more."""
+        self._starts += 1
+        self.controller.machine.state.sessions.end(id)
+        epoch = self.submit(
+            RegisterBroker(
+                id=id,
+                incarnation_id=self._starts.to_bytes(16),
+                epoch=self.log.end_offset,
+                rack=rack,
+                endpoints=[
+                    Endpoint("PLAINTEXT", f"host{id}", 9092),
+                    Endpoint("OTHER", f"other{id}", 9094),
+                ],
+                log_dirs=[bytes([id]) * 16],
+            )
+        )
         if unfence:
-            self.submit(UnfenceBroker(id, epoch))
+            self.beat(id)
         return epoch
+
+    def beat(self, id: int, **wants: bool):
+        """A heartbeat of a broker that has applied the whole log."""
+        return self.submit(
+            Heartbeat(
+                broker_id=id,
+                broker_epoch=self.controller.machine.image.brokers[id].epoch,
+                metadata_offset=self.log.end_offset - 1,
+                cordoned=[],
+                log_end=self.log.end_offset,
+                **wants,
+            )
+        )
 
     def submit(self, command):
         return asyncio.run(self.controller.submit(command))
@@ -106,12 +147,41 @@ class Cluster:
 
     def call(self, handler, request, version: int, listener: str = "PLAINTEXT"):
         """Run a handler as a connection would; returns the response as a client decodes it."""
+        registry.load()
         call = Call(self, listener=listener)
         call.version = version
         request = type(request).decode(request.encode(version), version)
+        if registry.declared_by(type(request)).decide is handler:
+            call = ControllerCall(self.role, version, call)
         response = handler(request, call)
         if asyncio.iscoroutine(response):
             response = asyncio.run(response)
         return type(response).decode(response.encode(version), version)
 
     features = SimpleNamespace(supported=(), finalized={}, epoch=0)
+
+
+class Role:
+    """A `ControllerRole` over the cluster's log in memory."""
+
+    authorizer = None
+
+    def __init__(self, cluster: Cluster):
+        self._cluster = cluster
+        self.clock = cluster.clock
+        self.node_id, self.cluster_id = cluster.node_id, cluster.cluster_id
+        self.quorum = cluster.log
+
+    @property
+    def config(self):
+        return self._cluster.config
+
+    @property
+    def image(self):
+        return self._cluster.controller.machine.image
+
+    async def submit(self, command):
+        return await self._cluster.controller.submit(command)
+
+    async def keep_voters(self):
+        self.quorum.keep_voters()

@@ -5,13 +5,7 @@ import pytest
 from tests.metadata.cluster import Cluster
 from wirekafka.errors import Error
 from wirekafka.metadata import records as r
-from wirekafka.metadata.configs import (
-    AlterConfigs,
-    Change,
-    Kind,
-    ReplaceConfigs,
-    ResourceChanges,
-)
+from wirekafka.metadata.configs import AlterConfigs, Change, Kind, ReplaceConfigs, ResourceChanges
 from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 
 SET, DELETE, APPEND, SUBTRACT = Kind
@@ -59,12 +53,16 @@ def test_items_are_appended_to_the_default_and_subtracted(cluster):
 
 def test_only_lists_can_be_appended_to(cluster):
     assert alter(cluster, TOPIC, "t", ("retention.ms", APPEND, "1")) == (
-        Error.INVALID_CONFIG, "Can't APPEND to key retention.ms because its type is not LIST.")
+        Error.INVALID_CONFIG,
+        "Can't APPEND to key retention.ms because its type is not LIST.",
+    )
 
 
 def test_an_unknown_key_is_refused_but_may_be_reset(cluster):
     assert alter(cluster, TOPIC, "t", ("foo", SET, "1")) == (
-        Error.INVALID_CONFIG, "Unknown topic config name: foo")
+        Error.INVALID_CONFIG,
+        "Unknown topic config name: foo",
+    )
     assert alter(cluster, TOPIC, "t", ("foo", DELETE, None)) is None
 
 
@@ -73,15 +71,23 @@ def test_all_changes_of_a_resource_take_effect_or_none(cluster):
     assert configs(cluster) == {}
 
 
-@pytest.mark.parametrize(("type", "name", "error", "message"), [
-    (TOPIC, "nope", Error.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'nope' does not exist."),
-    (TOPIC, "", Error.INVALID_REQUEST, "Default topic resources are not allowed."),
-    (TOPIC, "a b", Error.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: 'a b' contains one or "
-     "more characters other than ASCII alphanumerics, '.', '_' and '-'"),
-    (CLIENT_METRICS, "", Error.INVALID_REQUEST, "Subscription name can't be empty"),
-    (GROUP, "", Error.INVALID_REQUEST, "Default group resources are not allowed."),
-    (99, "x", Error.INVALID_REQUEST, "Unknown resource type 99"),
-])
+@pytest.mark.parametrize(
+    ("type", "name", "error", "message"),
+    [
+        (TOPIC, "nope", Error.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'nope' does not exist."),
+        (TOPIC, "", Error.INVALID_REQUEST, "Default topic resources are not allowed."),
+        (
+            TOPIC,
+            "a b",
+            Error.INVALID_TOPIC_EXCEPTION,
+            "Topic name is invalid: 'a b' contains one or "
+            "more characters other than ASCII alphanumerics, '.', '_' and '-'",
+        ),
+        (CLIENT_METRICS, "", Error.INVALID_REQUEST, "Subscription name can't be empty"),
+        (GROUP, "", Error.INVALID_REQUEST, "Default group resources are not allowed."),
+        (99, "x", Error.INVALID_REQUEST, "Unknown resource type 99"),
+    ],
+)
 def test_resources_that_have_no_configs_are_refused(cluster, type, name, error, message):
     assert alter(cluster, type, name, ("retention.ms", SET, "1")) == (error, message)
 
@@ -102,16 +108,20 @@ def test_a_changed_minimum_of_replicas_clears_who_is_eligible_to_lead(cluster):
     before = cluster.log.end_offset
     alter(cluster, TOPIC, "t", ("min.insync.replicas", SET, "2"))
     assert [type(record) for record in cluster.records(before)] == [
-        r.ConfigRecord, r.ClearElrRecord]
+        r.ConfigRecord,
+        r.ClearElrRecord,
+    ]
 
 
 def test_the_cluster_keeps_one_minimum_of_replicas_while_leaders_are_eligible_by_it(cluster):
     assert alter(cluster, BROKER, "1", ("min.insync.replicas", SET, "1")) == (
         Error.INVALID_CONFIG,
-        "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+        "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+    )
     assert alter(cluster, BROKER, "", ("min.insync.replicas", DELETE, None)) == (
         Error.INVALID_CONFIG,
-        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+    )
     assert alter(cluster, BROKER, "", ("min.insync.replicas", SET, "2")) is None
 
 
@@ -120,7 +130,9 @@ def test_groups_and_subscriptions_have_configs(cluster):
     assert alter(cluster, CLIENT_METRICS, "s", ("interval.ms", SET, "1000")) is None
     assert cluster.image.config(GROUP, "g") == {"consumer.session.timeout.ms": "50000"}
     assert alter(cluster, GROUP, "g", ("foo", SET, "1")) == (
-        Error.INVALID_CONFIG, "Unknown group config name: foo")
+        Error.INVALID_CONFIG,
+        "Unknown group config name: foo",
+    )
 
 
 def test_configs_go_with_their_topic_and_come_back_with_the_log(cluster):

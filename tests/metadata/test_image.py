@@ -7,8 +7,7 @@ from wirekafka.metadata import records as r
 from wirekafka.metadata.framing import UnknownMetadata, decode_frame, encode_frame
 from wirekafka.metadata.image import MetadataImage
 
-KAFKA_FEATURE_RECORD = bytes.fromhex(
-    "010c00116d657461646174612e76657273696f6e001e00")
+KAFKA_FEATURE_RECORD = bytes.fromhex("010c00116d657461646174612e76657273696f6e001e00")
 KAFKA_BEGIN_RECORD = bytes.fromhex("01170001001212426f6f747374726170207265636f726473")
 
 
@@ -28,28 +27,43 @@ def test_records_are_framed_as_kafka_frames_them():
     assert decode_frame(KAFKA_BEGIN_RECORD) == begin
 
 
-@pytest.mark.parametrize("frame", [
-    b"", b"\1", b"\1\x0c", bytes.fromhex("016300"), b"\2" + KAFKA_FEATURE_RECORD[1:],
-    KAFKA_FEATURE_RECORD + b"\0", KAFKA_FEATURE_RECORD[:-1], b"\x01\x0c\x01\0", b"\xff" * 9,
-])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\1",
+        b"\1\x0c",
+        bytes.fromhex("016300"),
+        b"\2" + KAFKA_FEATURE_RECORD[1:],
+        KAFKA_FEATURE_RECORD + b"\0",
+        KAFKA_FEATURE_RECORD[:-1],
+        b"\x01\x0c\x01\0",
+        b"\xff" * 9,
+    ],
+)
 def test_a_record_that_is_not_understood_is_never_skipped(frame):
     with pytest.raises(UnknownMetadata):
         decode_frame(frame)
 
 
-@pytest.mark.parametrize(("level", "with_elr", "version"), [
-    (30, True, 2), (30, False, 1), (17, False, 1), (16, False, 0), (7, False, 0)])
+@pytest.mark.parametrize(
+    ("level", "with_elr", "version"),
+    [(30, True, 2), (30, False, 1), (17, False, 1), (16, False, 0), (7, False, 0)],
+)
 def test_no_record_is_written_above_the_metadata_version(level, with_elr, version):
     frame = encode_frame(r.PartitionRecord(partition_id=0, topic_id=b"t" * 16), level, with_elr)
     assert frame[:3] == bytes([1, 3, version])
 
 
-@pytest.mark.parametrize(("record", "version"), [
-    (r.BrokerRegistrationChangeRecord(broker_id=1, fenced=-1), 0),
-    (r.BrokerRegistrationChangeRecord(broker_id=1, in_controlled_shutdown=1), 1),
-    (r.BrokerRegistrationChangeRecord(broker_id=1, log_dirs=[b"d" * 16]), 2),
-    (r.BrokerRegistrationChangeRecord(broker_id=1, cordoned_log_dirs=[]), 3),
-])
+@pytest.mark.parametrize(
+    ("record", "version"),
+    [
+        (r.BrokerRegistrationChangeRecord(broker_id=1, fenced=-1), 0),
+        (r.BrokerRegistrationChangeRecord(broker_id=1, in_controlled_shutdown=1), 1),
+        (r.BrokerRegistrationChangeRecord(broker_id=1, log_dirs=[b"d" * 16]), 2),
+        (r.BrokerRegistrationChangeRecord(broker_id=1, cordoned_log_dirs=[]), 3),
+    ],
+)
 def test_registration_changes_take_the_lowest_version_that_holds_them(record, version):
     assert encode_frame(record, 30, True)[2] == version
 
@@ -67,11 +81,34 @@ def test_a_snapshot_folds_to_the_same_image():
 def test_a_change_bumps_the_leader_epoch_only_with_a_leader():
     cluster = Cluster()
     topic_id = cluster.create("t").id
-    partition = cluster.image.topics["t"].partitions[0]
     cluster.image.replay(r.PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[1]))
+    partition = cluster.image.topics["t"].partitions[0]
     assert (partition.leader_epoch, partition.partition_epoch) == (0, 1)
     cluster.image.replay(r.PartitionChangeRecord(partition_id=0, topic_id=topic_id, leader=1))
+    partition = cluster.image.topics["t"].partitions[0]
     assert (partition.leader_epoch, partition.partition_epoch) == (1, 2)
+
+
+def test_a_frozen_image_stays_as_it_is():
+    cluster = Cluster(1, 2)
+    topic_id = cluster.create("t", num_partitions=2, configs={"retention.ms": "1"}).id
+    cluster.create("gone")
+    image = cluster.image
+    frozen, before = image.frozen(), [repr(record) for record in image.snapshot()]
+    for record in (
+        r.PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[1], leader=1),
+        r.PartitionRecord(partition_id=2, topic_id=topic_id, replicas=[1], isr=[1], leader=1),
+        r.RemoveTopicRecord(topic_id=image.topics["gone"].id),
+        r.TopicRecord(name="new", topic_id=b"n" * 16),
+        r.ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="2"),
+        r.FenceBrokerRecord(id=2, epoch=image.brokers[2].epoch),
+        r.ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=9000),
+        r.AccessControlEntryRecord(id=b"a" * 16),
+        r.ClearElrRecord(topic_name="t"),
+    ):
+        image.replay(record)
+    assert [repr(record) for record in frozen.snapshot()] == before
+    assert [repr(record) for record in image.snapshot()] != before
 
 
 def test_a_metadata_transaction_counts_when_it_ends():
@@ -82,20 +119,36 @@ def test_a_metadata_transaction_counts_when_it_ends():
 
 
 def test_an_aborted_metadata_transaction_never_happened():
-    image = fold([r.BeginTransactionRecord(name="x"), r.TopicRecord(name="t", topic_id=b"t" * 16),
-                  r.AbortTransactionRecord(reason="y")])
+    image = fold(
+        [
+            r.BeginTransactionRecord(name="x"),
+            r.TopicRecord(name="t", topic_id=b"t" * 16),
+            r.AbortTransactionRecord(reason="y"),
+        ]
+    )
     assert not image.topics
 
 
 def test_what_is_not_served_yet_survives_a_snapshot():
     kept = [
-        r.ClientQuotaRecord(entity=[r.ClientQuotaRecord.EntityData(
-            entity_type="user", entity_name=None)], key="producer_byte_rate", value=1.0),
-        r.AccessControlEntryRecord(id=b"a" * 16, resource_type=2, resource_name="t",
-                                   pattern_type=3, principal="User:x", host="*", operation=3,
-                                   permission_type=3),
-        r.UserScramCredentialRecord(name="u", mechanism=1, salt=b"s", stored_key=b"k",
-                                    server_key=b"v", iterations=4096),
+        r.ClientQuotaRecord(
+            entity=[r.ClientQuotaRecord.EntityData(entity_type="user", entity_name=None)],
+            key="producer_byte_rate",
+            value=1.0,
+        ),
+        r.AccessControlEntryRecord(
+            id=b"a" * 16,
+            resource_type=2,
+            resource_name="t",
+            pattern_type=3,
+            principal="User:x",
+            host="*",
+            operation=3,
+            permission_type=3,
+        ),
+        r.UserScramCredentialRecord(
+            name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
+        ),
         r.DelegationTokenRecord(owner="User:x", requester="User:x", renewers=[], token_id="t"),
     ]
     assert list(fold(kept).snapshot()) == kept

@@ -1,16 +1,20 @@
-"""Brokers come and go: registrations, leadership, producer ids, features."""
+"""Brokers start and stop: registrations, leadership, producer ids, features."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from tests.metadata.cluster import Cluster
+from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import records as r
 from wirekafka.metadata.elections import Election, ElectLeaders
 from wirekafka.metadata.features import FeatureUpdate, UpdateFeatures
+from wirekafka.metadata.heartbeats import Heartbeat
+from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.producer_ids import AllocateProducerIds
-from wirekafka.metadata.registration import ShutDownBroker, UnfenceBroker, UnregisterBroker
+from wirekafka.metadata.registration import UnregisterBroker
 
 
 @pytest.fixture
@@ -29,18 +33,26 @@ def partition(cluster):
 def test_a_new_cluster_begins_with_kafkas_bootstrap_transaction(cluster):
     first = cluster.log.batches[0]
     assert len(first) and [type(record) for record in cluster.records()[:9]] == [
-        r.BeginTransactionRecord, *[r.FeatureLevelRecord] * 6, r.ConfigRecord,
-        r.EndTransactionRecord]
+        r.BeginTransactionRecord,
+        *[r.FeatureLevelRecord] * 6,
+        r.ConfigRecord,
+        r.EndTransactionRecord,
+    ]
     assert cluster.image.features == {
-        "metadata.version": 30, "eligible.leader.replicas.version": 1, "group.version": 1,
-        "share.version": 1, "streams.version": 1, "transaction.version": 2}
+        "metadata.version": 33,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "share.version": 2,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
     assert cluster.image.config(4, "") == {"min.insync.replicas": "1"}
 
 
 def test_a_controlled_stop_is_written_as_kafka_writes_it(cluster):
     cluster.create("t")
     before = cluster.log.end_offset
-    cluster.submit(ShutDownBroker(1, epoch(cluster)))
+    cluster.beat(1, wants_shut_down=True)
     stopping, change, fenced = cluster.records(before)
     assert stopping.in_controlled_shutdown == 1
     assert (change.isr, change.leader) == ([], -1)
@@ -64,12 +76,14 @@ def test_only_a_registered_broker_can_be_unregistered(cluster):
     with pytest.raises(KafkaError) as caught:
         cluster.submit(UnregisterBroker(9))
     assert (caught.value.error, caught.value.message) == (
-        Error.BROKER_ID_NOT_REGISTERED, "Broker ID 9 is not currently registered")
+        Error.BROKER_ID_NOT_REGISTERED,
+        "Broker ID 9 is not currently registered",
+    )
 
 
 def test_a_broker_that_comes_back_leads_again_in_a_new_epoch(cluster):
     cluster.create("t")
-    cluster.submit(ShutDownBroker(1, epoch(cluster)))
+    cluster.beat(1, wants_shut_down=True)
     assert (partition(cluster).leader, partition(cluster).leader_epoch) == (-1, 1)
     cluster.register(1)
     found = partition(cluster)
@@ -86,14 +100,14 @@ def test_after_a_crash_the_leader_epoch_moves_too(cluster):
 
 def test_an_epoch_of_an_earlier_life_is_fenced(cluster):
     with pytest.raises(KafkaError) as caught:
-        cluster.submit(UnfenceBroker(1, epoch(cluster) - 1))
+        cluster.submit(Heartbeat(broker_id=1, broker_epoch=epoch(cluster) - 1, metadata_offset=99))
     assert caught.value.error is Error.STALE_BROKER_EPOCH
 
 
 def test_leadership_goes_to_another_replica_in_sync():
     cluster = Cluster(1, 2)
     cluster.create("t", assignments=[(0, [1, 2])])
-    cluster.submit(ShutDownBroker(1, epoch(cluster)))
+    cluster.beat(1, wants_shut_down=True)
     found = partition(cluster)
     assert (found.leader, found.isr) == (2, [2])
 
@@ -122,8 +136,7 @@ def test_an_election_that_is_not_needed_is_refused(cluster):
 def test_a_leader_can_be_elected_uncleanly_where_nobody_is_in_sync(cluster):
     topic_id = cluster.create("t").id
     for image in (cluster.image, cluster.controller.machine.image):
-        image.replay(r.PartitionChangeRecord(
-            partition_id=0, topic_id=topic_id, isr=[], leader=-1))
+        image.replay(r.PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[], leader=-1))
     [(_, _, error)] = cluster.submit(ElectLeaders(Election.UNCLEAN, [("t", 0)]))
     found = partition(cluster)
     assert error is None
@@ -141,31 +154,89 @@ def test_producer_ids_are_recorded_before_use_and_never_given_twice(cluster):
     assert (block.first, block.end) == (2000, 3000)
 
 
-@pytest.mark.parametrize(("update", "message"), [
-    (("metadata.version", 29, 1), "Invalid update version 29 for feature metadata.version. Can't "
-     "downgrade the version of this feature without setting the upgrade type to either safe or "
-     "unsafe downgrade."),
-    (("metadata.version", 25, 2), "Unsupported metadata.version downgrade from 30 to 25. Refusing "
-     "to perform the requested downgrade because it might delete metadata information."),
-    (("metadata.version", 7, 3), "Unsupported metadata.version downgrade from 30 to 7. Unsafe "
-     "metadata downgrade is not supported in this version."),
-    (("metadata.version", 31, 1), "Invalid update version 31 for feature metadata.version. Local "
-     "controller 1 only supports versions 7-30"),
-    (("metadata.version", 0, 3), "Invalid update version 0 for feature metadata.version. Local "
-     "controller 1 only supports versions 7-30"),
-    (("foo", 1, 1), "Invalid update version 1 for feature foo. Local controller 1 does not support "
-     "this feature."),
-    (("metadata.version", 30, 9), "Invalid update version 30 for feature metadata.version. The "
-     "controller does not support the given upgrade type."),
-    (("transaction.version", 3, 1), "Invalid update version 3 for feature transaction.version. "
-     "Local controller 1 only supports versions 0-2"),
-    (("transaction.version", -1, 1), "Invalid update version -1 for feature transaction.version. A "
-     "feature version cannot be less than 0."),
-])
+@pytest.mark.parametrize(
+    ("update", "message"),
+    [
+        (
+            ("metadata.version", 32, 1),
+            "Invalid update version 32 for feature metadata.version. Can't "
+            "downgrade the version of this feature without setting the upgrade "
+            "type to either safe or "
+            "unsafe downgrade.",
+        ),
+        (
+            ("metadata.version", 25, 2),
+            "Unsupported metadata.version downgrade from 33 to 25. Refusing "
+            "to perform the requested downgrade because it might delete metadata information.",
+        ),
+        (
+            ("metadata.version", 7, 3),
+            "Unsupported metadata.version downgrade from 33 to 7. Unsafe "
+            "metadata downgrade is not supported in this version.",
+        ),
+        (
+            ("metadata.version", 34, 1),
+            "Invalid update version 34 for feature metadata.version. Local "
+            "controller 1 only supports versions 7-33",
+        ),
+        (
+            ("metadata.version", 0, 3),
+            "Invalid update version 0 for feature metadata.version. Local "
+            "controller 1 only supports versions 7-33",
+        ),
+        (
+            ("foo", 1, 1),
+            "Invalid update version 1 for feature foo. Local controller 1 does not support "
+            "this feature.",
+        ),
+        (
+            ("metadata.version", 33, 9),
+            "Invalid update version 33 for feature metadata.version. The "
+            "controller does not support the given upgrade type.",
+        ),
+        (
+            ("transaction.version", 3, 1),
+            "Invalid update version 3 for feature transaction.version. "
+            "Local controller 1 only supports versions 0-2",
+        ),
+        (
+            ("transaction.version", -1, 1),
+            "Invalid update version -1 for feature transaction.version. A "
+            "feature version cannot be less than 0.",
+        ),
+    ],
+)
 def test_feature_updates_are_refused_in_kafkas_words(cluster, update, message):
     with pytest.raises(KafkaError) as caught:
         cluster.submit(UpdateFeatures([FeatureUpdate(*update)]))
     assert (caught.value.error, caught.value.message) == (Error.INVALID_UPDATE_VERSION, message)
+
+
+@pytest.mark.parametrize(
+    ("current", "target", "is_allowed"),
+    [
+        (31, 30, True),
+        (32, 31, False),
+        (33, 32, False),
+        (30, 29, False),
+        (29, 23, True),
+        (29, 22, False),
+        (22, 17, True),
+        (11, 10, False),
+        (10, 8, True),
+    ],
+)
+def test_metadata_versions_without_new_records_can_be_left_downwards(current, target, is_allowed):
+    image = MetadataImage()
+    image.replay(r.FeatureLevelRecord(name="metadata.version", feature_level=current))
+    state = SimpleNamespace(image=image, config=BrokerConfig.of())
+    down = UpdateFeatures([FeatureUpdate("metadata.version", target, 2)])
+    if is_allowed:
+        [record] = down.decide(state, 0).records
+        assert (record.name, record.feature_level) == ("metadata.version", target)
+    else:
+        with pytest.raises(KafkaError, match=f"downgrade from {current} to {target}"):
+            down.decide(state, 0)
 
 
 @pytest.mark.parametrize("upgrade_type", [2, 3])
@@ -173,8 +244,10 @@ def test_voters_once_kept_in_the_log_stay_there(cluster, upgrade_type):
     down = FeatureUpdate("kraft.version", 0, upgrade_type)
     with pytest.raises(KafkaError) as caught:
         cluster.submit(UpdateFeatures([down], kraft_version=1))
-    assert caught.value.message == ("Invalid update version 0 for feature kraft.version. Can't "
-                                    "downgrade the version of this feature.")
+    assert caught.value.message == (
+        "Invalid update version 0 for feature kraft.version. Can't "
+        "downgrade the version of this feature."
+    )
 
 
 def test_the_level_of_the_quorum_is_no_business_of_the_metadata_records(cluster):
@@ -189,3 +262,12 @@ def test_feature_updates_take_effect_all_or_none(cluster):
     assert cluster.image.features["transaction.version"] == 2
     cluster.submit(UpdateFeatures([good]))
     assert cluster.image.features["transaction.version"] == 1
+
+
+def test_an_unregistered_controller_is_forgotten():
+    image = MetadataImage()
+    image.replay(r.RegisterControllerRecord(controller_id=7))
+    image.replay(r.UnregisterControllerRecord(controller_id=8))
+    assert list(image.controllers) == [7]
+    image.replay(r.UnregisterControllerRecord(controller_id=7))
+    assert not image.controllers

@@ -24,22 +24,46 @@ def cluster():
 def move(cluster, topic, partitions, *, version=1, may_change_factor=True):
     """Ask for replicas by partition; returns (error code, message) of each."""
     asked = AlterPartitionReassignmentsRequest.ReassignableTopic
-    response = cluster.call(alter_partition_reassignments, AlterPartitionReassignmentsRequest(
-        allow_replication_factor_change=may_change_factor,
-        topics=[asked(name=topic, partitions=[
-            asked.ReassignablePartition(partition_index=index, replicas=replicas)
-            for index, replicas in partitions.items()])]), version)
-    [told] = response.responses
-    return [(each.error_code, each.error_message) for each in told.partitions]
+    response = cluster.call(
+        alter_partition_reassignments,
+        AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=may_change_factor,
+            topics=[
+                asked(
+                    name=topic,
+                    partitions=[
+                        asked.ReassignablePartition(partition_index=index, replicas=replicas)
+                        for index, replicas in partitions.items()
+                    ],
+                )
+            ],
+        ),
+        version,
+    )
+    [topic] = response.responses
+    return [(each.error_code, each.error_message) for each in topic.partitions]
 
 
 def moving(cluster, *asked):
     topic = ListPartitionReassignmentsRequest.Topics
-    response = cluster.call(list_partition_reassignments, ListPartitionReassignmentsRequest(
-        topics=[topic(name=name, partition_indexes=indexes) for name, indexes in asked] or None),
-        0)
-    return [(topic.name, each.partition_index, each.replicas, each.adding_replicas,
-             each.removing_replicas) for topic in response.topics for each in topic.partitions]
+    response = cluster.call(
+        list_partition_reassignments,
+        ListPartitionReassignmentsRequest(
+            topics=[topic(name=name, partition_indexes=indexes) for name, indexes in asked] or None
+        ),
+        0,
+    )
+    return [
+        (
+            topic.name,
+            each.partition_index,
+            each.replicas,
+            each.adding_replicas,
+            each.removing_replicas,
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    ]
 
 
 def test_a_partition_that_is_where_it_shall_be_stays_as_it_is(cluster):
@@ -79,27 +103,49 @@ def test_a_reassignment_that_is_called_off_leaves_what_was(cluster):
     assert moving(cluster) == []
 
 
-@pytest.mark.parametrize(("replicas", "told"), [
-    (None, (Error.NO_REASSIGNMENT_IN_PROGRESS, None)),
-    ([], (Error.INVALID_REPLICA_ASSIGNMENT,
-          "The manual partition assignment includes an empty replica list.")),
-    ([1, 1], (Error.INVALID_REPLICA_ASSIGNMENT,
-              "The manual partition assignment includes the broker 1 more than once.")),
-    ([1, 99], (Error.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes "
-               "broker 99, but no such broker is registered.")),
-])
-def test_what_cannot_be_is_refused(cluster, replicas, told):
-    assert move(cluster, "t", {0: replicas}) == [told]
+@pytest.mark.parametrize(
+    ("replicas", "expected"),
+    [
+        (None, (Error.NO_REASSIGNMENT_IN_PROGRESS, None)),
+        (
+            [],
+            (
+                Error.INVALID_REPLICA_ASSIGNMENT,
+                "The manual partition assignment includes an empty replica list.",
+            ),
+        ),
+        (
+            [1, 1],
+            (
+                Error.INVALID_REPLICA_ASSIGNMENT,
+                "The manual partition assignment includes the broker 1 more than once.",
+            ),
+        ),
+        (
+            [1, 99],
+            (
+                Error.INVALID_REPLICA_ASSIGNMENT,
+                "The manual partition assignment includes "
+                "broker 99, but no such broker is registered.",
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(cluster, replicas, expected):
+    assert move(cluster, "t", {0: replicas}) == [expected]
 
 
 def test_unknown_partitions_are_told_apart_from_unknown_topics(cluster):
     unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
     assert move(cluster, "no", {0: [1]}) == [(unknown, "Unable to find a topic named no.")]
     assert move(cluster, "t", {7: [1], 1: [1]}) == [
-        (unknown, "Unable to find partition t:7."), (0, None)]
+        (unknown, "Unable to find partition t:7."),
+        (0, None),
+    ]
 
 
 def test_the_replication_factor_stays_when_it_must_not_change(cluster):
     assert move(cluster, "t", {0: [3]}, may_change_factor=False) == [
-        (Error.INVALID_REPLICATION_FACTOR, "The replication factor is changed from 2 to 1")]
+        (Error.INVALID_REPLICATION_FACTOR, "The replication factor is changed from 2 to 1")
+    ]
     assert move(cluster, "t", {0: [3, 2]}, may_change_factor=False) == [(0, None)]

@@ -1,10 +1,12 @@
 """When a snapshot of the metadata is due."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.snapshots import Snapshots
+from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
 
 HOUR_MS = 3_600_000
 
@@ -15,11 +17,20 @@ class Quorum:
 
     failure = None
 
-    def write_snapshot(self, records, codec):
+    def write_snapshot(self, records, codec, end_offset):
+        assert end_offset == 7
         if self.failure is not None:
             raise self.failure
         self.written += 1
         self.bytes_since_snapshot = 0
+
+    def begin_snapshot(self, records, codec, end_offset, done):
+        try:
+            self.write_snapshot(records, codec, end_offset)
+        except OSError as error:
+            done(error)
+        else:
+            done(None)
 
 
 @pytest.fixture
@@ -27,11 +38,16 @@ def quorum():
     return Quorum()
 
 
+def followed():
+    return SimpleNamespace(image=MetadataImage(), end_offset=7)
+
+
 def due(quorum, grown_bytes, passed_ms, **settings):
     settings = {name.replace("_", "."): str(value) for name, value in settings.items()}
     quorum.bytes_since_snapshot = grown_bytes
-    return Snapshots(quorum, MetadataImage(), 0).write_if_due(
-        BrokerConfig.of(settings), passed_ms)
+    return SnapshotSchedule(quorum, followed(), 0).write_if_due(
+        BrokerConfig.of(settings), passed_ms
+    )
 
 
 def test_a_log_that_grew_is_due_at_once(quorum):
@@ -54,11 +70,32 @@ def test_a_log_that_did_not_change_is_never_due(quorum):
 @pytest.mark.parametrize("grown_bytes, written", [(100_000, 0), (200_000, 1)])
 def test_a_stop_spares_the_next_start_a_long_log(quorum, grown_bytes, written):
     quorum.bytes_since_snapshot = grown_bytes
-    Snapshots(quorum, MetadataImage(), 0).write_at_stop()
+    SnapshotSchedule(quorum, followed(), 0).write_at_stop()
     assert quorum.written == written
 
 
 def test_a_snapshot_that_cannot_be_written_does_not_keep_a_node_from_stopping(quorum, caplog):
     quorum.bytes_since_snapshot, quorum.failure = 200_000, OSError("no space")
-    Snapshots(quorum, MetadataImage(), 0).write_at_stop()
-    assert "No snapshot of the metadata was written: no space" in caplog.text
+    SnapshotSchedule(quorum, followed(), 0).write_at_stop()
+    assert "Writing a metadata snapshot failed: no space" in caplog.text
+
+
+def test_a_snapshot_that_cannot_be_written_is_tried_again_and_logged_once(quorum, caplog):
+    schedule = SnapshotSchedule(quorum, followed(), 0)
+    quorum.bytes_since_snapshot, quorum.failure = 20 * 1024 * 1024, OSError("no space")
+    for _ in range(3):
+        assert schedule.write_if_due(BrokerConfig.of(), 1)
+    assert caplog.text.count("Writing a metadata snapshot failed: no space") == 1
+    quorum.failure = None
+    assert schedule.write_if_due(BrokerConfig.of(), 1)
+    assert quorum.written == 1
+
+
+def test_there_is_one_snapshot_at_a_time(quorum):
+    schedule = SnapshotSchedule(quorum, followed(), 0)
+    quorum.bytes_since_snapshot, ends = 20 * 1024 * 1024, []
+    quorum.begin_snapshot = lambda records, codec, end_offset, done: ends.append(done)
+    assert schedule.write_if_due(BrokerConfig.of(), 1)
+    assert not schedule.write_if_due(BrokerConfig.of(), 1)
+    ends[0](None)
+    assert schedule.write_if_due(BrokerConfig.of(), 1)

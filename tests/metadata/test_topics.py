@@ -28,12 +28,21 @@ def refusal(cluster, **topic):
 
 def test_a_topic_is_created_with_the_records_kafka_writes(cluster):
     before = cluster.log.end_offset
-    created = cluster.create("t", num_partitions=2, replication_factor=1,
-                             configs={"retention.ms": "100", "min.insync.replicas": "1"})
+    created = cluster.create(
+        "t",
+        num_partitions=2,
+        replication_factor=1,
+        configs={"retention.ms": "100", "min.insync.replicas": "1"},
+    )
     records = cluster.records(before)
     assert [type(record) for record in records] == [
-        r.TopicRecord, r.ConfigRecord, r.ConfigRecord, r.ClearElrRecord, r.PartitionRecord,
-        r.PartitionRecord]
+        r.TopicRecord,
+        r.ConfigRecord,
+        r.ConfigRecord,
+        r.ClearElrRecord,
+        r.PartitionRecord,
+        r.PartitionRecord,
+    ]
     partition = records[-1]
     assert (partition.partition_id, partition.replicas, partition.isr) == (1, [1], [1])
     assert (partition.leader, partition.leader_epoch, partition.partition_epoch) == (1, 0, 0)
@@ -42,17 +51,29 @@ def test_a_topic_is_created_with_the_records_kafka_writes(cluster):
     assert (created.num_partitions, created.replication_factor) == (2, 1)
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("", "Topic name is invalid: the empty string is not allowed"),
-    (".", "Topic name is invalid: '.' is not allowed"),
-    ("..", "Topic name is invalid: '..' is not allowed"),
-    ("a b", "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
-            "alphanumerics, '.', '_' and '-'"),
-    ("é", "Topic name is invalid: 'é' contains one or more characters other than ASCII "
-          "alphanumerics, '.', '_' and '-'"),
-    ("x" * 250, f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max "
-                "allowed length 249"),
-])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "Topic name is invalid: the empty string is not allowed"),
+        (".", "Topic name is invalid: '.' is not allowed"),
+        ("..", "Topic name is invalid: '..' is not allowed"),
+        (
+            "a b",
+            "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'",
+        ),
+        (
+            "é",
+            "Topic name is invalid: 'é' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'",
+        ),
+        (
+            "x" * 250,
+            f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max "
+            "allowed length 249",
+        ),
+    ],
+)
 def test_illegal_names_are_refused(cluster, name, message):
     assert refusal(cluster, name=name) == (Error.INVALID_TOPIC_EXCEPTION, message)
 
@@ -64,13 +85,17 @@ def test_a_name_of_249_characters_is_legal(cluster):
 def test_a_dot_collides_with_an_underscore(cluster):
     cluster.create("a.b")
     assert refusal(cluster, name="a_b") == (
-        Error.INVALID_TOPIC_EXCEPTION, "Topic 'a_b' collides with existing topic: a.b")
+        Error.INVALID_TOPIC_EXCEPTION,
+        "Topic 'a_b' collides with existing topic: a.b",
+    )
 
 
 def test_an_existing_topic_is_not_created_again(cluster):
     cluster.create("t")
     assert refusal(cluster, name="t", replication_factor=3) == (
-        Error.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
+        Error.TOPIC_ALREADY_EXISTS,
+        "Topic 't' already exists.",
+    )
 
 
 def test_minus_one_takes_the_brokers_defaults():
@@ -79,40 +104,87 @@ def test_minus_one_takes_the_brokers_defaults():
     assert (created.num_partitions, created.replication_factor) == (3, 2)
 
 
-@pytest.mark.parametrize(("topic", "error", "message"), [
-    ({"replication_factor": 3}, Error.INVALID_REPLICATION_FACTOR,
-     "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be "
-     "reached because only 1 broker(s) are registered or some brokers have all their log "
-     "directories cordoned."),
-    ({"replication_factor": 0}, Error.INVALID_REPLICATION_FACTOR,
-     "Replication factor must be larger than 0, or -1 to use the default value."),
-    ({"num_partitions": 0}, Error.INVALID_PARTITIONS,
-     "Number of partitions was set to an invalid non-positive value."),
-    ({"num_partitions": -2}, Error.INVALID_PARTITIONS,
-     "Number of partitions was set to an invalid non-positive value."),
-    ({"configs": {"foo.bar": "1"}}, Error.INVALID_CONFIG, "Unknown topic config name: foo.bar"),
-    ({"configs": {"retention.ms": "abc"}}, Error.INVALID_CONFIG,
-     "Invalid value abc for configuration retention.ms: Not a number of type LONG"),
-    ({"configs": {"cleanup.policy": None}}, Error.INVALID_CONFIG,
-     "Null value not supported for topic configs: cleanup.policy"),
-    ({"configs": {"min.compaction.lag.ms": "300", "max.compaction.lag.ms": "100"}},
-     Error.INVALID_CONFIG, "conflict topic config setting min.compaction.lag.ms (300) > "
-     "max.compaction.lag.ms (100)"),
-    ({"assignments": [(0, [1])], "num_partitions": 1}, Error.INVALID_REQUEST,
-     "A manual partition assignment was specified, but numPartitions was not set to -1."),
-    ({"assignments": [(0, [1])], "replication_factor": 1}, Error.INVALID_REQUEST,
-     "A manual partition assignment was specified, but replication factor was not set to -1."),
-    ({"assignments": [(0, [1]), (2, [1])]}, Error.INVALID_REPLICA_ASSIGNMENT,
-     "partitions should be a consecutive 0-based integer sequence"),
-    ({"assignments": [(0, [1]), (0, [1])]}, Error.INVALID_REPLICA_ASSIGNMENT,
-     "Found multiple manual partition assignments for partition 0"),
-    ({"assignments": [(0, [])]}, Error.INVALID_REPLICA_ASSIGNMENT,
-     "The manual partition assignment includes an empty replica list."),
-    ({"assignments": [(0, [7])]}, Error.INVALID_REPLICA_ASSIGNMENT,
-     "The manual partition assignment includes broker 7, but no such broker is registered."),
-    ({"assignments": [(0, [1, 1])]}, Error.INVALID_REPLICA_ASSIGNMENT,
-     "The manual partition assignment includes the broker 1 more than once."),
-])
+@pytest.mark.parametrize(
+    ("topic", "error", "message"),
+    [
+        (
+            {"replication_factor": 3},
+            Error.INVALID_REPLICATION_FACTOR,
+            "Unable to replicate the partition 3 time(s): The target replication "
+            "factor of 3 cannot be "
+            "reached because only 1 broker(s) are registered or some brokers have all their log "
+            "directories cordoned.",
+        ),
+        (
+            {"replication_factor": 0},
+            Error.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        ),
+        (
+            {"num_partitions": 0},
+            Error.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        ),
+        (
+            {"num_partitions": -2},
+            Error.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        ),
+        ({"configs": {"foo.bar": "1"}}, Error.INVALID_CONFIG, "Unknown topic config name: foo.bar"),
+        (
+            {"configs": {"retention.ms": "abc"}},
+            Error.INVALID_CONFIG,
+            "Invalid value abc for configuration retention.ms: Not a number of type LONG",
+        ),
+        (
+            {"configs": {"cleanup.policy": None}},
+            Error.INVALID_CONFIG,
+            "Null value not supported for topic configs: cleanup.policy",
+        ),
+        (
+            {"configs": {"min.compaction.lag.ms": "300", "max.compaction.lag.ms": "100"}},
+            Error.INVALID_CONFIG,
+            "conflict topic config setting min.compaction.lag.ms (300) > "
+            "max.compaction.lag.ms (100)",
+        ),
+        (
+            {"assignments": [(0, [1])], "num_partitions": 1},
+            Error.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        ),
+        (
+            {"assignments": [(0, [1])], "replication_factor": 1},
+            Error.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor "
+            "was not set to -1.",
+        ),
+        (
+            {"assignments": [(0, [1]), (2, [1])]},
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        ),
+        (
+            {"assignments": [(0, [1]), (0, [1])]},
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "Found multiple manual partition assignments for partition 0",
+        ),
+        (
+            {"assignments": [(0, [])]},
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            {"assignments": [(0, [7])]},
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 7, but no such broker is registered.",
+        ),
+        (
+            {"assignments": [(0, [1, 1])]},
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes the broker 1 more than once.",
+        ),
+    ],
+)
 def test_bad_topics_are_refused_in_kafkas_words(cluster, topic, error, message):
     before = cluster.log.end_offset
     assert refusal(cluster, name="t", **topic) == (error, message)
@@ -144,7 +216,9 @@ def test_a_request_for_too_many_partitions_is_refused_whole(cluster):
     with pytest.raises(KafkaError) as caught:
         cluster.submit(CreateTopics([NewTopic(name="t", num_partitions=10_001)]))
     assert (caught.value.error, caught.value.message) == (
-        Error.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        Error.POLICY_VIOLATION,
+        "Excessively large number of partitions per request.",
+    )
 
 
 def test_replicas_are_spread_over_brokers_and_racks():
@@ -170,7 +244,9 @@ def test_topics_are_deleted_by_name_and_by_id(cluster):
 def test_deleting_unknown_topics_tells_by_what_they_were_asked_for(cluster):
     reply = cluster.submit(DeleteTopics([TopicReference("a"), TopicReference(None, b"x" * 16)]))
     assert [error.error for *_, error in reply] == [
-        Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID]
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+    ]
 
 
 def test_a_recreated_topic_has_a_new_id(cluster):
@@ -179,20 +255,38 @@ def test_a_recreated_topic_has_a_new_id(cluster):
     assert cluster.create("t").id != first
 
 
-@pytest.mark.parametrize(("growth", "error", "message"), [
-    (("nope", 3, None), Error.UNKNOWN_TOPIC_OR_PARTITION, None),
-    (("t", 2, None), Error.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
-    (("t", 1, None), Error.INVALID_PARTITIONS,
-     "The topic t currently has 2 partition(s); 1 would not be an increase."),
-    (("t", -1, None), Error.INVALID_PARTITIONS,
-     "The topic t currently has 2 partition(s); -1 would not be an increase."),
-    (("t", 4, [[1]]), Error.INVALID_REPLICA_ASSIGNMENT,
-     "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified."),
-    (("t", 3, [[]]), Error.INVALID_REPLICA_ASSIGNMENT,
-     "The manual partition assignment includes an empty replica list."),
-    (("t", 3, [[3]]), Error.INVALID_REPLICA_ASSIGNMENT,
-     "The manual partition assignment includes broker 3, but no such broker is registered."),
-])
+@pytest.mark.parametrize(
+    ("growth", "error", "message"),
+    [
+        (("nope", 3, None), Error.UNKNOWN_TOPIC_OR_PARTITION, None),
+        (("t", 2, None), Error.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
+        (
+            ("t", 1, None),
+            Error.INVALID_PARTITIONS,
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+        ),
+        (
+            ("t", -1, None),
+            Error.INVALID_PARTITIONS,
+            "The topic t currently has 2 partition(s); -1 would not be an increase.",
+        ),
+        (
+            ("t", 4, [[1]]),
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
+        ),
+        (
+            ("t", 3, [[]]),
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            ("t", 3, [[3]]),
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes broker 3, but no such broker is registered.",
+        ),
+    ],
+)
 def test_bad_growth_is_refused_in_kafkas_words(cluster, growth, error, message):
     cluster.create("t", num_partitions=2)
     reply = cluster.submit(CreatePartitions([Growth(*growth)]))[growth[0]]

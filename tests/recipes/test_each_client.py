@@ -28,8 +28,11 @@ def _with_aiokafka(run: Callable[[], Awaitable[None]]) -> None:
 
 def _kafka_consumer(broker: Broker) -> kafka.KafkaConsumer:
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=broker.bootstrap_servers, group_id="billing",
-        auto_offset_reset="earliest", enable_auto_commit=False)
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id="billing",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
     consumer.partitions_for_topic("orders")
     consumer.subscribe(["orders"])
     return consumer
@@ -58,8 +61,12 @@ def test_rebalance_during_commit_with_aiokafka() -> None:
         async with Broker() as broker:
             broker.produce("orders", ["1", "2"])
             async with aiokafka.AIOKafkaConsumer(
-                    "orders", bootstrap_servers=broker.bootstrap_servers, group_id="billing",
-                    auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
+                "orders",
+                bootstrap_servers=broker.bootstrap_servers,
+                group_id="billing",
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+            ) as consumer:
                 await consumer.getone()
                 rule = broker.fail("OffsetCommit", "REBALANCE_IN_PROGRESS", times=1)
                 with rule, pytest.raises(aiokafka.errors.CommitFailedError):
@@ -72,7 +79,8 @@ def test_rebalance_during_commit_with_aiokafka() -> None:
 def test_a_fenced_producer_with_kafka_python() -> None:
     with Broker(topics=["orders"]) as broker:
         producer = kafka.KafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, transactional_id="x")
+            bootstrap_servers=broker.bootstrap_servers, transactional_id="x"
+        )
         producer.init_transactions()
         producer.begin_transaction()
         producer.send("orders", b"1").get(30)
@@ -87,7 +95,8 @@ def test_a_fenced_producer_with_aiokafka() -> None:
     async def run() -> None:
         async with Broker(topics=["orders"]) as broker:
             producer = aiokafka.AIOKafkaProducer(
-                bootstrap_servers=broker.bootstrap_servers, transactional_id="x")
+                bootstrap_servers=broker.bootstrap_servers, transactional_id="x"
+            )
             await producer.start()
             await producer.begin_transaction()
             await producer.send_and_wait("orders", b"1")
@@ -103,7 +112,8 @@ def test_a_fenced_producer_with_aiokafka() -> None:
 def test_exactly_once_with_kafka_python() -> None:
     with Broker(topics=["out"]) as broker:
         producer = kafka.KafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, transactional_id="x", retry_backoff_ms=10)
+            bootstrap_servers=broker.bootstrap_servers, transactional_id="x", retry_backoff_ms=10
+        )
         producer.init_transactions()
         producer.begin_transaction()
         producer.send("out", b"1").get(30)
@@ -119,11 +129,17 @@ def test_exactly_once_with_aiokafka() -> None:
             broker.produce("in", ["a"])
             async with (
                 aiokafka.AIOKafkaConsumer(
-                    "in", bootstrap_servers=broker.bootstrap_servers, group_id="copier",
-                    auto_offset_reset="earliest", enable_auto_commit=False) as consumer,
+                    "in",
+                    bootstrap_servers=broker.bootstrap_servers,
+                    group_id="copier",
+                    auto_offset_reset="earliest",
+                    enable_auto_commit=False,
+                ) as consumer,
                 aiokafka.AIOKafkaProducer(
-                    bootstrap_servers=broker.bootstrap_servers, transactional_id="copier",
-                    retry_backoff_ms=10) as producer,
+                    bootstrap_servers=broker.bootstrap_servers,
+                    transactional_id="copier",
+                    retry_backoff_ms=10,
+                ) as producer,
             ):
                 record = await consumer.getone()
                 with broker.fail("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS", times=1, required=True):
@@ -166,8 +182,10 @@ def test_poison_and_dead_letters(client: str) -> None:
 def _late(broker: Broker) -> int:
     """Produces a record on time and one that is late; the time from which both are asked for."""
     now_ms = broker.clock.now_ms
-    broker.produce("orders", [Record("on time", timestamp_ms=now_ms),
-                              Record("late", timestamp_ms=now_ms - HOUR_MS)])
+    broker.produce(
+        "orders",
+        [Record("on time", timestamp_ms=now_ms), Record("late", timestamp_ms=now_ms - HOUR_MS)],
+    )
     return now_ms - 2 * HOUR_MS
 
 
@@ -176,7 +194,8 @@ def test_late_timestamps_with_confluent_kafka() -> None:
         since_ms = _late(broker)
         consumer = confluent_consumer(broker, "billing")
         found = consumer.offsets_for_times(
-            [confluent_kafka.TopicPartition("orders", 0, since_ms)], 30)
+            [confluent_kafka.TopicPartition("orders", 0, since_ms)], 30
+        )
         consumer.assign(found)
         assert [polled(consumer).value() for _ in range(2)] == [b"on time", b"late"]
         consumer.close()
@@ -201,8 +220,10 @@ def test_late_timestamps_with_kafka_python() -> None:
 @each_client
 def test_schema_change(client: str) -> None:
     with Broker() as broker:
-        broker.produce("orders", [
-            json.dumps({"price": 2, "count": 3}), json.dumps({"total": 7, "currency": "EUR"})])
+        broker.produce(
+            "orders",
+            [json.dumps({"price": 2, "count": 3}), json.dumps({"total": 7, "currency": "EUR"})],
+        )
         orders = map(json.loads, read(client, broker, "orders", 2))
         assert [order.get("total") or order["price"] * order["count"] for order in orders] == [6, 7]
 
@@ -226,8 +247,12 @@ def test_lag_with_aiokafka() -> None:
             broker.produce("orders", ["1", "2", "3"])
             partition = aiokafka.TopicPartition("orders", 0)
             async with aiokafka.AIOKafkaConsumer(
-                    "orders", bootstrap_servers=broker.bootstrap_servers, group_id="billing",
-                    auto_offset_reset="earliest", enable_auto_commit=False) as consumer:
+                "orders",
+                bootstrap_servers=broker.bootstrap_servers,
+                group_id="billing",
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+            ) as consumer:
                 await consumer.getone()
                 await consumer.commit({partition: 1})
                 end_offsets = await consumer.end_offsets([partition])
@@ -239,10 +264,15 @@ def test_lag_with_aiokafka() -> None:
 def test_slow_broker_with_kafka_python() -> None:
     with Broker(topics=["orders"]) as broker:
         producer = kafka.KafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=400,
-            delivery_timeout_ms=600, enable_idempotence=False)
-        with (broker.delay("Produce", seconds=30, required=True),
-              pytest.raises(kafka.errors.KafkaTimeoutError)):
+            bootstrap_servers=broker.bootstrap_servers,
+            request_timeout_ms=400,
+            delivery_timeout_ms=600,
+            enable_idempotence=False,
+        )
+        with (
+            broker.delay("Produce", seconds=30, required=True),
+            pytest.raises(kafka.errors.KafkaTimeoutError),
+        ):
             producer.send("orders", b"1").get(30)
         producer.close(2)
 
@@ -251,10 +281,13 @@ def test_slow_broker_with_aiokafka() -> None:
     async def run() -> None:
         async with Broker(topics=["orders"]) as broker:
             producer = aiokafka.AIOKafkaProducer(
-                bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=400)
+                bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=400
+            )
             await producer.start()
-            with (broker.delay("Produce", seconds=30, required=True),
-                  pytest.raises(aiokafka.errors.RequestTimedOutError)):
+            with (
+                broker.delay("Produce", seconds=30, required=True),
+                pytest.raises(aiokafka.errors.RequestTimedOutError),
+            ):
                 await producer.send_and_wait("orders", b"1")
             await producer.stop()
 

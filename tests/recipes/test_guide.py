@@ -5,27 +5,36 @@ from __future__ import annotations
 import asyncio
 import inspect
 import linecache
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import kafka_jars
 from wirekafka import Broker
 
 GUIDE = Path(__file__).parents[2] / "docs" / "testing.md"
 TEXT = GUIDE.read_text()
-RECIPES: dict[str, str] = dict(re.findall(
-    r"^### (\d+\. [^\n]+)\n\n```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL))
+RECIPES: dict[str, str] = dict(
+    re.findall(r"^### (\d+\. [^\n]+)\n\n```python\n(.*?)```", TEXT, re.MULTILINE | re.DOTALL)
+)
 
 
-def test_there_are_ten() -> None:
-    assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 11))
+APPLICATION = re.findall(r"```java\n(.*?)```", TEXT, re.DOTALL)[0]
+"""The Kafka Streams application that some recipes start."""
+
+
+def test_there_are_nineteen() -> None:
+    assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 20))
 
 
 @pytest.mark.parametrize("title", RECIPES)
-def test_recipe(title: str) -> None:
+def test_recipe(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (function,) = _tests(title, RECIPES[title])
+    if "Totals.java" in RECIPES[title]:
+        _make_application(tmp_path, monkeypatch)
     with Broker() as broker:
         result = function(wirekafka_broker=broker)
         if inspect.iscoroutine(result):
@@ -35,6 +44,17 @@ def test_recipe(title: str) -> None:
 def test_the_first_example() -> None:
     (function,) = _tests("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0])
     function()
+
+
+def _make_application(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the Kafka Streams application, and set the environment that it needs."""
+    (directory / "Totals.java").write_text(APPLICATION)
+    monkeypatch.chdir(directory)
+    monkeypatch.setenv("PATH", str(Path(kafka_jars.java()).parent), prepend=os.pathsep)
+    monkeypatch.setenv("CLASSPATH", kafka_jars.class_path(kafka_jars.tools_jars()))
+    # What it keeps in a temporary directory is deleted with the test's.
+    options = f"-Djava.io.tmpdir={directory} -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
 
 
 def _tests(title: str, code: str) -> list[Any]:

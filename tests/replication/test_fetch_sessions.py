@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): epochs, what is left out, and who makes room for whom."""
+"""Fetch sessions (KIP-227): epochs, omitted partitions, and eviction."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NOW = 1_000_000
 
 
 @dataclass
-class Told:
-    """What a response says about a partition."""
+class Result:
+    """One partition's response."""
 
     high_watermark: int
     start_offset: int
@@ -33,26 +33,38 @@ def wanted(*indexes: int, topic: str | bytes = "t", offset: int = 0) -> list[Wan
     return [Wanted(topic, index, fetch_offset=offset, max_bytes=1000) for index in indexes]
 
 
-def target(session_id: int, epoch: int, partitions: list[Wanted] | None = None,
-           forgotten: list[Key] | None = None, **options: bool) -> FetchTarget:
+def target(
+    session_id: int,
+    epoch: int,
+    partitions: list[Wanted] | None = None,
+    forgotten: list[Key] | None = None,
+    **options: bool,
+) -> FetchTarget:
     uses_ids = options.pop("uses_topic_ids", False)
-    return FetchTarget(session_id=session_id, epoch=epoch, wanted=partitions or [],
-                       forgotten=forgotten or [], uses_topic_ids=uses_ids, **options)
+    return FetchTarget(
+        session_id=session_id,
+        epoch=epoch,
+        wanted=partitions or [],
+        forgotten=forgotten or [],
+        uses_topic_ids=uses_ids,
+        **options,
+    )
 
 
-def settle(context: FetchContext, told: dict[int, Told] | None = None,
-           now_ms: int = NOW) -> tuple[int, list[int]]:
+def settle(
+    context: FetchContext, results: dict[int, Result] | None = None, now_ms: int = NOW
+) -> tuple[int, list[int]]:
     """The session id, and the partitions that are in the response."""
-    told = told or {}
-    answers = [(each, told.get(each.partition, Told(0, 0))) for each in context.wanted]
+    results = results or {}
+    answers = [(each, results.get(each.partition, Result(0, 0))) for each in context.wanted]
     session_id, unchanged = context.settle(answers, now_ms)
     return session_id, [each.partition for each, _ in answers if each.key not in unchanged]
 
 
-def opened(sessions: FetchSessions, *indexes: int, now_ms: int = NOW,
-           is_follower: bool = False) -> int:
-    context = sessions.open(
-        target(0, 0, wanted(*indexes), is_follower=is_follower), now_ms)
+def opened(
+    sessions: FetchSessions, *indexes: int, now_ms: int = NOW, is_follower: bool = False
+) -> int:
+    context = sessions.open(target(0, 0, wanted(*indexes), is_follower=is_follower), now_ms)
     return settle(context, now_ms=now_ms)[0]
 
 
@@ -70,9 +82,9 @@ def test_a_fetch_with_the_final_epoch_has_no_session() -> None:
 
 def test_a_full_fetch_opens_a_session_and_is_answered_whole() -> None:
     sessions = FetchSessions(10)
-    session_id, told = settle(sessions.open(target(0, 0, wanted(0, 1)), NOW))
+    session_id, included = settle(sessions.open(target(0, 0, wanted(0, 1)), NOW))
     assert session_id > 0
-    assert told == [0, 1]
+    assert included == [0, 1]
 
 
 def test_unchanged_partitions_are_omitted() -> None:
@@ -81,21 +93,28 @@ def test_unchanged_partitions_are_omitted() -> None:
     assert settle(sessions.open(target(session_id, 1), NOW)) == (session_id, [])
 
 
-@pytest.mark.parametrize("news", [
-    Told(5, 0), Told(0, 3), Told(0, 0, has_records=True), Told(0, 0, is_notable=True),
-    Told(0, 0, has_error=True)],
-    ids=["high watermark", "log start", "records", "divergence", "error"])
-def test_a_changed_partition_is_told(news: Told) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        Result(5, 0),
+        Result(0, 3),
+        Result(0, 0, has_records=True),
+        Result(0, 0, is_notable=True),
+        Result(0, 0, has_error=True),
+    ],
+    ids=["high watermark", "log start", "records", "divergence", "error"],
+)
+def test_a_changed_partition_is_included(change: Result) -> None:
     sessions = FetchSessions(10)
     session_id = opened(sessions, 0, 1, 2)
     context = sessions.open(target(session_id, 1), NOW)
-    assert settle(context, {1: news}) == (session_id, [1])
+    assert settle(context, {1: change}) == (session_id, [1])
 
 
-def test_recovery_from_an_error_is_told_too() -> None:
+def test_recovery_from_an_error_is_included_too() -> None:
     sessions = FetchSessions(10)
     session_id = opened(sessions, 0)
-    settle(sessions.open(target(session_id, 1), NOW), {0: Told(-1, -1, has_error=True)})
+    settle(sessions.open(target(session_id, 1), NOW), {0: Result(-1, -1, has_error=True)})
     assert settle(sessions.open(target(session_id, 2), NOW)) == (session_id, [0])
     assert settle(sessions.open(target(session_id, 3), NOW)) == (session_id, [])
 
@@ -104,14 +123,15 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     sessions = FetchSessions(10)
     session_id = opened(sessions, 0, 1)
     context = sessions.open(
-        target(session_id, 1, wanted(2) + wanted(0, offset=50), [("t", 1)]), NOW)
+        target(session_id, 1, wanted(2) + wanted(0, offset=50), [("t", 1)]), NOW
+    )
     assert {each.partition: each.fetch_offset for each in context.wanted} == {0: 50, 2: 0}
 
 
 def test_a_partition_with_records_goes_to_the_end_of_the_line() -> None:
     sessions = FetchSessions(10)
     session_id = opened(sessions, 0, 1, 2)
-    settle(sessions.open(target(session_id, 1), NOW), {0: Told(9, 0, has_records=True)})
+    settle(sessions.open(target(session_id, 1), NOW), {0: Result(9, 0, has_records=True)})
     context = sessions.open(target(session_id, 2), NOW)
     assert [each.partition for each in context.wanted] == [1, 2, 0]
 
@@ -164,8 +184,8 @@ def test_forgetting_the_last_partition_ends_the_session() -> None:
 def test_a_full_or_final_fetch_ends_the_session_it_names(epoch: int) -> None:
     sessions = FetchSessions(10)
     session_id = opened(sessions, 0)
-    new_id, told = settle(sessions.open(target(session_id, epoch, wanted(0)), NOW))
-    assert told == [0]
+    new_id, included = settle(sessions.open(target(session_id, epoch, wanted(0)), NOW))
+    assert included == [0]
     assert new_id != session_id
     assert refusal(sessions, target(session_id, 1)) == 70
 

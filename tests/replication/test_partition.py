@@ -1,4 +1,4 @@
-"""A partition: its high watermark, what it promises to whom, and as a log to replicate on."""
+"""A partition: its high watermark, its reads, and its use as a replicated log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.manual_clock import ManualClock
 from wirekafka.codec.batch import read_header
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Origin
-from wirekafka.log.control import Marker, encode_marker
+from wirekafka.log.control_records import Marker, encode_marker
 from wirekafka.replication.partition import Leadership, Partition, ReadRange
 
 
@@ -30,7 +30,11 @@ def led(epoch: int, *isr: int) -> Leadership:
 
 def append(partition: Partition, count: int = 1) -> None:
     for _ in range(count):
-        partition.append_from_client(batch(), 1, 1_700_000_000_000)
+        partition.leading().append_from_client(batch(), 1, 1_700_000_000_000)
+
+
+def reach(partition: Partition, replica_id: int, end_offset: int) -> None:
+    partition.leader.follower_fetched(replica_id, end_offset, 0, -1, partition.clock.now_ms())
 
 
 def test_alone_in_sync_the_high_watermark_is_the_log_end(partition: Partition) -> None:
@@ -42,10 +46,10 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(partition: Partiti
     partition.lead(led(1, 1, 2, 3))
     append(partition, 5)
     assert partition.high_watermark == 0
-    partition.follower_reached(2, 4)
-    partition.follower_reached(3, 3)
+    reach(partition, 2, 4)
+    reach(partition, 3, 3)
     assert partition.high_watermark == 3
-    partition.follower_reached(3, 5)
+    reach(partition, 3, 5)
     assert partition.high_watermark == 4
 
 
@@ -61,7 +65,7 @@ def test_the_high_watermark_never_goes_back(partition: Partition) -> None:
     append(partition, 3)
     partition.lead(led(1, 1, 2))
     append(partition)
-    partition.follower_reached(2, 1)
+    reach(partition, 2, 1)
     assert partition.high_watermark == 3
 
 
@@ -75,31 +79,34 @@ def test_a_new_leader_epoch_starts_at_the_log_end(partition: Partition) -> None:
 
 def test_commits_are_told_in_order_of_offset(partition: Partition) -> None:
     partition.lead(led(1, 1, 2))
-    told: list[int] = []
+    reached: list[int] = []
     for offset in (3, 1, 2):
-        partition.when_committed(offset, lambda offset=offset: told.append(offset))
+        partition.when_committed(offset, lambda offset=offset: reached.append(offset))
     append(partition, 3)
-    assert told == []
-    partition.follower_reached(2, 2)
-    assert told == [1, 2]
-    partition.follower_reached(2, 3)
-    assert told == [1, 2, 3]
-    partition.when_committed(3, lambda: told.append(99))
-    assert told[-1] == 99
+    assert reached == []
+    reach(partition, 2, 2)
+    assert reached == [1, 2]
+    reach(partition, 2, 3)
+    assert reached == [1, 2, 3]
+    partition.when_committed(3, lambda: reached.append(99))
+    assert reached[-1] == 99
 
 
 def test_a_commit_is_told_while_the_append_that_makes_it_returns(partition: Partition) -> None:
-    told: list[int] = []
-    partition.when_committed(1, lambda: told.append(partition.high_watermark))
+    reached: list[int] = []
+    partition.when_committed(1, lambda: reached.append(partition.high_watermark))
     assert partition.append(batch()) == 1
-    assert told == [1]
+    assert reached == [1]
 
 
 def test_only_the_leader_appends_and_reads(partition: Partition) -> None:
-    partition.lead(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
-    for attempt in (lambda: append(partition), lambda: partition.append(batch()),
-                    lambda: partition.read(ReadRange(offset=0, max_bytes=100)),
-                    lambda: partition.delete_records(0)):
+    partition.follow(Leadership(leader_id=2, leader_epoch=1, replicas=(1, 2)))
+    for attempt in (
+        lambda: append(partition),
+        lambda: partition.append(batch()),
+        lambda: partition.read(ReadRange(offset=0, max_bytes=100)),
+        lambda: partition.delete_records(0),
+    ):
         with pytest.raises(KafkaError) as caught:
             attempt()
         assert caught.value.error is Error.NOT_LEADER_OR_FOLLOWER
@@ -123,8 +130,8 @@ def test_consumers_read_to_the_high_watermark_and_debuggers_beyond(partition: Pa
 
 def test_the_high_watermark_is_restored_within_the_log(partition: Partition) -> None:
     append(partition, 3)
-    for told, restored in ((2, 2), (99, 3), (-1, 0)):
-        partition.restore_high_watermark(told)
+    for checkpoint, restored in ((2, 2), (99, 3), (-1, 0)):
+        partition.restore_high_watermark(checkpoint)
         assert partition.high_watermark == restored
 
 
@@ -132,10 +139,12 @@ def test_transactions_decided_before_a_crash_are_stable_after_it(partition: Part
     for sequence in range(2):
         partition.log.append_as_leader(
             batch(producer_id=7, producer_epoch=0, base_sequence=sequence, is_transactional=True),
-            Append(leader_epoch=0, now_ms=1_700_000_000_000, origin=Origin.COORDINATOR))
+            Append(leader_epoch=0, now_ms=1_700_000_000_000, origin=Origin.COORDINATOR),
+        )
         partition.log.append_as_leader(
             encode_marker(7, 0, Marker(True, 0, 1_700_000_000_000)),
-            Append(leader_epoch=0, now_ms=1_700_000_000_000, origin=Origin.COORDINATOR))
+            Append(leader_epoch=0, now_ms=1_700_000_000_000, origin=Origin.COORDINATOR),
+        )
     assert partition.log.first_unstable_offset == 0, "as a scan of the log leaves it"
     partition.restore_high_watermark(3)
     assert partition.last_stable_offset == 2
@@ -157,7 +166,8 @@ def test_a_start_after_a_clean_stop_writes_nothing_to_a_log(
     kafka.stop()
     found = {path: path.stat() for path in (tmp_path / "data").glob("t-*/*")}
     assert {path: (stat.st_ino, stat.st_mtime_ns) for path, stat in found.items()} == {
-        path: (stat.st_ino, stat.st_mtime_ns) for path, stat in files.items()}
+        path: (stat.st_ino, stat.st_mtime_ns) for path, stat in files.items()
+    }
 
 
 def test_what_is_written_after_a_clean_start_has_its_epoch(

@@ -1,58 +1,119 @@
 """The metadata quorum's log in a directory, as Kafka keeps it."""
 
+import asyncio
 import json
+from itertools import count
 
 import pytest
 
 from tests.manual_clock import ManualClock
-from wirekafka.codec.batch import batches
+from wirekafka.apis import registry
+from wirekafka.apis.controller_channel import LocalChannel
+from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.errors import Error
-from wirekafka.log.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from wirekafka.log.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.bootstrap import bootstrap_records
-from wirekafka.metadata.controller import Controller
+from wirekafka.metadata.channel import Registration
 from wirekafka.metadata.features import INITIAL, bootstrap_features
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.membership import Identity, Membership
-from wirekafka.metadata.records import AbortTransactionRecord, BeginTransactionRecord, TopicRecord
+from wirekafka.metadata.membership import Membership
+from wirekafka.metadata.publish import Publisher
+from wirekafka.metadata.records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    TopicRecord,
+)
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.topics import CreateTopics, NewTopic
-from wirekafka.replication import snapshot
-from wirekafka.replication.quorum import QuorumLog, Voter, WrongQuorum
+from wirekafka.replication import snapshot_file
+from wirekafka.replication.quorum import Voter, WrongQuorum, sync_inline
 from wirekafka.replication.quorum_state import BadQuorumState
-from wirekafka.replication.runtime import Runtime
-from wirekafka.replication.snapshot import BadSnapshot, SnapshotId
+from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 
 DIRECTORY_ID = b"d" * 16
 CONTROLLER = Endpoint("CONTROLLER", "127.0.0.1", 9093)
 BROKER = Endpoint("PLAINTEXT", "127.0.0.1", 9092)
 EMPTY_BOOTSTRAP = 411
-"""Bytes of Kafka's own bootstrap.checkpoint."""
+"""Bytes of what StorageTool of Kafka 4.4.0 formats a metadata log with."""
+
+
+incarnations = count(1)
+
+
+class Idle:
+    """A broker without partitions."""
+
+    def configure_broker(self, cluster, broker):
+        """Nothing depends on it."""
+
+    def place_partition(self, topic, partition):
+        """It has no log."""
+
+    drop_partition = configure_topic = place_partition
+
+    def image_changed(self, committed, removed):
+        """Nobody follows topics here."""
+
+    def topics_deleted(self, topics):
+        """Nobody had any."""
 
 
 class Node:
     """One start of a node's metadata on a directory."""
 
-    def __init__(self, path, endpoints=(CONTROLLER[:3],)):
+    def __init__(self, path, endpoints=(CONTROLLER[:3],), sync=sync_inline):
+        self.failures = []
+        failed = self.failures.append
+        incarnation_id = next(incarnations).to_bytes(16)
+        registry.load()
         self.disk, self.clock = RealDisk(), ManualClock()
         self.directory = LogDirectory(self.disk, str(path))
         self.log = self.directory.open_metadata_log(TopicConfig(), self.clock.now_ms())
-        voter = Voter(1, DIRECTORY_ID, endpoints)
-        self.quorum = QuorumLog(self.log, self.disk, self.clock, voter)
-        self.controller = Runtime(
-            lambda: Controller(BrokerConfig.of, lambda: b"t" * 16), self.quorum,
-            MetadataCodec(), self.clock, lost=Error.NOT_CONTROLLER)
-        identity = Identity(node_id=1, incarnation_id=b"i" * 16, directory_ids=[DIRECTORY_ID])
-        self.membership = Membership(self.controller, self.quorum, identity)
+        self.role = ControllerRole(
+            ControllerParts(
+                config=BrokerConfig.of(),
+                clock=self.clock,
+                disk=self.disk,
+                new_id=lambda: b"t" * 16,
+                cluster_id="c",
+                log=self.log,
+                voter=Voter(1, DIRECTORY_ID, endpoints),
+                incarnation_id=incarnation_id,
+                bootstrap=bootstrap_features(),
+                sync=sync,
+                failed=failed,
+            )
+        )
+        self.metadata = Publisher(1, Idle(), self.clock, failed)
+        self.feed = self.role.runtime.observe(self.metadata.take)
+        self.quorum, self.controller = self.role.quorum, self.role.runtime
+        self.membership = Membership(
+            LocalChannel(self.role, self.feed),
+            self.metadata,
+            self.clock,
+            Registration.with_own_features(
+                broker_id=1,
+                cluster_id="c",
+                incarnation_id=incarnation_id,
+                endpoints=(),
+                rack=None,
+                log_dirs=[DIRECTORY_ID],
+            ),
+            BrokerConfig.of,
+        )
 
     def start(self):
-        self.controller.load()
-        step(self.membership.join([CONTROLLER], [BROKER]))
+        self.role.load()
+        step(self.role.start([CONTROLLER]))
+        step(self.membership.join([BROKER]))
         return self
 
     def submit(self, command):
@@ -91,13 +152,16 @@ def metadata(path):
 
 def log_batches(metadata):
     data = (metadata / "00000000000000000000.log").read_bytes()
-    return [(header, data[at:at + header.size_bytes]) for at, header in batches(data)]
+    return [(header, data[at : at + header.size_bytes]) for at, header in batches(data)]
 
 
 def control_values(metadata):
-    return [(snapshot.control_type(record.key), record.value)
-            for header, batch in log_batches(metadata) if header.is_control
-            for record in decode_records(batch)]
+    return [
+        (snapshot_file.control_type(record.key), record.value)
+        for header, batch in log_batches(metadata)
+        if header.is_control
+        for record in decode_records(batch)
+    ]
 
 
 def test_each_start_leads_in_a_new_epoch_with_a_leader_change(path, metadata):
@@ -127,7 +191,8 @@ def test_quorum_state_is_written_as_kafka_writes_it(path, metadata):
     Node(path).start().stop()
     assert (metadata / "quorum-state").read_text() == (
         '{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
-        '"currentVoters":[{"voterId":1}],"data_version":0}')
+        '"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
 
 
 def test_topics_survive_a_stop_and_a_crash(path):
@@ -187,8 +252,13 @@ def test_an_idle_quorum_writes_nothing(path):
 def test_a_transaction_whose_controller_died_in_it_is_aborted(path):
     node = Node(path).start()
     codec = MetadataCodec()
-    node.quorum.append(codec.encode(
-        [BeginTransactionRecord(name="x"), TopicRecord(name="half", topic_id=b"h" * 16)], 0, None))
+    node.quorum.append(
+        codec.encode(
+            [BeginTransactionRecord(name="x"), TopicRecord(name="half", topic_id=b"h" * 16)],
+            0,
+            None,
+        )
+    )
     node.crash()
     node = Node(path).start()
     assert not node.image.in_transaction and "half" not in node.image.topics
@@ -203,7 +273,7 @@ def decode(batch):
 
 
 def snapshot_of(records):
-    return list(snapshot.encode(records, MetadataCodec(), snapshot.Frame(now_ms=5)))
+    return list(snapshot_file.encode(records, MetadataCodec(), snapshot_file.Frame(now_ms=5)))
 
 
 def fold(quorum):
@@ -218,8 +288,9 @@ def test_reading_starts_from_the_highest_snapshot(path, metadata):
     node = Node(path).start()
     node.submit(CreateTopics([NewTopic(name="old")]))
     end = node.quorum.end_offset
-    data = b"".join(snapshot_of(
-        [*bootstrap_features(), TopicRecord(name="kept", topic_id=b"k" * 16)]))
+    data = b"".join(
+        snapshot_of([*bootstrap_features(), TopicRecord(name="kept", topic_id=b"k" * 16)])
+    )
     (metadata / SnapshotId(end, 1).file_name).write_bytes(data)
     (metadata / SnapshotId(end - 1, 1).file_name).write_bytes(b"not looked at")
     step(node.controller.submit(CreateTopics([NewTopic(name="new")])))
@@ -240,23 +311,43 @@ def test_a_snapshot_without_a_footer_is_refused(path, metadata):
 def test_a_dynamic_quorum_of_one_keeps_its_voters_in_the_log(path, metadata):
     node = Node(path)
     node.quorum.epoch = 1
-    voters = VotersRecord(voters=[VotersRecord.Voter(
-        voter_id=1, voter_directory_id=DIRECTORY_ID,
-        endpoints=[VotersRecord.Voter.Endpoint(name="CONTROLLER", host="127.0.0.1", port=1)],
-        kraft_version_feature=VotersRecord.Voter.KRaftVersionFeature(
-            min_supported_version=0, max_supported_version=1))])
-    node.quorum.append(snapshot.control_batch(
-        [(5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-         (6, bytes(voters.encode(0)))], node.clock.now_ms()))
+    voters = VotersRecord(
+        voters=[
+            VotersRecord.Voter(
+                voter_id=1,
+                voter_directory_id=DIRECTORY_ID,
+                endpoints=[
+                    VotersRecord.Voter.Endpoint(name="CONTROLLER", host="127.0.0.1", port=1)
+                ],
+                kraft_version_feature=VotersRecord.Voter.KRaftVersionFeature(
+                    min_supported_version=0, max_supported_version=1
+                ),
+            )
+        ]
+    )
+    node.quorum.append(
+        snapshot_file.control_batch(
+            [
+                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+                (6, bytes(voters.encode(0))),
+            ],
+            node.clock.now_ms(),
+        )
+    )
     node.crash()
     node = Node(path).start()
     assert node.quorum.is_dynamic
     state = json.loads((metadata / "quorum-state").read_text())
-    assert state == {"leaderId": 1, "leaderEpoch": 2, "votedId": -1,
-                     "votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA", "data_version": 1}
+    assert state == {
+        "leaderId": 1,
+        "leaderEpoch": 2,
+        "votedId": -1,
+        "votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA",
+        "data_version": 1,
+    }
     values = control_values(metadata)
     assert [kind for kind, _ in values] == [5, 6, 2, 6]
-    # Kafka 4.3 writes and reads version 0 alone, whatever the quorum.
+    # Kafka 4.4 writes and reads version 0 alone, whatever the quorum.
     assert LeaderChangeMessage.decode(values[2][1], 0).voters[0].voter_id == 1
     # The controller's port has changed since.
     assert VotersRecord.decode(values[3][1], 0).voters[0].endpoints[0].port == 9093
@@ -284,25 +375,50 @@ def test_a_quorum_of_the_configuration_becomes_one_of_the_log_for_good(path, met
 def test_voters_are_left_as_they_are_by_a_node_without_a_controller_listener(path, metadata):
     node = Node(path)
     node.quorum.epoch = 1
-    voters = VotersRecord(voters=[VotersRecord.Voter(
-        voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])])
-    node.quorum.append(snapshot.control_batch(
-        [(5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-         (6, bytes(voters.encode(0)))], node.clock.now_ms()))
+    voters = VotersRecord(
+        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
+    )
+    node.quorum.append(
+        snapshot_file.control_batch(
+            [
+                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+                (6, bytes(voters.encode(0))),
+            ],
+            node.clock.now_ms(),
+        )
+    )
     node.crash()
     Node(path, endpoints=()).start().stop()
     assert [kind for kind, _ in control_values(metadata)] == [5, 6, 2]
 
 
-def test_bootstrap_checkpoint_is_written_once_and_then_obeyed(path):
-    path.mkdir()
+def test_the_bootstrap_snapshot_is_written_once_and_then_obeyed(path, metadata):
+    metadata.mkdir(parents=True)
+    bootstrap = metadata / "00000000000000000000-0000000000.checkpoint"
     disk = RealDisk()
     written = bootstrap_records(disk, str(path), 1_795_260_717_399)
     assert {record.name: record.feature_level for record in written} == INITIAL
-    assert len((path / "bootstrap.checkpoint").read_bytes()) == EMPTY_BOOTSTRAP
+    assert len(bootstrap.read_bytes()) == EMPTY_BOOTSTRAP
     fewer = bootstrap_features()[:1]
-    (path / "bootstrap.checkpoint").write_bytes(b"".join(snapshot_of(fewer)))
+    bootstrap.write_bytes(b"".join(snapshot_of(fewer)))
     assert bootstrap_records(disk, str(path), 0) == fewer
+
+
+def test_the_bootstrap_file_of_older_kafkas_is_obeyed(path):
+    path.mkdir()
+    older = [FeatureLevelRecord(name="metadata.version", feature_level=20)]
+    (path / "bootstrap.checkpoint").write_bytes(b"".join(snapshot_of(older)))
+    assert bootstrap_records(RealDisk(), str(path), 0) == older
+
+
+def test_the_bootstrap_snapshot_does_not_count_as_a_cluster(path, metadata):
+    metadata.mkdir(parents=True)
+    bootstrap_records(RealDisk(), str(path), 0)
+    node = Node(path)
+    assert not fold(node.quorum).features
+    node.start()
+    assert node.image.features == INITIAL
+    node.stop()
 
 
 def test_a_snapshot_stands_for_all_that_was_before_it(path, metadata):
@@ -354,14 +470,165 @@ def test_the_first_snapshot_is_not_all_there_is(path, metadata):
 def test_a_dynamic_quorum_is_in_its_snapshots(path, metadata):
     node = Node(path)
     node.quorum.epoch = 1
-    voters = VotersRecord(voters=[VotersRecord.Voter(
-        voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])])
-    node.quorum.append(snapshot.control_batch(
-        [(5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-         (6, bytes(voters.encode(0)))], node.clock.now_ms()))
+    voters = VotersRecord(
+        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
+    )
+    node.quorum.append(
+        snapshot_file.control_batch(
+            [
+                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+                (6, bytes(voters.encode(0))),
+            ],
+            node.clock.now_ms(),
+        )
+    )
     node.start()
     node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
     node.stop()
     again = Node(path).start()
     assert again.quorum.is_dynamic
     again.stop()
+
+
+class Medium:
+    """Syncs that end when the test says so."""
+
+    def __init__(self):
+        self.begun = []
+
+    def __call__(self, run, done):
+        self.begun.append((run, done))
+
+    def end(self, error=None):
+        run, done = self.begun.pop(0)
+        if error is None:
+            run()
+        done(error)
+
+
+def started(path):
+    """A node that has joined, whose further syncs wait for the test."""
+    medium = Medium()
+    node = Node(path, sync=lambda run, done: sync(run, done))
+    sync = sync_inline
+    node.start()
+    sync = medium
+    return node, medium
+
+
+def ask(node, name):
+    """A topic is asked for; the reply when it is there."""
+    return node.controller.post(CreateTopics([NewTopic(name=name)]))
+
+
+def test_nothing_is_answered_nor_followed_before_it_is_synced(path):
+    node, medium = started(path)
+    before = node.quorum.committed_offset
+    ticket = ask(node, "t")
+    assert not ticket.done and node.quorum.committed_offset == before < node.quorum.end_offset
+    assert "t" in node.image.topics and "t" not in node.metadata.image.topics
+    medium.end()
+    assert ticket.done and node.quorum.committed_offset == node.quorum.end_offset
+    node.clock.advance(0)
+    assert "t" in node.metadata.image.topics
+    assert node.feed.position == node.metadata.end_offset == node.quorum.end_offset
+    node.crash()
+
+
+def test_appends_that_come_while_a_sync_runs_share_the_next(path):
+    node, medium = started(path)
+    first, *others = [ask(node, name) for name in "abc"]
+    assert len(medium.begun) == 1
+    medium.end()
+    assert first.done and not any(ticket.done for ticket in others)
+    assert len(medium.begun) == 1
+    medium.end()
+    assert all(ticket.done for ticket in others) and not medium.begun
+    node.crash()
+
+
+def test_a_sync_that_fails_is_the_last_and_fails_all_who_wait(path, caplog):
+    node, medium = started(path)
+
+    async def scenario():
+        asked = [
+            asyncio.ensure_future(node.role.submit(CreateTopics([NewTopic(name=name)])))
+            for name in "ab"
+        ]
+        await asyncio.sleep(0)
+        medium.end(OSError("gone"))
+        return await asyncio.gather(
+            *asked, node.role.submit(CreateTopics([NewTopic(name="c")])), return_exceptions=True
+        )
+
+    before = node.quorum.committed_offset
+    replies = asyncio.run(scenario())
+    assert [reply.error for reply in replies] == [Error.KAFKA_STORAGE_ERROR] * 3
+    assert not medium.begun and node.quorum.committed_offset == before
+    assert "The controller accepts no more changes: gone" in caplog.text
+    assert not node.metadata.image.topics
+    node.crash()
+
+
+def test_a_stop_waits_for_the_sync_that_runs(path):
+    node, medium = started(path)
+    ask(node, "t")
+    stopping = node.role.stop()
+
+    async def scenario():
+        task = asyncio.ensure_future(stopping)
+        await asyncio.sleep(0)
+        assert not task.done()
+        medium.end()
+        await task
+
+    asyncio.run(scenario())
+    node.crash()
+
+
+def test_a_snapshot_written_beside_others_is_of_the_moment_it_was_begun(path, metadata):
+    node, medium = started(path)
+    ask(node, "before")
+    medium.end()
+    node.clock.advance(0)
+    image, end_offset, ended = node.metadata.image, node.metadata.end_offset, []
+    before = list(image.frozen().snapshot())
+    grown = node.quorum.bytes_since_snapshot
+    node.quorum.begin_snapshot(image.frozen().snapshot(), MetadataCodec(), end_offset, ended.append)
+    ask(node, "meanwhile")
+    assert not list(metadata.glob(f"{end_offset:020d}-*.checkpoint"))
+    medium.end()
+    medium.end()
+    node.clock.advance(0)
+    assert ended == [None] and "meanwhile" in image.topics
+    assert 0 < node.quorum.bytes_since_snapshot < grown
+    (file,) = metadata.glob(f"{end_offset:020d}-*.checkpoint")
+    codec = MetadataCodec()
+    written = [
+        record
+        for batch in snapshot_file.decode(file.read_bytes())
+        if not read_header(batch).is_control
+        for record in codec.decode(batch)
+    ]
+    assert written == before
+    node.crash()
+
+
+def test_a_stop_waits_for_the_snapshot_under_way(path):
+    node, medium = started(path)
+    image, ended = node.metadata.image, []
+    node.quorum.begin_snapshot(
+        image.frozen().snapshot(), MetadataCodec(), node.metadata.end_offset, ended.append
+    )
+
+    async def stop():
+        settling = asyncio.ensure_future(node.quorum.settled())
+        await asyncio.sleep(0)
+        assert not settling.done() and not ended
+        medium.end(OSError("no space"))
+        await settling
+
+    asyncio.run(stop())
+    assert [str(error) for error in ended] == ["no space"]
+    assert node.quorum.failure is None
+    node.crash()

@@ -1,8 +1,9 @@
-"""The runtime answers when what was decided is committed, and rebuilds what it cannot trust."""
+"""The runtime replies once records are committed; a refused append fails only its command."""
 
 import asyncio
 import json
 import struct
+from functools import partial
 
 import pytest
 
@@ -13,6 +14,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Outcome, Producer
 from wirekafka.replication.record_codec import KeyValueCodec
 from wirekafka.replication.runtime import Runtime
+from wirekafka.replication.timers import Timers
 
 
 class JsonCodec(KeyValueCodec):
@@ -30,21 +32,24 @@ class Doorkeeper:
         self.members = []
         self.pending = {}
         self.parked = []
-        self.expires = None
+        self.timers = Timers()
 
     def decide(self, command, ticket, now_ms):
         match command:
             case ("enter", name):
                 if name in self.members:
                     raise KafkaError(Error.DUPLICATE_RESOURCE)
-                released, self.parked = self.parked, []
-                self.expires = now_ms + 100
-                return Outcome([name], [(ticket, "welcome"), *((t, name) for t in released)])
+                replies = [(ticket, "welcome"), *((parked, name) for parked in self.parked)]
+                outcome = Outcome([name], replies)
+                outcome.then(self.parked.clear)
+                outcome.schedule("expiry", now_ms + 100)
+                return outcome
             case ("enter", name, producer):
                 return Outcome([name], [(ticket, "maybe")], producer)
             case ("wait",):
-                self.parked.append(ticket)
-                return Outcome()
+                outcome = Outcome()
+                outcome.then(partial(self.parked.append, ticket))
+                return outcome
             case ("count",):
                 return Outcome.reply(ticket, len(self.members))
 
@@ -62,11 +67,10 @@ class Doorkeeper:
         if committed:
             self.members += held
 
-    def deadline(self):
-        return self.expires
+    def loaded(self, now_ms):
+        self.loaded_ms = now_ms
 
-    def tick(self, now_ms):
-        self.expires = None
+    def tick(self, key, now_ms):
         return Outcome(["-"])
 
     def snapshot(self):
@@ -74,9 +78,9 @@ class Doorkeeper:
 
 
 class Case:
-    def __init__(self):
-        self.clock, self.log = ManualClock(), MemoryLog()
-        self.runtime = Runtime(Doorkeeper, self.log, JsonCodec(), self.clock)
+    def __init__(self, machine=Doorkeeper, log=None, **options):
+        self.clock, self.log = ManualClock(), log or MemoryLog()
+        self.runtime = Runtime(machine, self.log, JsonCodec(), self.clock, **options)
 
     @property
     def members(self):
@@ -166,24 +170,152 @@ def test_commands_fail_while_the_machine_is_loading():
     assert step(case.runtime.submit(("count",))) == 1
 
 
-def test_a_failed_append_is_told_and_the_machine_is_rebuilt(case):
+async def refused(case, command):
+    with pytest.raises(KafkaError) as caught:
+        await case.runtime.submit(command)
+    return caught.value.error
+
+
+def test_a_refused_append_fails_its_command_and_disturbs_nobody(case):
     step(case.runtime.submit(("enter", "a")))
-    case.log.failure = KafkaError(Error.KAFKA_STORAGE_ERROR)
     before = case.runtime.machine
 
     async def run():
         parked = asyncio.ensure_future(case.runtime.submit(("wait",)))
         await asyncio.sleep(0)
-        with pytest.raises(KafkaError) as caught:
-            await case.runtime.submit(("enter", "b"))
-        assert caught.value.error is Error.KAFKA_STORAGE_ERROR
+        case.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
+        assert await refused(case, ("enter", "b")) is Error.NOT_ENOUGH_REPLICAS
+        assert not parked.done() and case.members == ["a"]
+        case.log.failure = None
+        await case.runtime.submit(("enter", "b"))
+        assert await parked == "b"
+
+    case.log.reads = 0
+    asyncio.run(run())
+    assert case.runtime.machine is before and case.log.reads == 0
+
+
+def test_a_refused_append_moves_no_timer(case):
+    step(case.runtime.submit(("enter", "a")))
+    case.clock.advance(50)
+    case.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
+    asyncio.run(refused(case, ("enter", "b")))
+    assert case.runtime.machine.timers.deadline() == case.clock.now_ms() + 50
+
+
+def test_a_timer_whose_append_is_refused_is_met_a_second_later(case):
+    step(case.runtime.submit(("enter", "a")))
+    case.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
+    case.clock.advance(100)
+    case.log.failure = None
+    case.clock.advance(999)
+    assert case.members == ["a"]
+    case.clock.advance(1)
+    assert case.members == []
+
+
+class ManyTimers(Doorkeeper):
+    """Every timer writes its own name."""
+
+    def loaded(self, now_ms):
+        for name in ("a", "b", "c"):
+            self.timers.schedule(name, now_ms + 10)
+
+    def tick(self, key, now_ms):
+        if key == "bug":
+            raise ZeroDivisionError
+        return Outcome([key])
+
+
+def test_a_timer_that_is_refused_keeps_no_other_from_being_met():
+    case = Case(ManyTimers)
+    case.runtime.load()
+    case.log.refuses = lambda batch: b'"a"' in batch
+    case.clock.advance(10)
+    assert case.members == ["b", "c"]
+    case.log.refuses = None
+    case.clock.advance(1000)
+    assert case.members == ["b", "c", "a"]
+
+
+def test_a_timer_that_cannot_be_decided_keeps_no_other_from_being_met(caplog):
+    case = Case(ManyTimers)
+    case.runtime.load()
+    case.runtime.machine.timers.schedule("bug", case.clock.now_ms())
+    case.clock.advance(10)
+    assert case.members == ["a", "b", "c"]
+    assert "timer bug" in caplog.text
+
+
+class HalfWritten(MemoryLog):
+    """Writes the batch, and fails after that: a sync went wrong, say."""
+
+    def append(self, batch):
+        end_offset = super().append(batch)
+        if self.fails_late:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR)
+        return end_offset
+
+    fails_late = False
+
+
+def test_an_append_that_fails_half_way_has_the_machine_rebuilt_in_steps():
+    case = Case(log=HalfWritten())
+    case.runtime.load()
+    for number in range(1200):
+        case.runtime.post(("enter", number))
+    before = case.runtime.machine
+    case.log.fails_late = True
+
+    async def run():
+        parked = asyncio.ensure_future(case.runtime.submit(("wait",)))
+        await asyncio.sleep(0)
+        assert await refused(case, ("enter", "b")) is Error.KAFKA_STORAGE_ERROR
         with pytest.raises(KafkaError) as lost:
             await parked
         assert lost.value.error is Error.NOT_COORDINATOR
+        assert await refused(case, ("count",)) is Error.COORDINATOR_LOAD_IN_PROGRESS
 
     asyncio.run(run())
+    case.clock.advance(1)
     assert case.runtime.machine is not before
-    assert case.members == ["a"]
+    assert case.members == [*range(1200), "b"]
+
+
+def test_a_machine_that_cannot_be_rebuilt_takes_no_commands(caplog):
+    case = Case(log=HalfWritten())
+    case.runtime.load()
+    case.log.fails_late = True
+    case.log.batches.append(b"\xff" * 80)
+    asyncio.run(refused(case, ("enter", "b")))
+    case.clock.advance(1)
+    assert asyncio.run(refused(case, ("count",))) is Error.NOT_COORDINATOR
+    assert "cannot be rebuilt" in caplog.text
+
+
+def test_a_reply_that_is_not_committed_in_time_fails_and_the_state_stays():
+    case = Case(write_timeout_ms=50)
+    case.runtime.load()
+    case.log.commits_at_once = False
+    ticket, other = case.runtime.post(("enter", "a")), case.runtime.post(("enter", "b"))
+    case.clock.advance(49)
+    case.log.commit(1)
+    assert ticket.result() == "welcome" and not other.done
+    case.clock.advance(1)
+    with pytest.raises(KafkaError) as caught:
+        other.result()
+    assert caught.value.error is Error.REQUEST_TIMED_OUT
+    case.log.commit(2)
+    assert case.members == ["a", "b"]
+
+
+def test_a_reply_that_is_committed_at_once_needs_no_timer():
+    case = Case(write_timeout_ms=5_000)
+    case.runtime.load()
+    case.runtime.post(("enter", "a"))
+    assert [timer for _, _, timer in case.clock._timers if timer.callback] == [
+        timer for _, _, timer in case.clock._timers if timer is case.runtime._timer
+    ]
 
 
 def test_lost_leadership_fails_every_outstanding_reply(case):
@@ -203,15 +335,17 @@ def test_lost_leadership_fails_every_outstanding_reply(case):
 
 def test_outstanding_replies_fail_in_the_order_they_were_asked_for(case):
     async def run():
-        told = []
+        replies = []
         for name in range(100):
             parked = asyncio.ensure_future(case.runtime.submit(("wait",)))
-            parked.add_done_callback(lambda done, name=name: told.append((name, done.exception())))
+            parked.add_done_callback(
+                lambda done, name=name: replies.append((name, done.exception()))
+            )
         await asyncio.sleep(0)
         case.runtime.stop()
-        while len(told) < 100:
+        while len(replies) < 100:
             await asyncio.sleep(0)
-        assert [name for name, _ in told] == list(range(100))
+        assert [name for name, _ in replies] == list(range(100))
 
     asyncio.run(run())
 
@@ -234,24 +368,17 @@ def test_a_deadline_that_moved_back_is_not_ticked_early(case):
     assert case.members == []
 
 
-def test_committed_records_are_told_in_order_before_the_replies(case):
-    told = []
-    case.runtime.on_commit = lambda records: told.append(list(records))
-    case.log.commits_at_once = False
-    ticket = case.runtime.post(("enter", "a"))
-    case.runtime.post(("enter", "b"))
-    assert told == []
-    case.log.commit(1)
-    assert told == [["a"]] and ticket.done
-    case.log.commit(2)
-    assert told == [["a"], ["b"]]
-
-
 def marker(producer, kind):
     record = Record(0, 0, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0), ())
-    return encode_batch([record], options=BatchOptions(
-        producer_id=producer.id, producer_epoch=producer.epoch, is_transactional=True,
-        is_control=True))
+    return encode_batch(
+        [record],
+        options=BatchOptions(
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            is_transactional=True,
+            is_control=True,
+        ),
+    )
 
 
 @pytest.mark.parametrize(("kind", "members"), [(0, []), (1, ["a"])])

@@ -1,4 +1,4 @@
-"""Waiting requests: woken by changes and deadlines, and gone without a trace."""
+"""Parked requests: woken by changes and deadlines, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ def test_a_change_wakes_only_whom_it_satisfies(manual_clock: ManualClock) -> Non
     async def scenario() -> None:
         waiting, partition, other = Waiting(manual_clock), Watched(), Watched()
         size = 0
-        task = asyncio.ensure_future(waiting.until(
-            lambda changed: changed is partition and size >= 2, [partition, other], 10**15))
+        task = asyncio.ensure_future(
+            waiting.until(
+                lambda changed: changed is partition and size >= 2, [partition, other], 10**15
+            )
+        )
         await settled()
         other.wake()
         partition.wake()
@@ -34,6 +37,7 @@ def test_a_change_wakes_only_whom_it_satisfies(manual_clock: ManualClock) -> Non
         partition.wake()
         assert await task is True
         assert not partition.watchers and not other.watchers and not len(waiting)
+
     run(scenario())
 
 
@@ -41,7 +45,8 @@ def test_the_deadline_ends_the_wait(manual_clock: ManualClock) -> None:
     async def scenario() -> None:
         waiting, partition = Waiting(manual_clock), Watched()
         task = asyncio.ensure_future(
-            waiting.until(lambda _: True, [partition], manual_clock.now_ms() + 500))
+            waiting.until(lambda _: True, [partition], manual_clock.now_ms() + 500)
+        )
         await settled()
         manual_clock.advance(499)
         await settled()
@@ -49,6 +54,7 @@ def test_the_deadline_ends_the_wait(manual_clock: ManualClock) -> None:
         manual_clock.advance(1)
         assert await task is False
         assert not partition.watchers
+
     run(scenario())
 
 
@@ -61,6 +67,7 @@ def test_a_wait_that_is_abandoned_leaves_no_watch(manual_clock: ManualClock) -> 
         coroutine.close()
         assert not partition.watchers and not len(waiting)
         partition.wake()
+
     run(scenario())
 
 
@@ -72,4 +79,20 @@ def test_closing_releases_all_and_lets_nobody_wait(manual_clock: ManualClock) ->
         waiting.close()
         assert await task is False
         assert await waiting.until(lambda _: True, [partition], 10**15) is False
+
     run(scenario())
+
+
+def test_a_watcher_that_an_earlier_one_removes_is_not_called() -> None:
+    partition, calls = Watched(), []
+
+    class Remover:
+        def look(self, changed: Watched) -> None:
+            calls.append(self)
+            changed.watchers.clear()
+            changed.wake()
+
+    for watcher in (Remover(), Remover()):
+        partition.watchers[watcher] = None
+    partition.wake()
+    assert len(calls) == 1

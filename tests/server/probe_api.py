@@ -1,11 +1,20 @@
-"""An API of the tests' own: it echoes, waits, fails or says nothing, as it is told."""
+"""An API for tests that echoes, waits, fails or sends no response, as its request says."""
 
 from __future__ import annotations
 
 import asyncio
 
 from wirekafka.apis.registry import Api, Call
-from wirekafka.codec.message import Int16, Records, Request, Response, String, Versions, field
+from wirekafka.codec.message import (
+    Int16,
+    Int32,
+    Records,
+    Request,
+    Response,
+    String,
+    Versions,
+    field,
+)
 from wirekafka.errors import Error, KafkaError
 
 KEY = 1000
@@ -20,6 +29,7 @@ class ProbeRequest(Request, key=KEY, versions="0-1", flexible="1+"):
 class ProbeResponse(Response, answers=ProbeRequest):
     error_code: Int16
     text: String
+    throttle_time_ms: Int32
 
 
 class Gate:
@@ -59,6 +69,12 @@ class Gate:
                 raise ZeroDivisionError("a secret of the inside")
             case "silence":
                 return None
+            case "exceed a quota" | "exceed a quota silently":
+                call.throttle_ms = 500
+                return ProbeResponse(text="slow") if request.action == "exceed a quota" else None
+            case "exceed a quota late":
+                await asyncio.sleep(0)
+                call.throttle_ms = 500
             case "close":
                 call.close()
         return ProbeResponse(text=request.text)

@@ -14,13 +14,29 @@ from tests.raw_client import RawClient
 class Serving:
     """A broker process; `port` is where its first listener is."""
 
-    def __init__(self, data: Path, *arguments: str, listen: str = "127.0.0.1:0",
-                 environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        data: Path,
+        *arguments: str,
+        listen: str = "127.0.0.1:0",
+        environment: dict[str, str] | None = None,
+    ):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "wirekafka", "serve", "--data", str(data),
-             *(["--listen", listen] if listen else []), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, **(environment or {})})
+            [
+                sys.executable,
+                "-m",
+                "wirekafka",
+                "serve",
+                "--data",
+                str(data),
+                *(["--listen", listen] if listen else []),
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
         assert self.process.stdout is not None
         self.ready = self.process.stdout.readline().strip()
         self.errors = ""

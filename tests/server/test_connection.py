@@ -12,13 +12,17 @@ from typing import Any
 
 import pytest
 
+from tests.eventually import eventually_async
 from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient, frame
 from tests.server.probe_api import KEY, Gate, ProbeRequest
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.server.listener import Listener, Roll, bind
+from wirekafka.server.listener import ConnectionLimits, Listener
+from wirekafka.server.net import SocketNet
+
+CLUSTER_ID = "wire-kafka-test-cluste"
 
 
 class Served:
@@ -28,13 +32,22 @@ class Served:
         self.gate = gate
         self.loop = asyncio.new_event_loop()
         config = {"socket.request.max.bytes": str(1 << 20), **(limits or {})}
-        self.roll = Roll()
-        self.listener = Listener("PLAINTEXT", bind("127.0.0.1", 0), self.roll)
+        self.limits = ConnectionLimits()
+        self.listener = Listener("PLAINTEXT", SocketNet().listen("127.0.0.1", 0), self.limits)
         self.port = self.listener.address[1]
+        self.clock = ManualClock()
         broker: Any = types.SimpleNamespace(
-            clock=ManualClock(), metadata_offset=5, image=types.SimpleNamespace(features={}),
+            clock=self.clock,
+            waiting=types.SimpleNamespace(clock=self.clock),
+            metadata_offset=5,
+            image=types.SimpleNamespace(features={}),
             quorum=types.SimpleNamespace(is_dynamic=True, kraft_version=1),
-            config=BrokerConfig.of(config))
+            shares=types.SimpleNamespace(disconnected=lambda connection_id: None),
+            authorizer=None,
+            cluster_id=CLUSTER_ID,
+            node_id=1,
+            config=BrokerConfig.of(config),
+        )
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.run(self.listener.start(broker))
@@ -45,14 +58,11 @@ class Served:
     def call(self, function: Any, *arguments: Any) -> Any:
         async def inside() -> Any:
             return function(*arguments)
+
         return self.run(inside())
 
     def until(self, condition: Any) -> None:
-        async def inside() -> None:
-            async with asyncio.timeout(10):
-                while not condition():
-                    await asyncio.sleep(0.002)
-        self.run(inside())
+        self.run(eventually_async(condition, timeout_s=9))
 
     def stop(self) -> None:
         self.call(self.listener.stop_accepting)
@@ -119,10 +129,10 @@ def test_large_requests_arrive_whole_between_small_ones(client: RawClient) -> No
 
 
 def test_a_request_of_a_megabyte_is_served(served: Served, client: RawClient) -> None:
-    # The client id takes no more than 32 KiB, so tags make up the size.
-    filler = 900_000
-    tag = b"\x01\x09" + _uvarint(filler) + bytes(filler)
-    body = probe(text="big").encode(1)[:-1] + tag
+    # The client id takes no more than 32 KiB and a tagged field 128, so several make up the size.
+    filler = 100_000
+    tags = [bytes([tag]) + _uvarint(filler) + bytes(filler) for tag in range(9, 18)]
+    body = probe(text="big").encode(1)[:-1] + bytes([len(tags)]) + b"".join(tags)
     header = struct.pack(">hhih", KEY, 1, 7, -1) + b"\0"
     for _ in range(3):
         client.send_frame(header + body)
@@ -159,7 +169,8 @@ def test_what_comes_while_a_request_waits_is_kept_and_bounded(served: Served) ->
         served.until(lambda: served.gate.waiting)
         text = "x" * 30_000
         sender = threading.Thread(
-            target=lambda: [client.send(probe(text=text), 0) for _ in range(400)])
+            target=lambda: [client.send(probe(text=text), 0) for _ in range(400)]
+        )
         sender.start()
         [connection] = served.listener._connections
         served.until(lambda: connection._reading_paused)
@@ -214,8 +225,9 @@ def test_an_error_is_told_in_the_response(client: RawClient) -> None:
     assert client.call(probe("refuse"), 0).error_code == 44
 
 
-def test_a_fault_is_told_without_its_details(client: RawClient,
-                                             caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_is_told_without_its_details(
+    client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
     response = client.call(probe("break", "x"), 0)
     assert response.error_code == -1
     assert "secret" not in response.text
@@ -235,6 +247,54 @@ def test_a_handler_can_close_the_connection_after_its_response(client: RawClient
     assert client.is_closed()
 
 
+@pytest.mark.parametrize("action", ["exceed a quota", "exceed a quota late"])
+def test_a_throttled_connection_is_muted_after_its_response(served: Served, action: str) -> None:
+    with RawClient(served.port) as slow, RawClient(served.port) as other:
+        slow.send(probe(action), 0)
+        for number in range(3):
+            slow.send(probe(text=str(number)), 0)
+        assert slow.receive(ProbeRequest, 0).throttle_time_ms == 500
+        served.until(
+            lambda: any(
+                each._muted and each._own is not None for each in served.listener._connections
+            )
+        )
+        [muted] = [each for each in served.listener._connections if each._muted is not None]
+        served.call(served.clock.advance, 499)
+        assert other.call(probe(text="undisturbed"), 0).text == "undisturbed"
+        assert muted._muted is not None and muted.frames == 1
+        served.call(served.clock.advance, 1)
+        assert [slow.receive(ProbeRequest, 0).text for _ in range(3)] == ["0", "1", "2"]
+        assert slow.call(probe(text="again"), 0).throttle_time_ms == 0
+
+
+def test_a_connection_is_muted_without_a_response_too(served: Served) -> None:
+    with RawClient(served.port) as client:
+        client.send(probe("exceed a quota silently"), 0)
+        client.send(probe(text="later"), 0)
+        served.until(lambda: any(each._muted for each in served.listener._connections))
+        served.call(served.clock.advance, 500)
+        assert client.receive(ProbeRequest, 0).text == "later"
+
+
+def test_a_muted_connection_is_neither_idle_nor_in_the_way_of_a_stop(served: Served) -> None:
+    with RawClient(served.port) as client:
+        assert client.call(probe("exceed a quota"), 0).text == "slow"
+        for now_ms in range(0, 2_000_000, 100_000):
+            served.call(served.listener.sweep, now_ms)
+        assert served.listener.connections == 1
+        served.call(served.listener.drain)
+        assert client.is_closed()
+    served.call(served.clock.advance, 500)
+
+
+def test_the_end_of_a_muted_connection_is_seen_at_once(served: Served) -> None:
+    with RawClient(served.port) as client:
+        assert client.call(probe("exceed a quota"), 0).text == "slow"
+    served.until(lambda: not served.listener.connections)
+    served.call(served.clock.advance, 500)
+
+
 BAD_FRAMES = {
     "length zero": struct.pack(">i", 0),
     "length below zero": struct.pack(">i", -1),
@@ -247,14 +307,16 @@ BAD_FRAMES = {
     "body cut short": struct.pack(">ihhih", 10, KEY, 0, 1, -1),
     "string beyond the body": struct.pack(">ihhihh", 12, KEY, 0, 1, -1, 9000),
     "string that is not UTF-8": struct.pack(">ihhih", 20, KEY, 0, 1, -1)
-                                + b"\0\2\xff\xfe\0\0" + bytes(4),
+    + b"\0\2\xff\xfe\0\0"
+    + bytes(4),
     "tags beyond the header": struct.pack(">ihhih", 11, KEY, 1, 1, -1) + b"\x05",
 }
 
 
 @pytest.mark.parametrize("data", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
 def test_bad_input_closes_the_connection_with_one_line(
-        served: Served, data: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    served: Served, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     with RawClient(served.port) as bad, RawClient(served.port) as honest:
         port = bad.socket.getsockname()[1]
         bad.socket.sendall(data)
@@ -264,6 +326,19 @@ def test_bad_input_closes_the_connection_with_one_line(
     assert len(lines) == 1
     assert str(port) in lines[0].getMessage()
     assert lines[0].exc_info is None
+
+
+def test_a_hostile_peer_does_not_fill_the_log(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(50):
+        with RawClient(served.port) as bad:
+            bad.socket.sendall(struct.pack(">ihhih", 10, 900 + number, 0, 1, -1))
+            assert bad.is_closed()
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "API 900 version 0 is not supported" in line
+    served.call(served.listener.sweep, served.clock.now_ms() + 60_000)
+    assert "49 more like this" in caplog.records[-1].getMessage()
 
 
 def test_requests_before_a_bad_one_are_still_answered(served: Served) -> None:
@@ -276,7 +351,7 @@ def test_requests_before_a_bad_one_are_still_answered(served: Served) -> None:
 
 
 def test_the_api_versions_response_header_is_always_v0(client: RawClient) -> None:
-    for version in range(5):
+    for version in range(6):
         request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
         client.send_frame(frame(request, version, 77))
         body = client.receive_frame()
@@ -285,24 +360,89 @@ def test_the_api_versions_response_header_is_always_v0(client: RawClient) -> Non
 
 
 def test_an_unsupported_api_versions_version_gets_a_v0_body_with_its_range(
-        client: RawClient) -> None:
-    for version in (5, 100, -1):
+    client: RawClient,
+) -> None:
+    for version in (6, 100, -1):
         client.send_frame(struct.pack(">hhih", 18, version, 7, -1) + b"\0")
         body = client.receive_frame()
         response = ApiVersionsResponse.decode(body, 0, at=4)
         assert response.error_code == 35
         [key] = response.api_keys
-        assert (key.api_key, key.min_version, key.max_version) == (18, 0, 4)
+        assert (key.api_key, key.min_version, key.max_version) == (18, 0, 5)
 
 
-@pytest.mark.parametrize(("name", "version"), [("a!", "1"), ("", "1"), ("a", ""), ("-a", "1"),
-                                               ("a", "1 0"), ("é", "1")])
+@pytest.mark.parametrize(
+    ("name", "version"), [("a!", "1"), ("", "1"), ("a", ""), ("-a", "1"), ("a", "1 0"), ("é", "1")]
+)
 def test_bad_client_software_name_or_version_is_an_invalid_request(
-        client: RawClient, name: str, version: str) -> None:
+    client: RawClient, name: str, version: str
+) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
     response = client.call(request, 3)
     assert response.error_code == 42
     assert response.api_keys == []
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "error"),
+    [
+        (None, -1, 0),
+        (CLUSTER_ID, 1, 0),
+        (CLUSTER_ID, 2, 129),
+        ("another", 1, 129),
+        ("another", 2, 129),
+        ("", 1, 129),
+        (CLUSTER_ID, -2, 129),
+        (CLUSTER_ID, -1, 42),
+        ("another", -1, 42),
+        (None, 1, 42),
+        (None, 2, 42),
+    ],
+)
+def test_a_client_that_means_another_broker_has_to_rebootstrap(
+    client: RawClient, cluster_id: str | None, node_id: int, error: int
+) -> None:
+    request = ApiVersionsRequest(
+        client_software_name="x",
+        client_software_version="1",
+        cluster_id=cluster_id,
+        node_id=node_id,
+    )
+    response = client.call(request, 5)
+    assert response.error_code == error
+    assert bool(response.api_keys) == (not error)
+    # The connection stays open either way, and older versions do not ask.
+    assert client.call(request, 4).error_code == 0
+
+
+def test_a_bad_client_name_counts_before_the_broker_that_is_meant(client: RawClient) -> None:
+    request = ApiVersionsRequest(
+        client_software_name="", client_software_version="1", cluster_id="another", node_id=1
+    )
+    assert client.call(request, 5).error_code == 42
+
+
+def test_a_feature_is_shown_once_its_apis_are_served(
+    client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
+
+    def shown() -> set[str]:
+        return {feature.name for feature in client.call(request, 4).supported_features}
+
+    announced = {
+        "group.version": [68, 69],
+        "share.version": [76, 77, 78, 79],
+        "streams.version": [88, 89],
+    }
+    served = list(registry.served())
+    for name, keys in announced.items():
+        missing = [key for key in keys if key not in registry.load()]
+        assert (name in shown()) == (not missing)
+        added = [types.SimpleNamespace(key=key, advertised=(0, 0)) for key in missing]
+        monkeypatch.setattr(registry, "served", lambda more=tuple(added): [*served, *more])
+        assert name in shown()
+        monkeypatch.undo()
 
 
 def test_features_with_a_range_from_zero_are_told_from_version_4_on(client: RawClient) -> None:
@@ -326,7 +466,7 @@ def test_connections_above_the_limit_of_a_host_are_closed(gate: Gate) -> None:
             with RawClient(served.port) as three:
                 assert three.is_closed()
             assert one.call(probe(text="in"), 0).text == "in"
-        served.until(lambda: served.roll.total == 0)
+        served.until(lambda: served.limits.total == 0)
         with RawClient(served.port) as again:
             assert again.call(probe(text="in"), 0).text == "in"
     finally:
@@ -365,8 +505,9 @@ def test_a_connection_whose_request_waits_is_not_idle(served: Served) -> None:
         assert client.receive(ProbeRequest, 0).text == "patience"
 
 
-def test_a_request_that_dribbles_in_is_cut_off(served: Served,
-                                               caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_that_dribbles_in_is_cut_off(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     with RawClient(served.port) as slow:
         payload = frame(probe(text="x" * 50), 0)
         data = struct.pack(">i", len(payload)) + payload
@@ -374,13 +515,29 @@ def test_a_request_that_dribbles_in_is_cut_off(served: Served,
         served.until(lambda: served.listener.connections)
         [connection] = served.listener._connections
         for second in range(30):
-            slow.socket.sendall(data[5 + second:6 + second])
+            slow.socket.sendall(data[5 + second : 6 + second])
             served.until(lambda n=second: connection.frame_bytes == 6 + n)
             served.call(served.listener.sweep, 1000 * second)
         assert served.listener.connections == 1
         served.call(served.listener.sweep, 31_000)
         assert slow.is_closed()
     assert "takes too long" in caplog.text
+
+
+def test_what_came_before_the_closing_is_not_served_after_it(served: Served) -> None:
+    with RawClient(served.port) as client:
+        client.call(probe(), 0)
+        [connection] = served.listener._connections
+        served.call(connection.pause_writing)
+        client.send(probe("wait"), 0)
+        served.until(lambda: connection._own is not None)
+
+        def close() -> None:
+            connection.close()
+            connection.resume_writing()
+
+        served.call(close)
+        assert client.is_closed() and not served.gate.waiting
 
 
 def test_draining_answers_what_is_under_way(served: Served) -> None:

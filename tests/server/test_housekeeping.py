@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.eventually import eventually_async
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
+from tests.replication.replicas import FakeBrokers
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import offsets_from
 from wirekafka.log.files import RealDisk
+from wirekafka.log.log import Log
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.replication.replica import Leadership
 from wirekafka.server.housekeeping import Housekeeping
 
 DAY_MS = 86_400_000
@@ -37,9 +42,20 @@ async def advance(kafka: InProcessBroker, total_ms: int, step_ms: int = 1000) ->
         await asyncio.sleep(0)
 
 
+async def synced(kafka: InProcessBroker, offset: int) -> None:
+    """Let time pass until the log is synced up to there."""
+
+    async def is_synced() -> bool:
+        await advance(kafka, 1000)
+        return kafka.partition("t").log.recovery_point >= offset
+
+    await eventually_async(is_synced)
+
+
 def append(kafka: InProcessBroker, *values: bytes, topic: str = "t") -> None:
-    kafka.partition(topic).append_from_client(
-        batch(*values, timestamp=kafka.clock.now_ms()), 1, kafka.clock.now_ms())
+    kafka.partition(topic).leader.append_from_client(
+        batch(*values, timestamp=kafka.clock.now_ms()), 1, kafka.clock.now_ms()
+    )
 
 
 def test_retention_by_time_deletes_old_segments(kafka: InProcessBroker) -> None:
@@ -55,11 +71,34 @@ def test_retention_by_time_deletes_old_segments(kafka: InProcessBroker) -> None:
         await advance(kafka, DAY_MS // 2, 300_000)
         assert kafka.partition("t").log.start_offset == 1
         housekeeping.stop()
+
     run(scenario())
 
 
-def test_a_deleted_topics_files_go_after_the_delay(kafka: InProcessBroker,
-                                                   tmp_path: Path) -> None:
+def test_retention_lets_others_go_on_after_a_few_partitions(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcde":
+        kafka.create(name)
+    looked_at = []
+
+    def look(log: Log, now_ms: int, high_watermark: int) -> int:
+        looked_at.append(log.name)
+        kafka.clock.sleep(1)
+        return 0
+
+    monkeypatch.setattr(Log, "delete_old_segments", look)
+    housekeeping = Housekeeping(kafka.broker, [])
+    housekeeping.start()
+    kafka.clock.advance(kafka.broker.config.log_retention_check_interval_ms)
+    first = len(looked_at)
+    kafka.clock.advance(100)
+    housekeeping.stop()
+    assert 0 < first < 5
+    assert sorted(looked_at) == ["a-0", "b-0", "c-0", "d-0", "e-0"]
+
+
+def test_a_deleted_topics_files_go_after_the_delay(kafka: InProcessBroker, tmp_path: Path) -> None:
     kafka.create("t", file_delete_delay_ms="60000")
     append(kafka, b"x")
 
@@ -74,11 +113,39 @@ def test_a_deleted_topics_files_go_after_the_delay(kafka: InProcessBroker,
         await advance(kafka, 12_000)
         assert not aside.exists()
         housekeeping.stop()
+
     run(scenario())
 
 
-def test_checkpoints_are_written_when_something_moved(kafka: InProcessBroker,
-                                                      tmp_path: Path) -> None:
+def test_many_deleted_partitions_go_a_few_files_at_a_time(
+    kafka: InProcessBroker, tmp_path: Path
+) -> None:
+    kafka.create("t", 60, file_delete_delay_ms="1000")
+
+    def files_left() -> int:
+        return len(list((tmp_path / "data").glob("t-*/*")))
+
+    async def scenario() -> None:
+        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping.start()
+        await kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
+        await advance(kafka, 9_999, 9_999)
+        left = [files_left()]
+        assert left == [120]
+        while left[-1] and len(left) < 100:
+            await advance(kafka, 1, 1)
+            left.append(files_left())
+        assert max(before - after for before, after in pairwise(left)) == 40
+        await advance(kafka, 100, 1)
+        assert not list((tmp_path / "data").glob("t-*"))
+        housekeeping.stop()
+
+    run(scenario())
+
+
+def test_checkpoints_are_written_when_something_moved(
+    kafka: InProcessBroker, tmp_path: Path
+) -> None:
     kafka.create("t")
     path = tmp_path / "data" / "replication-offset-checkpoint"
 
@@ -92,6 +159,7 @@ def test_checkpoints_are_written_when_something_moved(kafka: InProcessBroker,
         await advance(kafka, 180_000)
         assert path.stat().st_mtime_ns == written
         housekeeping.stop()
+
     run(scenario())
 
 
@@ -105,11 +173,9 @@ def test_sealed_segments_are_synced_soon(kafka: InProcessBroker) -> None:
         await advance(kafka, 5000)
         append(kafka, b"b")
         assert kafka.partition("t").log.recovery_point == 0
-        async with asyncio.timeout(10):
-            while kafka.partition("t").log.recovery_point < 2:
-                await advance(kafka, 1000)
-                await asyncio.sleep(0.002)
+        await synced(kafka, 2)
         housekeeping.stop()
+
     run(scenario())
 
 
@@ -122,16 +188,15 @@ def test_flush_ms_syncs_in_time(kafka: InProcessBroker) -> None:
         append(kafka, b"a")
         await advance(kafka, 4000)
         assert kafka.partition("t").log.recovery_point == 0
-        async with asyncio.timeout(10):
-            while kafka.partition("t").log.recovery_point < 1:
-                await advance(kafka, 1000)
-                await asyncio.sleep(0.002)
+        await synced(kafka, 1)
         housekeeping.stop()
+
     run(scenario())
 
 
-def test_flush_messages_syncs_before_the_answer(kafka: InProcessBroker,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flush_messages_syncs_before_the_answer(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kafka.create("t", flush_messages="2")
     append(kafka, b"a")
     assert kafka.partition("t").log.recovery_point == 0
@@ -140,6 +205,7 @@ def test_flush_messages_syncs_before_the_answer(kafka: InProcessBroker,
 
     def broken() -> None:
         raise OSError("the medium is gone")
+
     append(kafka, b"c")
     monkeypatch.setattr("wirekafka.log.flush.Flush.run", lambda self: broken())
     for _ in range(2):
@@ -151,7 +217,8 @@ def test_flush_messages_syncs_before_the_answer(kafka: InProcessBroker,
 
 
 def test_a_full_disk_refuses_records_and_takes_them_again(
-        kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kafka.create("t")
     append(kafka, b"a")
 
@@ -169,12 +236,13 @@ def test_a_full_disk_refuses_records_and_takes_them_again(
         append(kafka, b"b")
         assert kafka.partition("t").log.end_offset == 2
         housekeeping.stop()
+
     run(scenario())
 
 
 def test_a_task_that_fails_is_told_once_and_done_again(
-        kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch,
-        caplog: pytest.LogCaptureFixture) -> None:
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         housekeeping = Housekeeping(kafka.broker, [])
         housekeeping.start()
@@ -184,12 +252,14 @@ def test_a_task_that_fails_is_told_once_and_done_again(
             monkeypatch.undo()
             await advance(kafka, 3000)
         housekeeping.stop()
+
     run(scenario())
     assert caplog.text.count("check_space failed") == 2
 
 
-def test_after_the_stop_nothing_is_done(kafka: InProcessBroker,
-                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_the_stop_nothing_is_done(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         housekeeping = Housekeeping(kafka.broker, [])
         housekeeping.start()
@@ -197,6 +267,40 @@ def test_after_the_stop_nothing_is_done(kafka: InProcessBroker,
         monkeypatch.setattr(RealDisk, "free_bytes", lambda self, path: 1000)
         await advance(kafka, 5000)
         monkeypatch.undo()
+
     run(scenario())
     kafka.create("t")
     append(kafka, b"a")
+
+
+def test_high_watermarks_of_replicated_partitions_are_checkpointed_every_five_seconds(
+    kafka: InProcessBroker, tmp_path: Path
+) -> None:
+    path = tmp_path / "data" / "replication-offset-checkpoint"
+    for name in ("t", "alone"):
+        kafka.create(name)
+    kafka.partition("t").brokers = FakeBrokers(1, 2)
+
+    def checkpointed() -> dict[tuple[str, int], int]:
+        return offsets_from(path.read_bytes()) if path.exists() else {}
+
+    async def scenario() -> None:
+        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping.start()
+        append(kafka, b"x", topic="alone")
+        await advance(kafka, 20_000)
+        assert checkpointed() == {}, "a partition alone needs none"
+        partition = kafka.partition("t")
+        partition.lead(Leadership(leader_id=1, leader_epoch=1, isr=(1, 2), replicas=(1, 2)))
+        append(kafka, b"a")
+        append(kafka, b"b")
+        partition.leading().follower_fetched(2, 1, 0, -1, kafka.clock.now_ms())
+
+        async def is_written() -> bool:
+            await advance(kafka, 1_000)
+            return checkpointed() == {("t", 0): 1, ("alone", 0): 1}
+
+        await eventually_async(is_written)
+        housekeeping.stop()
+
+    run(scenario())

@@ -32,8 +32,9 @@ def test_partitions_spread_and_stay_where_they_are(
     kafka = started(tmp_path, manual_clock)
     kafka.create("t", 6)
     for index in range(6):
-        kafka.partition("t", index).append_from_client(
-            batch(b"%d" % index), 1, manual_clock.now_ms())
+        kafka.partition("t", index).leader.append_from_client(
+            batch(b"%d" % index), 1, manual_clock.now_ms()
+        )
     before = where(tmp_path)
     assert sorted(before.values()) == ["a", "a", "b", "b", "c", "c"]
     kafka.stop()
@@ -44,9 +45,7 @@ def test_partitions_spread_and_stay_where_they_are(
     again.stop()
 
 
-def test_the_metadata_says_where_each_replica_is(
-    tmp_path: Path, manual_clock: ManualClock
-) -> None:
+def test_the_metadata_says_where_each_replica_is(tmp_path: Path, manual_clock: ManualClock) -> None:
     kafka = started(tmp_path, manual_clock)
     kafka.create("t", 6)
     kafka.create("short-lived")
@@ -61,7 +60,7 @@ def test_the_metadata_says_where_each_replica_is(
     again = started(tmp_path, manual_clock)
     joined = again.broker.metadata_offset
     manual_clock.advance(1)
-    assert again.broker.metadata_offset == joined, "what is known is not told again"
+    assert again.broker.metadata_offset == joined, "known metadata is not published again"
     for index in range(6):
         assert partition_in(again, index).directories == [directory_id(tmp_path, index)]
     again.stop()
@@ -91,10 +90,12 @@ def test_a_directory_of_another_cluster_is_refused(
 
 
 def test_recovery_of_many_logs_tells_how_far_it_is(
-    tmp_path: Path, manual_clock: ManualClock, caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    manual_clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log_directory, "_TOLD_EVERY", 2)
+    monkeypatch.setattr(log_directory, "_LOGGED_EVERY", 2)
     kafka = started(tmp_path, manual_clock)
     kafka.create("t", 6)
     for directory in kafka.broker.directories:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 import uvloop
 
+from tests.eventually import eventually_async
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.files import RealDisk
 from wirekafka.log.slice import LogSlice
@@ -101,8 +103,7 @@ def exchange(loop: asyncio.AbstractEventLoop, sender: Sender, read: Reader) -> b
 
         thread = threading.Thread(target=work)
         thread.start()
-        while thread.is_alive():
-            await asyncio.sleep(0.005)
+        await eventually_async(lambda: not thread.is_alive(), timeout_s=200)
         server.close()
         await server.wait_closed()
 
@@ -112,7 +113,8 @@ def exchange(loop: asyncio.AbstractEventLoop, sender: Sender, read: Reader) -> b
 
 @pytest.mark.parametrize("read", [read_all, read_by_drops])
 def test_bytes_and_files_arrive_whole_and_in_order(
-        loop: asyncio.AbstractEventLoop, records: LogSlice, read: Reader) -> None:
+    loop: asyncio.AbstractEventLoop, records: LogSlice, read: Reader
+) -> None:
     [(file, _, _)] = records.regions()
     part = LogSlice(file, 1000, 300_000)
     sender = Sender([b"first", records, b"between", part, part, b"last"])
@@ -121,7 +123,8 @@ def test_bytes_and_files_arrive_whole_and_in_order(
 
 
 def test_what_a_slow_reader_has_not_taken_stays_in_the_file(
-        loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+    loop: asyncio.AbstractEventLoop, records: LogSlice
+) -> None:
     most = 0
 
     class Watching(Sender):
@@ -135,8 +138,7 @@ def test_what_a_slow_reader_has_not_taken_stays_in_the_file(
     assert 0 < most < 1 << 20
 
 
-def test_a_file_that_ends_early_is_told(
-        loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+def test_a_file_that_ends_early_is_told(loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
     [(file, _, _)] = records.regions()
     os.truncate(file.path, 1 << 20)
     sender = Sender([b"head", records, b"tail"])
@@ -145,7 +147,8 @@ def test_a_file_that_ends_early_is_told(
 
 
 def test_a_peer_that_goes_away_ends_the_sending(
-        loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+    loop: asyncio.AbstractEventLoop, records: LogSlice
+) -> None:
     sender = Sender([records] * 20)
     assert exchange(loop, sender, lambda connected: connected.recv(10)) == _DATA[:10]
     assert sender.error is None
@@ -153,12 +156,18 @@ def test_a_peer_that_goes_away_ends_the_sending(
 
 @pytest.mark.parametrize(("configured", "expected"), [("50000", {50_000, 100_000}), ("-1", None)])
 def test_what_is_accepted_has_the_configured_send_buffer(
-        loop: asyncio.AbstractEventLoop, tmp_path: Path, configured: str,
-        expected: set[int] | None) -> None:
+    loop: asyncio.AbstractEventLoop, tmp_path: Path, configured: str, expected: set[int] | None
+) -> None:
     async def accepted_with() -> int:
-        node = Node(BrokerConfig.of({
-            "log.dirs": str(tmp_path / "data"), "listeners": "PLAINTEXT://127.0.0.1:0",
-            "socket.send.buffer.bytes": configured}))
+        node = Node(
+            BrokerConfig.of(
+                {
+                    "log.dirs": str(tmp_path / "data"),
+                    "listeners": "PLAINTEXT://127.0.0.1:0",
+                    "socket.send.buffer.bytes": configured,
+                }
+            )
+        )
         await node.start()
         [listener] = node.listeners
         _, writer = await asyncio.open_connection(*listener.address)
@@ -167,10 +176,80 @@ def test_what_is_accepted_has_the_configured_send_buffer(
         [connection] = listener._connections
         assert connection._transport is not None
         size: int = connection._transport.get_extra_info("socket").getsockopt(
-            socket.SOL_SOCKET, socket.SO_SNDBUF)
+            socket.SOL_SOCKET, socket.SO_SNDBUF
+        )
         writer.close()
         await node.stop()
         return size
 
     size_bytes = loop.run_until_complete(accepted_with())  # Linux reports twice as much.
     assert size_bytes in expected if expected is not None else size_bytes > 200_000
+
+
+class Recorded(asyncio.Transport):
+    """A transport in memory that takes little at a time, over a socket that must not be used."""
+
+    def __init__(self, protocol: Sender, raw: socket.socket, *, encrypts: bool):
+        super().__init__()
+        self._protocol, self._raw, self._encrypts = protocol, raw, encrypts
+        self._unsent = bytearray()
+        self._high = 0
+        self._paused = False
+        self.received = bytearray()
+        self.most_unsent = 0
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        if name == "sslcontext" and self._encrypts:
+            return ssl.create_default_context()
+        return self._raw if name == "socket" and self._encrypts else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._high = high or 0
+
+    def get_write_buffer_size(self) -> int:
+        return len(self._unsent)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._unsent += data
+        self.most_unsent = max(self.most_unsent, len(self._unsent))
+        if len(self._unsent) > self._high and not self._paused:
+            self._paused = True
+            self._protocol.pause_writing()
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def is_closing(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.deliver()
+
+    def deliver(self) -> None:
+        """The peer takes what there is."""
+        self.received += self._unsent
+        self._unsent.clear()
+        if self._paused:
+            self._paused = False
+            self._protocol.resume_writing()
+
+
+@pytest.mark.parametrize("encrypts", [True, False])
+def test_a_transport_that_is_no_plain_socket_gets_everything_itself(
+    records: LogSlice, encrypts: bool
+) -> None:
+    ours, peers = socket.socketpair()
+    with ours, peers:
+        peers.setblocking(False)
+        sender = Sender([b"head", records, b"between", records, b"tail"])
+        transport = Recorded(sender, ours, encrypts=encrypts)
+        sender.connection_made(transport)
+        turns = 0
+        while not sender.outbox.is_empty:
+            transport.deliver()
+            turns += 1
+        transport.deliver()
+        assert transport.received == b"head" + _DATA + b"between" + _DATA + b"tail"
+        assert turns > 20 and transport.most_unsent < 1 << 18
+        with pytest.raises(BlockingIOError):
+            peers.recv(1)

@@ -58,8 +58,11 @@ def state(log: Log) -> dict[str, object]:
         "epochs": log.epochs.entries,
         "producers": log.producers.encode_snapshot(),
         "aborted": log.aborted_transactions(0, log.end_offset),
-        "indexes": [[index.pair(n) for n in range(len(index))] for segment in log.segments
-                    for index in (segment.index, segment.time_index)],
+        "indexes": [
+            [index.pair(n) for n in range(len(index))]
+            for segment in log.segments
+            for index in (segment.index, segment.time_index)
+        ],
     }
 
 
@@ -72,7 +75,8 @@ def test_logs_are_as_if_the_broker_had_recovered_them_itself(
     with_processes, alone = opened(left, RECOVER), opened(copy)
     assert len(alone.logs) == 5
     assert {key: state(log) for key, log in with_processes.logs.items()} == {
-        key: state(log) for key, log in alone.logs.items()}
+        key: state(log) for key, log in alone.logs.items()
+    }
     assert "of 5 logs" in caplog.text
     for directory in (with_processes, alone):
         directory.release()
@@ -107,13 +111,18 @@ def test_without_processes_the_broker_recovers_by_itself(
     monkeypatch.setattr(recovery_pool.sys, "executable", shutil.which("false"))
     directory = opened(left, RECOVER)
     assert len(directory.logs) == 5 and not directory.offline
-    assert "The rest is recovered in the broker's own process" in caplog.text
+    assert "The other logs are recovered in the broker's process" in caplog.text
     directory.release()
 
 
 def test_one_process_is_the_broker_itself(left: Path) -> None:
-    jobs = [RecoveryJob(directory=str(left / "t-0"), config=CONFIG,
-                        opening=Opening(is_clean=False, now_ms=NOW_MS))]
+    jobs = [
+        RecoveryJob(
+            directory=str(left / "t-0"),
+            config=CONFIG,
+            opening=Opening(is_clean=False, now_ms=NOW_MS),
+        )
+    ]
     before = sorted(path.name for path in (left / "t-0").iterdir())
     assert recovery_pool.recover(jobs * 3, processes=1) == set()
     assert sorted(path.name for path in (left / "t-0").iterdir()) == before
@@ -152,6 +161,10 @@ def test_a_worker_ends_with_its_input_even_amid_a_job(left: Path) -> None:
     opening = Opening(is_clean=False, now_ms=NOW_MS)
     job = RecoveryJob(directory=str(left / "t-0"), config=CONFIG, opening=opening)
     done = subprocess.run(
-        [sys.executable, "-m", "wirekafka.server.recovery_worker"], check=True, timeout=60,
-        input=job.encode().encode() + b"\n", capture_output=True)
+        [sys.executable, "-m", "wirekafka.server.recovery_worker"],
+        check=True,
+        timeout=60,
+        input=job.encode().encode() + b"\n",
+        capture_output=True,
+    )
     assert done.stdout.decode() in ("", json.dumps({"done": job.directory}) + "\n")

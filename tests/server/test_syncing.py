@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.eventually import eventually_async
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from wirekafka.apis.produce import ProduceRequest
@@ -51,12 +52,13 @@ class Medium:
             if medium.error is not None:
                 raise medium.error
             run(flush)
+
         monkeypatch.setattr(Flush, "run", slow)
 
     async def finish(self, *waiting: Exchange) -> None:
         """Let one more sync end, and wait until these are answered."""
         self._may_end.release()
-        await _until(lambda: all(each.is_done for each in waiting))
+        await eventually_async(lambda: all(each.is_done for each in waiting))
 
     def let_go(self) -> None:
         """Hold none back any more."""
@@ -64,17 +66,12 @@ class Medium:
 
     async def begun(self, count: int) -> None:
         """Wait until so many have begun."""
-        await _until(lambda: len(self.syncs) >= count)
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
+        await eventually_async(lambda: len(self.syncs) >= count)
 
 
 def play(kafka: InProcessBroker, medium: Medium, scenario: Callable[[], Awaitable[None]]) -> None:
     """Play a scenario while somebody syncs; in the end no sync is held back any more."""
+
     async def played() -> None:
         housekeeping = Housekeeping(kafka.broker, [])
         housekeeping.start()
@@ -89,8 +86,9 @@ def play(kafka: InProcessBroker, medium: Medium, scenario: Callable[[], Awaitabl
 
 def produce(kafka: InProcessBroker, acks: int) -> Exchange:
     data = TopicData.PartitionProduceData(index=0, records=batch(b"v"))
-    request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[
-        TopicData(name="t", partition_data=[data])])
+    request = ProduceRequest(
+        acks=acks, timeout_ms=30_000, topic_data=[TopicData(name="t", partition_data=[data])]
+    )
     return kafka.begin(request, 9)
 
 
@@ -155,9 +153,20 @@ def test_the_markers_of_another_coordinator_are_acknowledged_once_they_are_synce
 
 def write_marker(kafka: InProcessBroker) -> Exchange:
     kind = WriteTxnMarkersRequest.WritableTxnMarker
-    return kafka.begin(WriteTxnMarkersRequest(markers=[kind(
-        producer_id=7, producer_epoch=0, transaction_result=True, coordinator_epoch=0,
-        topics=[kind.WritableTxnMarkerTopic(name="t", partition_indexes=[0])])]), 1)
+    return kafka.begin(
+        WriteTxnMarkersRequest(
+            markers=[
+                kind(
+                    producer_id=7,
+                    producer_epoch=0,
+                    transaction_result=True,
+                    coordinator_epoch=0,
+                    topics=[kind.WritableTxnMarkerTopic(name="t", partition_indexes=[0])],
+                )
+            ]
+        ),
+        1,
+    )
 
 
 def marker_error(exchange: Exchange) -> int:

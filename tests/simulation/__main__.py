@@ -1,4 +1,7 @@
-"""Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`."""
+"""Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`.
+
+With `--replication`, of three replicas of a partition instead of a broker and its clients.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tests.simulation.campaign import Campaign
+from tests.simulation.replication.simulation import simulate as simulate_replication
 from tests.simulation.simulation import Result, simulate
 
 
@@ -21,16 +25,22 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--failures", type=int, default=5, help="stop after so many failing seeds")
-    parser.add_argument("--show", type=int, metavar="SEED", help="run one seed and tell it all")
+    parser.add_argument("--show", type=int, metavar="SEED", help="run one seed and print its trace")
+    parser.add_argument("--replication", action="store_true", help="simulate three replicas")
     options = parser.parse_args()
     if options.show is not None:
-        return _show(simulate(options.show, keeps_trace=True))
+        show = simulate_replication if options.replication else simulate
+        return _show(show(options.show, keeps_trace=True))
     return _run(options)
 
 
 def _run(options: argparse.Namespace) -> int:
     console = Console()
-    campaign = Campaign(range(options.first, options.first + options.seeds), options.processes)
+    campaign = Campaign(
+        range(options.first, options.first + options.seeds),
+        options.processes,
+        simulate_replication if options.replication else simulate,
+    )
     began = time.monotonic()
     columns = (
         TextColumn("{task.description}"),
@@ -52,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     if campaign.failed:
         console.print(
             f"failing seeds: {sorted(campaign.failed)}; look at one with"
-            f" python -m tests.simulation --show SEED",
+            f" python -m tests.simulation{' --replication' * options.replication} --show SEED",
             highlight=False,
         )
     return 1 if campaign.failed else 0

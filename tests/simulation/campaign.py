@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from tests.simulation.simulation import Result, simulate
+
+Simulate = Callable[[int], Result]
+"""Runs one seed; has to be a function of a module, as it is called in other processes."""
 
 
 class Campaign:
     """Runs seeds as fast as the machine can; `results` come in any order."""
 
-    def __init__(self, seeds: range, processes: int):
+    def __init__(self, seeds: range, processes: int, simulate: Simulate = simulate):
         self._seeds = seeds
+        self._simulate = simulate
         self._processes = processes
         self.failed: dict[int, list[str]] = {}
         """The violations of each failing seed."""
@@ -24,7 +29,9 @@ class Campaign:
         """One result per seed; leaving off early ends the processes."""
         context = multiprocessing.get_context("forkserver")
         with context.Pool(self._processes, maxtasksperchild=500) as pool:
-            for result in pool.imap_unordered(_run, self._seeds, chunksize=5):
+            for result in pool.imap_unordered(
+                partial(_run, self._simulate), self._seeds, chunksize=5
+            ):
                 self._done += 1
                 self._steps += result.steps
                 self._crashes += result.crashes
@@ -40,7 +47,7 @@ class Campaign:
         )
 
 
-def _run(seed: int) -> Result:
+def _run(simulate: Simulate, seed: int) -> Result:
     try:
         return simulate(seed)
     except Exception as error:

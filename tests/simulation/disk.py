@@ -105,6 +105,12 @@ class SimulatedDisk:
     def write(self, path: str, data: bytes) -> None:
         self._replace(path, data, synced=False)
 
+    def write_new(self, path: str, data: bytes) -> None:
+        self.create(path)
+        self.operation(f"write {path}")
+        self.require_space(len(data), path)
+        self.file(path).data[:] = data
+
     def write_atomic(self, path: str, data: bytes) -> None:
         self._replace(path, data, synced=True)
         self.fsync_directory(os.path.dirname(path))
@@ -120,6 +126,9 @@ class SimulatedDisk:
         self.operation(f"rename {old} {new}")
         node = self.node(old)
         target, name = self._parent(new)
+        replaced = target.entries.get(name)
+        if isinstance(replaced, DirectoryNode) and replaced.entries:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
         source, old_name = self._parent(old)
         del source.entries[old_name]
         target.entries[name] = node
@@ -157,6 +166,16 @@ class SimulatedDisk:
         if self.exists(path):
             directory, name = self._parent(path)
             del directory.entries[name]
+
+    def remove_files(self, path: str, most: int) -> int:
+        if not self.exists(path):
+            return 0
+        names = [entry.name for entry in self.list_directory(path)]
+        for name in names[:most]:
+            self.unlink(f"{path}/{name}")
+        if len(names) < most:
+            self.remove_tree(path)
+        return min(len(names), most)
 
     def fsync(self, path: str) -> None:
         self.operation(f"fsync {path}")

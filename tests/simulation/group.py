@@ -5,15 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.histories.history import (
-    OffsetCommit,
-    OffsetFetch,
-    Operation,
-    Place,
-    Verdict,
-)
+from tests.histories.history import OffsetCommit, OffsetFetch, Operation, Place, Verdict
 from tests.simulation.reader import Reader
-from tests.simulation.wire import BUSY, Lost, Refused, Wire
+from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire
 from tests.simulation.world import PLACES, World, sleep
 from wirekafka.apis.heartbeat import HeartbeatRequest
 from wirekafka.apis.join_group import JoinGroupRequest
@@ -37,6 +31,7 @@ class Member:
         # A late commit of this generation would set the group back, in Kafka too.
         self._wire: Wire = world.wire(name, may_linger=False)
         self._reader = Reader(self._wire, world.topic_ids, committed=True, by_id=False)
+        self._coordinator = Coordinator(GROUP, group)
         self._member_id = ""
         self._generation = -1
         self._committed: dict[Place, int] = {}
@@ -53,7 +48,7 @@ class Member:
                 if refused.error in _FORGOTTEN:
                     self._member_id = ""
                 elif refused.error not in (*BUSY, Error.REBALANCE_IN_PROGRESS):
-                    self._world.surprises.append(f"{self._name} was told {refused}")
+                    self._world.surprises.append(f"{self._name} got the error {refused}")
                 await self._wire.pause()
         self._wire.close()
 
@@ -70,6 +65,7 @@ class Member:
                 protocols=[kind(name="even", metadata=b"")],
             ),
             6,
+            self._coordinator,
             12,
         )
         if joined.error_code == Error.MEMBER_ID_REQUIRED:
@@ -91,6 +87,7 @@ class Member:
                 ],
             ),
             3,
+            self._coordinator,
             12,
         )
         _check(synced.error_code, "sync")
@@ -115,6 +112,7 @@ class Member:
                 ],
             ),
             8,
+            self._coordinator,
         )
         _check(answer.groups[0].error_code, "offset fetch")
         positions = {}
@@ -147,6 +145,7 @@ class Member:
                 group_id=self._group, generation_id=self._generation, member_id=self._member_id
             ),
             4,
+            self._coordinator,
         )
         _check(answer.error_code, "heartbeat")
 
@@ -177,6 +176,7 @@ class Member:
                 ],
             ),
             8,
+            self._coordinator,
         )
         self._committed_as(operation, answer)
         self._committed |= moved
@@ -197,6 +197,7 @@ class Member:
                     members=[LeaveGroupRequest.MemberIdentity(member_id=self._member_id)],
                 ),
                 4,
+                self._coordinator,
             )
         else:
             await sleep(self._world, 2 * _SESSION_MS / 1000)

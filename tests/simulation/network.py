@@ -1,24 +1,22 @@
-"""A network in memory: it delays, cuts and copies connections, and keeps order only within one."""
+"""A network of named hosts in memory: it delays, cuts and copies, and keeps order only within a
+connection."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import Any
 
+from tests.memory_transport import Address
+from tests.simulation.link import Link
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.trace import Trace
+from wirekafka.server.net import ProtocolFactory
 
-
-class Client(Protocol):
-    """The side that connected."""
-
-    def received(self, data: bytes) -> None: ...
-
-    def lost(self) -> None: ...
+_CONNECT_TIMEOUT_S = 10.0
+_FIRST_FREE_PORT = 32_768
 
 
 @dataclass(slots=True)
@@ -34,31 +32,63 @@ class Weather:
 
 
 class Network:
-    """Connections to one node, by whatever `accept` makes of a new one; None: nobody listens."""
+    """Hosts, the connections between them, and which of them cannot reach which."""
 
     def __init__(self, loop: VirtualLoop, random: Random, trace: Trace):
         self.loop = loop
         self.random = random
         self.trace = trace
         self.weather = Weather()
-        self.accept: Callable[[], asyncio.BufferedProtocol] | None = None
         self.links: dict[int, Link] = {}
+        """Every connection of which at least one end is there, by number."""
+        self._hosts: dict[str, Host] = {}
+        self._cuts: set[tuple[str, str]] = set()
         self._serial = 0
 
-    def connect(self, client: Client, *, may_linger: bool) -> Link:
-        """A connection. Raises ConnectionRefusedError.
+    def host(self, name: str, *, lingers: bool = False) -> Host:
+        """A new machine. With `lingers`, what it sent may arrive after it lost the connection,
+        and once more over another one."""
+        assert name not in self._hosts, f"{name} is there already"
+        host = self._hosts[name] = Host(self, name, len(self._hosts) + 1, lingers=lingers)
+        return host
 
-        With `may_linger`, what was under way when the client lost it, or a copy of all that was
-        sent, may still arrive.
-        """
-        if self.accept is None:
-            raise ConnectionRefusedError
-        link = self._open(client, may_linger=may_linger)
-        if may_linger and self.random.random() < self.weather.copied:
-            link.copy = self._open(_Nobody(), may_linger=False)
-        return link
+    @property
+    def names(self) -> list[str]:
+        """Of every host."""
+        return list(self._hosts)
 
-    def cut_one(self) -> None:
+    def find(self, name: str) -> Host | None:
+        """The machine of that name."""
+        return self._hosts.get(name)
+
+    # Links and partitions.
+
+    def cut(self, source: str, target: str) -> None:
+        """From now on nothing gets from one host to another, until `mend`: it waits, as what TCP
+        sends again and again does."""
+        self.trace.note(f"cut {source} -> {target}")
+        self._cuts.add((source, target))
+
+    def mend(self, source: str, target: str) -> None:
+        """What waits, and what comes, gets through again."""
+        if (source, target) in self._cuts:
+            self.trace.note(f"mend {source} -> {target}")
+            self._cuts.remove((source, target))
+            for link in tuple(self.links.values()):
+                link.resume()
+
+    def part(self, some: Iterable[str], others: Iterable[str]) -> None:
+        """Cut both ways between every host of one group and every host of another."""
+        others = list(others)
+        for one in some:
+            for other in others:
+                self.cut(one, other)
+                self.cut(other, one)
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cuts
+
+    def break_one(self) -> None:
         """Break some connection, in one of the ways in which connections break."""
         links = [link for link in self.links.values() if link.is_up]
         if not links:
@@ -68,243 +98,114 @@ class Network:
         self.trace.note(f"{how.__name__} {link.number}")
         how()
 
-    def drop_all(self) -> None:
-        """The node has died: every peer is told, in some order."""
-        for link in list(self.links.values()):
-            link.cut()
-
     def heal(self) -> None:
-        """From now on nothing goes wrong; what was silenced is cut."""
+        """From now on nothing goes wrong; connections that were silenced break."""
         self.weather = Weather(slow=0, torn=0, copied=0)
-        for link in list(self.links.values()):
-            if link.to_client.is_silent:
+        for source, target in sorted(self._cuts):
+            self.mend(source, target)
+        for link in tuple(self.links.values()):
+            if link.is_silent:
                 link.cut()
 
-    def _open(self, client: Client, *, may_linger: bool) -> Link:
-        assert self.accept is not None
+    def new_number(self) -> int:
         self._serial += 1
-        link = Link(self, self._serial, client, may_linger=may_linger)
-        self.links[link.number] = link
-        link.open(self.accept())
-        return link
+        return self._serial
 
 
-class _Nobody:
-    def received(self, data: bytes) -> None: ...
+class Host:
+    """One machine: the `Net` of a node, or where a client connects from."""
 
-    def lost(self) -> None: ...
+    def __init__(self, network: Network, name: str, number: int, *, lingers: bool):
+        self.network = network
+        self.name = name
+        self.lingers = lingers
+        self.address = f"10.0.{number >> 8}.{number & 255}"
+        self._ports: dict[int, SimulatedPort] = {}
 
+    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> SimulatedPort:
+        number = port or self._free_port()
+        if number in self._ports:
+            raise OSError(f"cannot listen at {host}:{port}: Address already in use")
+        found = self._ports[number] = SimulatedPort(self, host or self.name, number)
+        return found
 
-class Link:
-    """One connection, and all that is under way on it."""
+    async def connect(
+        self, host: str, port: int, protocol_factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, Any]:
+        network = self.network
+        target = network.find(host)
+        if target is None:
+            raise OSError(f"no such host: {host}")
+        link = Link(network, self, target, port)
+        if self.lingers and network.random.random() < network.weather.copied:
+            link.copy = Link(network, self, target, port)
+            link.copy.open(asyncio.Protocol)
+        connected = link.open(protocol_factory)
+        try:
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                protocol = await connected
+        except BaseException:
+            link.give_up()
+            raise
+        return link.client, protocol
 
-    def __init__(self, network: Network, number: int, client: Client, *, may_linger: bool):
-        self.number = number
-        self.may_linger = may_linger
-        self.is_up = True
-        self.copy: Link | None = None
-        self._network = network
-        self._client: Client | None = client
-        self.transport = NodeTransport(self, network.loop)
-        self.to_node = Direction(network, f"{number}>", self.transport.feed)
-        self.to_client = Direction(network, f"{number}<", self._received)
+    def own_name(self) -> str:
+        return self.name
 
-    def open(self, protocol: asyncio.BufferedProtocol) -> None:
-        """Have the node take it in."""
-        self.transport.protocol = protocol
-        protocol.connection_made(self.transport)
+    def port(self, number: int) -> SimulatedPort | None:
+        """Who listens there."""
+        return self._ports.get(number)
 
-    def send(self, data: bytes) -> None:
-        """What the client writes."""
-        if self.is_up:
-            self.to_node.send(data)
-            if self.copy is not None:
-                self.copy.send(data)
+    def free(self, port: int) -> None:
+        """Nobody listens there any more."""
+        self._ports.pop(port, None)
 
-    def close(self) -> None:
-        """The client is done with it."""
-        self._client = None
-        self.is_up = False
-        self.to_client.stop()
-        self.to_node.end(self.transport.vanish)
-        if self.copy is not None:
-            self.copy.close()
+    def crash(self) -> None:
+        """The process has died: its ports are free, and its peers hear of it if they can.
 
-    def cut(self) -> None:
-        """Both ends see it break; nothing under way arrives."""
-        self.to_node.stop()
-        self.to_client.stop()
-        self.transport.vanish()
-        self._tell_client()
+        Or the whole machine has, which nobody hears of: half of the time.
+        """
+        self._ports.clear()
+        is_heard = self.network.random.random() < 0.5
+        for link in tuple(self.network.links.values()):
+            link.host_died(self, is_heard=is_heard)
 
-    def silence(self) -> None:
-        """Nothing reaches the client any more, and nothing tells it so."""
-        self.to_client.is_silent = True
-
-    def linger(self) -> None:
-        """The client sees it break; what it sent arrives all the same, late."""
-        if not self.may_linger:
-            self.cut()
-            return
-        self.to_client.stop()
-        self.to_node.hold(self._network.random.uniform(0, 8))
-        self.to_node.end(self.transport.vanish)
-        self._tell_client()
-
-    def node_closed(self) -> None:
-        """The node is done with it: the client learns of it after all that was written."""
-        self.to_node.stop()
-        self.to_client.end(self._tell_client)
-
-    def gone(self) -> None:
-        """The node's end is closed."""
-        self._network.links.pop(self.number, None)
-
-    def _received(self, data: bytes) -> None:
-        if self._client is not None:
-            self._client.received(data)
-
-    def _tell_client(self) -> None:
-        self.is_up = False
-        client, self._client = self._client, None
-        if client is not None:
-            self._network.loop.call_soon(client.lost)
+    def _free_port(self) -> int:
+        number = _FIRST_FREE_PORT
+        while number in self._ports:
+            number += 1
+        return number
 
 
-class Direction:
-    """One way of a connection: bytes arrive in order, late."""
+class SimulatedPort:
+    """A listening port; who connects before it accepts waits."""
 
-    def __init__(self, network: Network, name: str, deliver: Callable[[bytes], None]):
-        self._network = network
-        self._name = name
-        self._deliver = deliver
-        self._under_way: deque[bytes | Callable[[], None]] = deque()
-        self._last_s = 0.0
-        self._held_until_s = 0.0
-        self._is_stopped = False
-        self.is_silent = False
+    def __init__(self, host: Host, name: str, number: int):
+        self._host = host
+        self._address = name, number
+        self._protocol_factory: ProtocolFactory | None = None
+        self._backlog: list[Link] = []
 
-    def send(self, data: bytes) -> None:
-        random, weather = self._network.random, self._network.weather
-        if len(data) > 1 and random.random() < weather.torn:
-            at = random.randrange(1, len(data))
-            self._schedule(data[:at])
-            data = data[at:]
-        self._schedule(data)
+    @property
+    def address(self) -> Address:
+        return self._address
 
-    def end(self, callback: Callable[[], None]) -> None:
-        """Call back after all that is under way has arrived."""
-        self._schedule(callback)
+    async def accept(self, protocol_factory: ProtocolFactory) -> None:
+        self._protocol_factory = protocol_factory
+        backlog, self._backlog = self._backlog, []
+        for link in backlog:
+            link.accepted(protocol_factory())
 
-    def hold(self, delay_s: float) -> None:
-        """Nothing that has not arrived yet does so before then."""
-        self._held_until_s = self._network.loop.time() + delay_s
-
-    def stop(self) -> None:
-        """Drop what is under way and what comes."""
-        self._is_stopped = True
-
-    def _schedule(self, piece: bytes | Callable[[], None]) -> None:
-        network = self._network
-        slow = network.random.random() < network.weather.slow
-        latency_s = network.random.uniform(0.05, 3) if slow else network.random.expovariate(2000)
-        self._last_s = max(self._last_s, network.loop.time() + latency_s)
-        self._under_way.append(piece)
-        network.loop.call_at(self._last_s, self._arrive)
-
-    def _arrive(self) -> None:
-        now_s = self._network.loop.time()
-        if now_s < self._held_until_s:
-            self._network.loop.call_at(self._held_until_s, self._arrive)
-            return
-        piece = self._under_way.popleft()
-        if callable(piece):
-            piece()
-        elif not self._is_stopped and not self.is_silent:
-            self._network.trace.moved(now_s, self._name, piece)
-            self._deliver(piece)
-
-
-class _NoSocket:
-    def fileno(self) -> int:
-        return -1
-
-
-class NodeTransport(asyncio.Transport):
-    """The node's end, as `Connection` sees it."""
-
-    def __init__(self, link: Link, loop: VirtualLoop):
-        super().__init__()
-        self.protocol: Any = None
-        self._link = link
-        self._loop = loop
-        self._is_closing = False
-        self._is_paused = False
-        self._unread = bytearray()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        if name == "peername":
-            return "10.0.0.1", 10_000 + self._link.number
-        if name == "sockname":
-            return "10.0.0.9", 9092
-        return _NoSocket() if name == "socket" else default
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
-
-    def get_write_buffer_size(self) -> int:
-        """Never nothing, or bytes would be sent past this."""
-        return 1
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self._is_closing and data:
-            self._link.to_client.send(bytes(data))
-
-    def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(list_of_data))
-
-    def feed(self, data: bytes) -> None:
-        """Bytes have arrived."""
-        self._unread += data
-        while self._unread and not self._is_paused and not self._is_closing:
-            buffer = self.protocol.get_buffer(-1)
-            size = min(len(buffer), len(self._unread))
-            buffer[:size] = self._unread[:size]
-            del self._unread[:size]
-            self.protocol.buffer_updated(size)
-
-    def is_closing(self) -> bool:
-        return self._is_closing
-
-    def pause_reading(self) -> None:
-        self._is_paused = True
-
-    def resume_reading(self) -> None:
-        self._is_paused = False
-        self._loop.call_soon(self.feed, b"")
+    def connected(self, link: Link) -> None:
+        """A connection has arrived."""
+        if self._protocol_factory is None:
+            self._backlog.append(link)
+        else:
+            link.accepted(self._protocol_factory())
 
     def close(self) -> None:
-        if not self._is_closing:
-            self._link.node_closed()
-            self.vanish()
-
-    def abort(self) -> None:
-        if not self._is_closing:
-            self._link.cut()
-
-    def vanish(self) -> None:
-        """The connection is no more."""
-        if not self._is_closing:
-            self._is_closing = True
-            self._link.gone()
-            self._loop.call_soon(self._lost)
-
-    def kill(self) -> None:
-        """The node's process is no more: nobody is there to be told."""
-        self._is_closing = True
-        self.protocol = None
-        self._link.gone()
-
-    def _lost(self) -> None:
-        if self.protocol is not None:
-            self.protocol.connection_lost(None)
+        if self._host.port(self._address[1]) is self:
+            self._host.free(self._address[1])
+        backlog, self._backlog = self._backlog, []
+        for link in backlog:
+            link.refused()

@@ -1,31 +1,28 @@
-"""A broker in the simulation: it starts, crashes at any operation on its disk, and comes back."""
+"""A node in the simulation: it starts, crashes at any operation on its disk, and comes back."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from random import Random
 
+from tests.memory_transport import Address
 from tests.simulation.disk import Crash, Outcome, SimulatedDisk
 from tests.simulation.loop import NodeClock, VirtualLoop
-from tests.simulation.network import Network, NodeTransport
+from tests.simulation.network import Network
 from tests.simulation.trace import Trace
-from wirekafka.apis import registry
-from wirekafka.apis.registry import Call
-from wirekafka.broker import Broker, Foundation
+from wirekafka.broker import Broker
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.server import dispatch
-from wirekafka.server.connection import Connection, Inbox
-from wirekafka.server.housekeeping import Housekeeping
+from wirekafka.replication.quorum import sync_inline
+from wirekafka.server.node import Node, Platform
 
-_REQUEST_LIMIT_BYTES = 1 << 20
+PORT = 9092
+_SETTINGS = {"log.dirs": "/data", "socket.request.max.bytes": str(1 << 20)}
 
 
 class MortalDisk(SimulatedDisk):
-    """Tells when it crashes, and does nothing more for those who come after."""
+    """A disk that reports its crash, and refuses every operation after it."""
 
     on_crash: Callable[[], None] | None = None
     is_dead = False
@@ -47,60 +44,76 @@ class MortalDisk(SimulatedDisk):
 
 
 class SimulatedNode:
-    """One node. `outcome` is what its next crash leaves of what was not synced."""
+    """A real `Node` on a host of its own. `outcome` is what its next crash leaves of what was not
+    synced."""
 
-    def __init__(self, network: Network, random: Random, trace: Trace, settings: dict[str, str]):
-        registry.load()
+    def __init__(self, network: Network, name: str, random: Random, settings: dict[str, str]):
+        self.name = name
         self._network = network
+        self._trace: Trace = network.trace
+        self._host = network.host(name)
         self._random = random
-        self._trace = trace
-        self._config = BrokerConfig.of({"log.dirs": "/data", **settings})
+        self._config = BrokerConfig.of(
+            {"listeners": f"PLAINTEXT://{name}:{PORT}", **_SETTINGS, **settings}
+        )
         self._disk = MortalDisk(random.getrandbits(32))
-        self._life: _Life | None = None
+        self._clock: NodeClock | None = None
+        self._node: Node | None = None
         self.outcome = Outcome.ALL_KEPT
         self.crashes: Counter[str] = Counter()
 
     @property
+    def address(self) -> Address:
+        """Where its clients connect."""
+        return self.name, PORT
+
+    @property
     def is_up(self) -> bool:
-        return self._life is not None
+        return self._node is not None
 
     @property
     def broker(self) -> Broker:
-        assert self._life is not None, "the node is down"
-        return self._life.broker
+        assert self._node is not None, "the node is down"
+        return self._node.broker
 
     async def start(self) -> None:
         """Come up, crashing on the way as often as was arranged for."""
         while True:
             self._disk.on_crash = self._crashed
-            clock = NodeClock(self._network.loop)
+            disk, clock = self._disk, NodeClock(self._network.loop)
+            self._clock = clock
+            node = Node(
+                self._config,
+                Platform(
+                    clock=lambda clock=clock: clock,  # type: ignore[misc]
+                    disk=lambda disk=disk: disk,  # type: ignore[misc]
+                    net=self._host,
+                    new_id=lambda: self._random.randbytes(16),
+                    recover=None,
+                    sync=sync_inline,
+                ),
+            )
             try:
-                life = _Life(self._foundation(clock), clock)
-                await life.join()
+                await node.start()
             except Crash:
-                clock.is_dead = True
-                self._disk = self._left_over()
+                self.recover()
                 continue
-            self._life = life
-            self._network.accept = partial(Connection, life)  # type: ignore[arg-type]
-            self._trace.note("up")
+            self._node = node
+            self._trace.note(f"{self.name} up")
             return
 
     async def stop(self) -> None:
-        """Stop in order."""
-        life, self._life = self._life, None
-        assert life is not None
-        self._network.accept = None
-        life.housekeeping.stop()
-        life.broker.release_waiting()
-        for connection in tuple(life.connections):
-            connection.drain()
-        await asyncio.sleep(0.2)
-        for connection in tuple(life.connections):
-            connection.abort()
-        await life.broker.stop()
-        life.clock.is_dead = True
-        self._trace.note("down")
+        """Stop in order, or crash on the way."""
+        node = self._node
+        assert node is not None and self._clock is not None
+        try:
+            await node.stop()
+        except Crash:
+            self.recover()
+            return
+        self._node = None
+        self._clock.is_dead = True
+        self._trace.note(f"{self.name} down")
 
     def crash(self) -> None:
         """Crash between two operations."""
@@ -108,8 +121,8 @@ class SimulatedNode:
         self._crashed()
 
     def crash_soon(self, operations: int) -> None:
-        """Crash at the so-maniest operation on the disk from now."""
-        self._disk.crash_at = self._disk.operations + operations
+        """Crash at the so-maniest operation on the disk from now; a negative one: do not."""
+        self._disk.crash_at = self._disk.operations + operations if operations >= 0 else -1
 
     def files(self) -> dict[str, bytes]:
         """All that is on its disk."""
@@ -117,61 +130,17 @@ class SimulatedNode:
 
     def recover(self) -> None:
         """Have the disk that the crash left."""
-        self._disk = self._left_over()
+        survivor = self._disk.after_crash(self.outcome, self._random.getrandbits(32))
+        self._disk = MortalDisk(self._random.getrandbits(32))
+        self._disk.root = survivor.root
 
     def _crashed(self) -> None:
-        self._trace.note(f"crash {self.outcome.name} at {self._disk.operations}")
+        self._trace.note(f"{self.name} crash {self.outcome.name} at {self._disk.operations}")
         self.crashes[self.outcome.name] += 1
-        life, self._life = self._life, None
-        self._network.accept = None
-        if life is not None:
-            life.clock.is_dead = True
-            for transport in life.transports():
-                transport.kill()
-            self._network.drop_all()
-
-    def _left_over(self) -> MortalDisk:
-        survivor = self._disk.after_crash(self.outcome, self._random.getrandbits(32))
-        disk = MortalDisk(self._random.getrandbits(32))
-        disk.root = survivor.root
-        return disk
-
-    def _foundation(self, clock: NodeClock) -> Foundation:
-        return Foundation(
-            config=self._config,
-            clock=clock,
-            disk=self._disk,
-            new_id=lambda: self._random.randbytes(16),
-        )
-
-
-class _Life:
-    """One run of the node's process; to its connections it is their listener."""
-
-    def __init__(self, foundation: Foundation, clock: NodeClock):
-        self.clock = clock
-        self.inbox = Inbox()
-        self.serve = dispatch.serve
-        self.request_limit_bytes = _REQUEST_LIMIT_BYTES
-        self.connections: dict[Connection, NodeTransport] = {}
-        self.broker = Broker(foundation)
-        self.housekeeping = Housekeeping(self.broker, [])
-
-    async def join(self) -> None:
-        await self.broker.join([], [Endpoint("PLAINTEXT", "node", 9092)])
-        self.housekeeping.start()
-
-    def transports(self) -> list[NodeTransport]:
-        return list(self.connections.values())
-
-    def accept(self, connection: Connection, transport: asyncio.Transport) -> Call | None:
-        assert isinstance(transport, NodeTransport)
-        self.connections[connection] = transport
-        _, port = transport.get_extra_info("peername")
-        return Call(self.broker, client_host="/10.0.0.1", connection_id=str(port))
-
-    def forget(self, connection: Connection) -> None:
-        self.connections.pop(connection, None)
+        self._node = None
+        if self._clock is not None:
+            self._clock.is_dead = True
+        self._host.crash()
 
 
 def new_loop() -> VirtualLoop:

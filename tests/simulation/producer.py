@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.histories.history import Operation, Place, Send, Verdict
-from tests.simulation.wire import BUSY, Lost, Wire
+from tests.simulation.wire import BUSY, Leader, Lost, Wire
 from tests.simulation.world import World, ask_until_not_busy, sleep
 from wirekafka.apis.init_producer_id import InitProducerIdRequest
 from wirekafka.apis.produce import ProduceRequest
@@ -123,7 +123,8 @@ class IdempotentProducer:
         try:
             for _, batch in self._pending:
                 request = batch.request(self._world.topic_ids[batch.place[0]])
-                futures.append(self._wire.send(request, self._version))
+                whom = Leader(*batch.place)
+                futures.append(await self._wire.send(request, self._version, whom))
             for at, future in enumerate(futures):
                 if not self._acknowledged(outcome(await future), is_first=at == 0):
                     self._wire.close()

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.histories.history import Place, Read
-from tests.simulation.wire import BUSY, Lost, Refused, Wire
+from tests.memory_transport import Address
+from tests.simulation.wire import BUSY, Leader, Lost, Refused, Wire
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import decode_records
@@ -28,7 +29,7 @@ class Reader:
         self._version = _BY_ID if by_id else _BY_NAME
         self.positions: dict[Place, int] = {}
         self.ends: dict[Place, int] = {}
-        """How far one could read, as last told."""
+        """The end offsets in the last responses."""
         self._is_fresh = True
 
     def seek(self, positions: dict[Place, int]) -> None:
@@ -38,31 +39,36 @@ class Reader:
         self._is_fresh = True
 
     async def poll(self, max_wait_ms: int = 200) -> Read:
-        """What one fetch brings. Raises Lost, Refused."""
-        request = self._request(max_wait_ms)
-        answer = await self._wire.ask(request, self._version, 5)
-        if answer.error_code:
-            raise Refused(answer.error_code, "fetch")
+        """What one fetch of every leader brings. Raises Lost, Refused."""
+        by_leader: dict[Address, list[Place]] = {}
+        for place in self.positions:
+            by_leader.setdefault(await self._wire.find(Leader(*place)), []).append(place)
         read = Read(self._committed, [], self._is_fresh)
         names = {each: name for name, each in self._topic_ids.items()}
-        for topic in answer.responses:
-            name = topic.topic or names[topic.topic_id]
-            for partition in topic.partitions:
-                self._take((name, partition.partition_index), partition, read)
+        for places in by_leader.values():
+            request = self._request(places, max_wait_ms)
+            answer = await self._wire.ask(request, self._version, Leader(*places[0]), 5)
+            if answer.error_code:
+                raise Refused(answer.error_code, "fetch")
+            for topic in answer.responses:
+                name = topic.topic or names[topic.topic_id]
+                for partition in topic.partitions:
+                    self._take((name, partition.partition_index), partition, read)
         if read.records:
             self._is_fresh = False
         return read
 
     def is_at_end(self) -> bool:
-        """Whether all positions are where there was nothing more to read, as last told."""
+        """Whether all positions are at the end offsets of the last responses."""
         return all(
             place in self.ends and position >= self.ends[place]
             for place, position in self.positions.items()
         )
 
-    def _request(self, max_wait_ms: int) -> FetchRequest:
+    def _request(self, places: list[Place], max_wait_ms: int) -> FetchRequest:
         by_topic: dict[str, list[Any]] = {}
-        for (name, index), offset in self.positions.items():
+        for name, index in places:
+            offset = self.positions[name, index]
             by_topic.setdefault(name, []).append(
                 FetchRequest.Topic.Partition(
                     partition=index, fetch_offset=offset, partition_max_bytes=2_000
@@ -82,6 +88,7 @@ class Reader:
     def _take(self, place: Place, partition: Any, read: Read) -> None:
         if partition.error_code:
             if Error(partition.error_code) in BUSY:
+                self._wire.forget()
                 return
             raise Refused(partition.error_code, f"fetch of {place} at {self.positions[place]}")
         self.ends[place] = (

@@ -11,6 +11,8 @@ from typing import Any
 
 from tests.histories.checker import Author, Violation, check, check_power_cut
 from tests.histories.history import Drained, Place
+from tests.simulation import consumer_group, share_group, streams_group
+from tests.simulation.consumer_group import BrokerAssignedMember
 from tests.simulation.disk import Outcome
 from tests.simulation.group import Member
 from tests.simulation.loop import Stuck, VirtualLoop
@@ -18,9 +20,11 @@ from tests.simulation.network import Network
 from tests.simulation.node import SimulatedNode, new_loop
 from tests.simulation.producer import IdempotentProducer
 from tests.simulation.reader import Reader, read_to_end
+from tests.simulation.share_group import Shared, ShareMember
+from tests.simulation.streams_group import StreamsProcess
 from tests.simulation.trace import Trace
 from tests.simulation.transactions import TIMEOUT_MS, TransactionalProducer
-from tests.simulation.wire import Lost, Refused
+from tests.simulation.wire import GROUP, Coordinator, Lost, Refused
 from tests.simulation.world import PLACES, World, ask_until, sleep
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
 
@@ -30,9 +34,14 @@ _SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": "2000",
     "log.retention.check.interval.ms": "3000",
     "log.initial.task.delay.ms": "0",
+    **consumer_group.SETTINGS,
+    **share_group.SETTINGS,
+    **streams_group.SETTINGS,
 }
 _SYNCED = {"log.flush.interval.messages": "1"}
 """With this no power cut may take what was acknowledged."""
+_SHARING = 0.3
+"""The fraction of the seeds with a share group."""
 _OUTCOMES = list(Outcome)
 _PATIENCE_S = 600
 """Virtual time within which every client has to come through once all is healed."""
@@ -49,6 +58,11 @@ class Result:
     crashes: int
     virtual_s: float
     trace: list[str] | None = None
+
+
+def has_shares(seed: int) -> bool:
+    """Whether a share group reads as well."""
+    return Random(f"share {seed}").random() < _SHARING
 
 
 def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
@@ -97,12 +111,13 @@ class _Simulation:
         self.network = Network(loop, Random(f"network {seed}"), trace)
         self._loses_power = self.random.random() < 0.33
         settings = _SETTINGS | (_SYNCED if self._loses_power else {})
-        self.node = SimulatedNode(self.network, Random(f"node {seed}"), trace, settings)
-        self.world = World(self.network, Random(f"clients {seed}"))
+        self.node = SimulatedNode(self.network, "node-1", Random(f"node {seed}"), settings)
+        self.world = World(self.network, Random(f"clients {seed}"), [self.node.address])
         self._is_over = False
         self._of_first_protocol: set[str] = set()
         """The transactional ids that keep their epoch from one transaction to the next."""
         self._lost: list[Violation] = []
+        self._shared = Shared("sharers") if has_shares(seed) else None
 
     def result(self) -> Result:
         found = [*check(self.world.history), *self._lost]
@@ -120,6 +135,8 @@ class _Simulation:
     async def run(self) -> None:
         await self.node.start()
         await self.world.prepare()
+        if self._shared is not None:
+            await self._shared.prepare(self.world)
         self._worsen()
         finite = [self.loop.create_task(each) for each in self._writers()]
         endless = [self.loop.create_task(each) for each in self._consumers()]
@@ -133,8 +150,17 @@ class _Simulation:
         # No transaction is open for ever: wait until each has ended or timed out.
         await asyncio.sleep(2 * TIMEOUT_MS / 1000)
         await self._finish([self.loop.create_task(self._drain())], "last reader")
+        if self._shared is not None:
+            await self._finish_sharing(self._shared)
         if not self._loses_power:
             await self._finish([self.loop.create_task(self._cut_power())], "reader after all")
+
+    async def _finish_sharing(self, shared: Shared) -> None:
+        """Every record is processed in the end, none is stuck."""
+        await self._finish([self.loop.create_task(shared.finish(self.world))], "last share member")
+        drained = self.world.history.drained
+        records = {place: [offset for offset, _ in drained[place].uncommitted] for place in PLACES}
+        shared.check(self.world, records)
 
     async def _cut_power(self) -> None:
         """Without syncing, the ends of the logs may go, and nothing else."""
@@ -144,17 +170,22 @@ class _Simulation:
         await self.node.start()
         wire = self.world.wire("after", may_linger=False)
         for place in PLACES:
-            # What a transaction lost may never be told: it can stay open, as in Kafka.
+            # A transaction that lost records can stay open, as in Kafka.
             left = await self._drained(wire, place)
             self._lost += check_power_cut(
-                place, self.world.history.drained[place], left, self._authors())
+                place, self.world.history.drained[place], left, self._authors()
+            )
 
     def _authors(self) -> dict[int, Author]:
         """Of all that was written in transactions; names are `<id>-<rival>.<incarnation>`."""
         return {
-            send.value: Author(name := operation.process.rpartition("-")[0], operation.began,
-                               has_first_protocol=name in self._of_first_protocol)
-            for operation, send in self.world.history.sends() if operation.is_transaction
+            send.value: Author(
+                name := operation.process.rpartition("-")[0],
+                operation.began,
+                has_first_protocol=name in self._of_first_protocol,
+            )
+            for operation, send in self.world.history.sends()
+            if operation.is_transaction
         }
 
     def _worsen(self) -> None:
@@ -190,6 +221,22 @@ class _Simulation:
             Member(self.world, f"member-{at}", "workers").run()
             for at in range(self.random.randint(1, 3))
         ]
+        random = Random(f"broker-assigned {self.seed}")
+        consumers += [
+            BrokerAssignedMember(self.world, f"assigned-{at}", "readers", random).run()
+            for at in range(random.randint(0, 3))
+        ]
+        if self._shared is not None:
+            random = Random(f"share {self.seed}")
+            consumers += [
+                ShareMember(self.world, f"share-{at}", self._shared, random).run()
+                for at in range(random.randint(1, 3))
+            ]
+        random = Random(f"streams {self.seed}")
+        consumers += [
+            StreamsProcess(self.world, f"process-{at}", "runners", random).run()
+            for at in range(random.randint(0, 3))
+        ]
         return consumers
 
     async def _follow(self, name: str, *, committed: bool) -> None:
@@ -204,7 +251,7 @@ class _Simulation:
             except Lost:
                 await wire.pause()
             except Refused as refused:
-                world.surprises.append(f"{name} was told {refused}")
+                world.surprises.append(f"{name} got the error {refused}")
                 break
             await sleep(world, 0.2)
         wire.close()
@@ -214,11 +261,28 @@ class _Simulation:
         while not self._is_over:
             await asyncio.sleep(random.expovariate(1.5))
             if self._is_over:
-                return
-            if random.random() < 0.7:
-                self.network.cut_one()
+                break
+            kind = random.random()
+            if kind < 0.6:
+                self.network.break_one()
+            elif kind < 0.75:
+                await self._cut_off()
             else:
                 await self._bring_down()
+        if not self.node.is_up:
+            await self.node.start()
+        self.node.crash_soon(-1)
+
+    async def _cut_off(self) -> None:
+        """Keep what a client or the node sends, or both, from the other for a while."""
+        random, network, node = self.random, self.network, self.node.name
+        client = random.choice([name for name in network.names if name != node])
+        ways = random.choice([[(client, node)], [(node, client)], [(client, node), (node, client)]])
+        for source, target in ways:
+            network.cut(source, target)
+        await asyncio.sleep(random.uniform(0.1, 6))
+        for source, target in ways:
+            network.mend(source, target)
 
     async def _bring_down(self) -> None:
         random, node = self.random, self.node
@@ -300,6 +364,7 @@ async def _group_offset(wire: Any, group: str, place: Place) -> int:
             answer.groups[0].error_code == 0
             and answer.groups[0].topics[0].partitions[0].error_code == 0
         ),
+        Coordinator(GROUP, group),
     )
     offset: int = answer.groups[0].topics[0].partitions[0].committed_offset
     return offset

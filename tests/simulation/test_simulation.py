@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.simulation.campaign import Campaign
-from tests.simulation.simulation import _Simulation, simulate
+from tests.simulation.simulation import _Simulation, has_shares, simulate
 from wirekafka.coordinator.markers import MarkerWriter
+from wirekafka.coordinator.share.leader import ShareLeader
 from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition import Partition
+from wirekafka.replication.share.partition import SharePartition
 
 SEEDS = int(os.environ.get("WIREKAFKA_SEEDS", "1000"))
 _DIGESTS = (
@@ -41,8 +44,7 @@ def test_the_same_seed_moves_the_same_bytes() -> None:
     """In processes whose hashes and addresses differ, and so the order of their sets."""
     runs = [
         subprocess.run(
-            [sys.executable, "-c",
-             _DIGESTS.format(first=5_000, end=5_020, threshold=threshold)],
+            [sys.executable, "-c", _DIGESTS.format(first=5_000, end=5_020, threshold=threshold)],
             check=True,
             text=True,
             capture_output=True,
@@ -80,7 +82,7 @@ def test_a_broker_that_forgets_open_transactions_is_found_out(
 def test_a_broker_that_does_not_sync_is_found_out_by_power_cuts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Partition, "_flush", lambda self: True)
+    monkeypatch.setattr(Partition, "sync_or_defer", lambda self: True)
     assert {"LOST_WRITE", "UNSEEN", "DUPLICATE", "INCONSISTENT_OFFSETS"} & _kinds_found(20)
 
 
@@ -98,10 +100,30 @@ def test_a_broker_that_forgets_at_a_power_cut_what_was_aborted_is_found_out(
     assert _kinds_found(20) == {"ABORTED_READ"}
 
 
+def test_a_broker_that_does_not_store_acknowledgements_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def write(*_: Any) -> None:
+        pass
+
+    monkeypatch.setattr(ShareLeader, "_write", write)
+    assert _is_found("DELIVERED_AGAIN", has_shares)
+
+
+def test_a_broker_whose_locks_never_expire_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SharePartition, "deadline", lambda _: None)
+    assert _is_found("STUCK", has_shares)
+
+
 def _kinds_found(seeds: int) -> set[str]:
     """What the checker says of up to so many seeds, until it says anything."""
-    for seed in range(seeds):
-        found = {violation.split(" ")[0] for violation in simulate(seed).violations}
-        if found:
-            return found
-    return set()
+    return next(filter(None, map(_kinds, range(seeds))), set())
+
+
+def _is_found(kind: str, concerned: Callable[[int], bool]) -> bool:
+    """Whether the checker says this of one of the first seeds that are concerned."""
+    return any(kind in _kinds(seed) for seed in filter(concerned, range(20)))
+
+
+def _kinds(seed: int) -> set[str]:
+    return {violation.split(" ")[0] for violation in simulate(seed).violations}

@@ -7,7 +7,17 @@ from typing import Any
 from tests.histories.history import OffsetCommit, Operation, Place, Send, Verdict
 from tests.simulation.producer import Batch, outcome
 from tests.simulation.reader import Reader
-from tests.simulation.wire import BUSY, Lost, Refused, Wire
+from tests.simulation.wire import (
+    BUSY,
+    GROUP,
+    TRANSACTION,
+    Coordinator,
+    Leader,
+    Lost,
+    Refused,
+    Whom,
+    Wire,
+)
 from tests.simulation.world import PLACES, World, ask_until_not_busy, sleep
 from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
 from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
@@ -39,6 +49,7 @@ class TransactionalProducer:
         self._producer_id = self._epoch = -1
         self._sequences: dict[Place, int] = {}
         self._added: set[Place | str] = set()
+        self._coordinator = Coordinator(TRANSACTION, transactional_id)
         self._offset = 0
         self._incarnation = 0
         self.is_alone = True
@@ -66,6 +77,7 @@ class TransactionalProducer:
             InitProducerIdRequest(transactional_id=self._id, transaction_timeout_ms=TIMEOUT_MS),
             5 if self._is_second else 4,
             lambda answer: answer.error_code,
+            self._coordinator,
         )
         if answer.error_code:
             raise AssertionError(f"{self._name} cannot start: {Error(answer.error_code).name}")
@@ -83,7 +95,7 @@ class TransactionalProducer:
         history = self._world.history
         history.end(operation, Verdict.UNDONE if operation.decided is None else Verdict.UNKNOWN)
         if self.is_alone and not self._is_second:
-            self._world.surprises.append(f"{self._name} is alone, but was told {refused}")
+            self._world.surprises.append(f"{self._name} is alone, but got the error {refused}")
 
     async def _transaction(self, operation: Operation) -> None:
         self._added.clear()
@@ -126,7 +138,10 @@ class TransactionalProducer:
         )
         request: ProduceRequest = batch.request(world.topic_ids[place[0]])
         answer = await self._ask(
-            request, self._produce_version, lambda answer: outcome(answer).error_code
+            request,
+            self._produce_version,
+            lambda answer: outcome(answer).error_code,
+            Leader(*place),
         )
         if Error(outcome(answer).error_code) is Error.NONE:
             batch.acknowledged(outcome(answer).base_offset)
@@ -178,6 +193,7 @@ class TransactionalProducer:
             ),
             5 if self._is_second else 3,
             lambda answer: answer.topics[0].partitions[0].error_code,
+            Coordinator(GROUP, group),
         )
 
     async def _read(self, operation: Operation) -> None:
@@ -188,11 +204,14 @@ class TransactionalProducer:
         read.ended = self._world.history.tick()
         operation.steps.append(read)
 
-    async def _ask(self, request: Any, version: int, code_of: Any) -> Any:
-        """Ask until answered. Raises Refused for what asking again does not help."""
+    async def _ask(self, request: Any, version: int, code_of: Any, whom: Whom = None) -> Any:
+        """Ask until answered; the transaction's coordinator unless another is named.
+
+        Raises Refused for what asking again does not help.
+        """
         while True:
             try:
-                answer = await self._wire.ask(request, version)
+                answer = await self._wire.ask(request, version, whom or self._coordinator)
             except Lost:
                 await self._wire.pause()
                 continue

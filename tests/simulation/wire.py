@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
+from tests.memory_transport import Address
 from tests.raw_client import frame, response_class
-from tests.simulation.network import Link, Network
+from tests.simulation.network import Network
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 
@@ -43,62 +49,142 @@ BUSY = frozenset(
 """What every client asks again after."""
 
 
-class Wire:
-    """A client's connection, opened again when it was lost."""
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The node that leads a partition."""
 
-    def __init__(self, network: Network, name: str, *, may_linger: bool):
+    topic: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    """The node that coordinates a group (`key_type` 0) or a transactional id (1)."""
+
+    key_type: int
+    key: str
+
+
+Whom = Leader | Coordinator | None
+"""Whom a request is for; None: any node."""
+
+GROUP, TRANSACTION = 0, 1
+
+
+class Wire:
+    """A client on a host of its own, with a connection to each node it needs.
+
+    It knows some nodes' addresses and finds leaders and coordinators by asking, as all clients do.
+    """
+
+    def __init__(
+        self, network: Network, name: str, bootstrap: Sequence[Address], *, may_linger: bool
+    ):
         self.network = network
         self.name = name
-        self._may_linger = may_linger
-        self._session: _Session | None = None
+        self._host = network.host(name, lingers=may_linger)
+        self._bootstrap = bootstrap
+        self._sessions: dict[Address, _Session] = {}
+        self._found: dict[Leader | Coordinator, Address] = {}
 
-    def send(self, request: Request, version: int, timeout_s: float = 3) -> asyncio.Future[Any]:
+    async def send(
+        self, request: Request, version: int, whom: Whom = None, timeout_s: float = 3
+    ) -> asyncio.Future[Any]:
         """The answer to come; the future ends with Lost if it does not. Raises Lost."""
-        session = self._session
-        if session is None or not session.link.is_up:
-            try:
-                session = self._session = _Session(self.network, self.name, self._may_linger)
-            except ConnectionRefusedError:
-                raise Lost from None
+        session = await self._session(await self.find(whom))
         return session.send(request, version, timeout_s)
 
-    async def ask(self, request: Request, version: int, timeout_s: float = 3) -> Any:
+    async def ask(
+        self, request: Request, version: int, whom: Whom = None, timeout_s: float = 3
+    ) -> Any:
         """The answer. Raises Lost."""
-        return await self.send(request, version, timeout_s)
+        return await (await self.send(request, version, whom, timeout_s))
+
+    async def find(self, whom: Whom) -> Address:
+        """Where that node is, asked for if that is not known. Raises Lost."""
+        if whom is None:
+            return self.network.random.choice(self._bootstrap)
+        if whom not in self._found:
+            if isinstance(whom, Leader):
+                await self._find_leaders(whom.topic)
+            else:
+                await self._find_coordinator(whom)
+        if whom not in self._found:
+            raise Lost
+        return self._found[whom]
+
+    def forget(self) -> None:
+        """Ask again who leads and coordinates: it may have changed."""
+        self._found.clear()
 
     async def pause(self, longest_s: float = 0.4) -> None:
         """Wait a little before trying again."""
+        self.forget()
         await asyncio.sleep(self.network.random.uniform(0.01, longest_s))
 
     def close(self) -> None:
-        if self._session is not None:
-            self._session.give_up()
-            self._session = None
+        for session in self._sessions.values():
+            session.give_up()
+        self._sessions.clear()
+
+    async def _find_leaders(self, topic: str) -> None:
+        request = MetadataRequest(
+            topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False
+        )
+        answer = await self.ask(request, 12)
+        addresses = {each.node_id: (each.host, each.port) for each in answer.brokers}
+        for partition in answer.topics[0].partitions:
+            if partition.leader_id in addresses:
+                found = Leader(topic, partition.partition_index)
+                self._found[found] = addresses[partition.leader_id]
+
+    async def _find_coordinator(self, whom: Coordinator) -> None:
+        request = FindCoordinatorRequest(key_type=whom.key_type, coordinator_keys=[whom.key])
+        [answer] = (await self.ask(request, 4)).coordinators
+        if not answer.error_code:
+            self._found[whom] = answer.host, answer.port
+
+    async def _session(self, address: Address) -> _Session:
+        session = self._sessions.get(address)
+        if session is None or not session.is_up:
+            try:
+                _, session = await self._host.connect(*address, partial(_Session, self.name))
+            except OSError:
+                raise Lost from None
+            self._sessions[address] = session
+        return session
 
 
-class _Session:
+class _Session(asyncio.Protocol):
     """One connection of a Wire."""
 
-    def __init__(self, network: Network, name: str, may_linger: bool):
-        self._loop = network.loop
+    def __init__(self, name: str) -> None:
         self._name = name
         self._correlation_id = 0
         self._waiting: dict[int, tuple[asyncio.Future[Any], type[Request], int]] = {}
         self._bytes = bytearray()
-        self.link: Link = network.connect(self, may_linger=may_linger)
+        self._transport: asyncio.Transport
+
+    @property
+    def is_up(self) -> bool:
+        return not self._transport.is_closing()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
 
     def send(self, request: Request, version: int, timeout_s: float) -> asyncio.Future[Any]:
         self._correlation_id += 1
         number = self._correlation_id
-        future = self._loop.create_future()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         self._waiting[number] = future, type(request), version
         payload = frame(request, version, number, self._name)
-        self.link.send(struct.pack(">i", len(payload)) + payload)
-        timer = self._loop.call_later(timeout_s, self.give_up)
+        self._transport.write(struct.pack(">i", len(payload)) + payload)
+        timer = loop.call_later(timeout_s, self.give_up)
         future.add_done_callback(lambda _: timer.cancel())
         return future
 
-    def received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:
         self._bytes += data
         while len(self._bytes) >= 4:
             (size,) = struct.unpack_from(">i", self._bytes)
@@ -115,10 +201,10 @@ class _Session:
 
     def give_up(self) -> None:
         """The answer takes too long."""
-        self.link.close()
-        self.lost()
+        self._transport.close()
+        self.connection_lost(None)
 
-    def lost(self) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         waiting, self._waiting = self._waiting, {}
         for future, _, _ in waiting.values():
             if not future.done():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 from tests.histories.history import History, Place
+from tests.memory_transport import Address
 from tests.simulation.network import Network
-from tests.simulation.wire import BUSY, Lost, Wire
+from tests.simulation.wire import BUSY, Lost, Whom, Wire
 from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.errors import Error
@@ -19,20 +21,23 @@ _CONFIGS = {"segment.ms": "1500", "segment.index.bytes": "120"}
 
 
 class World:
-    """`surprises` are things no client should ever be told."""
+    """Shared state of the clients; `surprises` are responses that no client should get."""
 
-    def __init__(self, network: Network, random: Random):
+    def __init__(self, network: Network, random: Random, bootstrap: Sequence[Address]):
         self.network = network
+        self.bootstrap = bootstrap
         self.random = random
         self.history = History()
         self.topic_ids: dict[str, bytes] = {}
+        self.confirmed: dict[tuple[str, Place], int] = {}
+        """The highest offset whose commit was confirmed, of groups that never move back."""
         self.surprises: list[str] = []
         self.is_ending = False
         """Set when consumers that would go on for ever should stop."""
         self._value = 0
 
     def wire(self, name: str, *, may_linger: bool) -> Wire:
-        return Wire(self.network, name, may_linger=may_linger)
+        return Wire(self.network, name, self.bootstrap, may_linger=may_linger)
 
     def new_value(self) -> int:
         """One that was never used."""
@@ -74,11 +79,11 @@ class World:
         wire.close()
 
 
-async def ask_until(wire: Wire, request: Any, version: int, is_good: Any) -> Any:
+async def ask_until(wire: Wire, request: Any, version: int, is_good: Any, whom: Whom = None) -> Any:
     """The first good answer, however often it takes to ask."""
     while True:
         try:
-            answer = await wire.ask(request, version)
+            answer = await wire.ask(request, version, whom)
             if is_good(answer):
                 return answer
         except Lost:
@@ -86,10 +91,12 @@ async def ask_until(wire: Wire, request: Any, version: int, is_good: Any) -> Any
         await wire.pause()
 
 
-async def ask_until_not_busy(wire: Wire, request: Any, version: int, code_of: Any) -> Any:
+async def ask_until_not_busy(
+    wire: Wire, request: Any, version: int, code_of: Any, whom: Whom = None
+) -> Any:
     """The first answer that is not about the node's being busy."""
     return await ask_until(
-        wire, request, version, lambda answer: Error(code_of(answer)) not in BUSY
+        wire, request, version, lambda answer: Error(code_of(answer)) not in BUSY, whom
     )
 
 

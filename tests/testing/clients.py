@@ -13,6 +13,7 @@ import confluent_kafka
 import kafka
 import kafka.errors
 
+from tests.eventually import eventually
 from wirekafka import Broker
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
@@ -30,29 +31,66 @@ def read(client: str, broker: Broker, topic: str, count: int, group: str | None 
 
 
 def confluent_producer(broker: Broker, **options: Any) -> confluent_kafka.Producer:
-    return confluent_kafka.Producer({
-        "bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": 5,
-        "retry.backoff.max.ms": 20, "reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 20,
-        "linger.ms": 0, "message.timeout.ms": 15_000, "log_level": 0,
-        "topic.metadata.refresh.fast.interval.ms": 20, **options})
+    return confluent_kafka.Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "retry.backoff.ms": 5,
+            "retry.backoff.max.ms": 20,
+            "reconnect.backoff.ms": 5,
+            "reconnect.backoff.max.ms": 20,
+            "linger.ms": 0,
+            "message.timeout.ms": 15_000,
+            "log_level": 0,
+            "topic.metadata.refresh.fast.interval.ms": 20,
+            **options,
+        }
+    )
 
 
 def confluent_consumer(broker: Broker, group: str, **options: Any) -> confluent_kafka.Consumer:
-    return confluent_kafka.Consumer({
-        "bootstrap.servers": broker.bootstrap_servers, "group.id": group,
-        "auto.offset.reset": "earliest", "retry.backoff.ms": 5, "retry.backoff.max.ms": 20,
-        "reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 20, "fetch.error.backoff.ms": 10,
-        "enable.auto.commit": False, "log_level": 0, "heartbeat.interval.ms": 100,
-        "topic.metadata.refresh.fast.interval.ms": 20, **options})
+    return confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "retry.backoff.ms": 5,
+            "retry.backoff.max.ms": 20,
+            "reconnect.backoff.ms": 5,
+            "reconnect.backoff.max.ms": 20,
+            "fetch.error.backoff.ms": 10,
+            "enable.auto.commit": False,
+            "log_level": 0,
+            "heartbeat.interval.ms": 100,
+            "topic.metadata.refresh.fast.interval.ms": 20,
+            **options,
+        }
+    )
+
+
+def broker_assigned_consumer(
+    broker: Broker, group: str, **options: Any
+) -> confluent_kafka.Consumer:
+    """A consumer with `group.protocol=consumer`: the broker sets its heartbeats (KIP-848)."""
+    return confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+            **options,
+        }
+    )
 
 
 def deliver(producer: confluent_kafka.Producer, topic: str, value: bytes = b"v") -> str | None:
     """Produce and wait; the name of the error."""
-    told: list[Any] = []
-    producer.produce(topic, value, on_delivery=lambda error, message: told.append(error))
+    reported: list[Any] = []
+    producer.produce(topic, value, on_delivery=lambda error, message: reported.append(error))
     producer.flush(TIMEOUT_S)
-    assert told, "no delivery report"
-    return told[0].name() if told[0] is not None else None
+    assert reported, "no delivery report"
+    return reported[0].name() if reported[0] is not None else None
 
 
 def polled(consumer: confluent_kafka.Consumer, timeout_s: float = TIMEOUT_S) -> Any:
@@ -64,10 +102,12 @@ def polled(consumer: confluent_kafka.Consumer, timeout_s: float = TIMEOUT_S) -> 
 
 def until(consumer: confluent_kafka.Consumer, condition: Callable[[], bool]) -> None:
     """Poll until the condition holds."""
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
+
+    def polled() -> bool:
         consumer.poll(0.02)
+        return condition()
+
+    eventually(polled, timeout_s=TIMEOUT_S, every_s=0)
 
 
 def _confluent_send(broker: Broker, topic: str, value: bytes) -> str | None:
@@ -94,8 +134,13 @@ def _confluent_read(broker: Broker, topic: str, count: int, group: str | None) -
 
 def _kafka_python_send(broker: Broker, topic: str, value: bytes) -> str | None:
     producer = kafka.KafkaProducer(
-        bootstrap_servers=broker.bootstrap_servers, acks="all", retries=20, retry_backoff_ms=10,
-        enable_idempotence=False, reconnect_backoff_ms=10)
+        bootstrap_servers=broker.bootstrap_servers,
+        acks="all",
+        retries=20,
+        retry_backoff_ms=10,
+        enable_idempotence=False,
+        reconnect_backoff_ms=10,
+    )
     try:
         producer.send(topic, value).get(TIMEOUT_S)
     except kafka.errors.KafkaError as error:
@@ -107,8 +152,13 @@ def _kafka_python_send(broker: Broker, topic: str, value: bytes) -> str | None:
 
 def _kafka_python_read(broker: Broker, topic: str, count: int, group: str | None) -> Any:
     consumer = kafka.KafkaConsumer(
-        bootstrap_servers=broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest",
-        enable_auto_commit=False, retry_backoff_ms=10, heartbeat_interval_ms=100)
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        retry_backoff_ms=10,
+        heartbeat_interval_ms=100,
+    )
     try:
         if group is None:
             consumer.assign([kafka.TopicPartition(topic, 0)])
@@ -131,7 +181,8 @@ def _kafka_python_read(broker: Broker, topic: str, count: int, group: str | None
 def _aiokafka_send(broker: Broker, topic: str, value: bytes) -> str | None:
     async def run() -> str | None:
         producer = aiokafka.AIOKafkaProducer(
-            bootstrap_servers=broker.bootstrap_servers, acks="all", retry_backoff_ms=10)
+            bootstrap_servers=broker.bootstrap_servers, acks="all", retry_backoff_ms=10
+        )
         try:
             await producer.start()
             await asyncio.wait_for(producer.send_and_wait(topic, value), TIMEOUT_S)
@@ -147,17 +198,22 @@ def _aiokafka_send(broker: Broker, topic: str, value: bytes) -> str | None:
 def _aiokafka_read(broker: Broker, topic: str, count: int, group: str | None) -> Any:
     async def run() -> Any:
         consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=broker.bootstrap_servers, group_id=group,
-            auto_offset_reset="earliest", enable_auto_commit=False, retry_backoff_ms=10,
-            heartbeat_interval_ms=100)
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id=group,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            retry_backoff_ms=10,
+            heartbeat_interval_ms=100,
+        )
         if group is None:
             consumer.assign([aiokafka.TopicPartition(topic, 0)])
         else:
             consumer.subscribe([topic])
         await consumer.start()
         try:
-            return [(await asyncio.wait_for(consumer.getone(), TIMEOUT_S)).value
-                    for _ in range(count)]
+            return [
+                (await asyncio.wait_for(consumer.getone(), TIMEOUT_S)).value for _ in range(count)
+            ]
         except aiokafka.errors.KafkaError as error:
             return _python_name(error)
         finally:
@@ -171,10 +227,14 @@ def _python_name(error: Exception) -> str:
 
 
 _SENDERS: dict[str, Callable[[Broker, str, bytes], str | None]] = {
-    "confluent-kafka": _confluent_send, "kafka-python": _kafka_python_send,
-    "aiokafka": _aiokafka_send}
+    "confluent-kafka": _confluent_send,
+    "kafka-python": _kafka_python_send,
+    "aiokafka": _aiokafka_send,
+}
 _READERS: dict[str, Callable[[Broker, str, int, str | None], Any]] = {
-    "confluent-kafka": _confluent_read, "kafka-python": _kafka_python_read,
-    "aiokafka": _aiokafka_read}
+    "confluent-kafka": _confluent_read,
+    "kafka-python": _kafka_python_read,
+    "aiokafka": _aiokafka_read,
+}
 
 Values = Sequence[bytes]

@@ -34,13 +34,23 @@ def test_any_client_writes_and_reads(broker: Broker, client: str) -> None:
 
 
 def test_records_are_told_as_they_are(broker: Broker) -> None:
-    offsets = broker.produce("t", [
-        "text", b"bytes", ("key", "value"),
-        Record(None, key=b"k", headers=(("h", b"1"), ("n", None)), timestamp_ms=7)])
+    offsets = broker.produce(
+        "t",
+        [
+            "text",
+            b"bytes",
+            ("key", "value"),
+            Record(None, key=b"k", headers=(("h", b"1"), ("n", None)), timestamp_ms=7),
+        ],
+    )
     assert offsets == [0, 1, 2, 3]
     stored = broker.records("t")
     assert [(each.key, each.value) for each in stored] == [
-        (None, b"text"), (None, b"bytes"), (b"key", b"value"), (b"k", None)]
+        (None, b"text"),
+        (None, b"bytes"),
+        (b"key", b"value"),
+        (b"k", None),
+    ]
     assert stored[3].headers == (("h", b"1"), ("n", None)) and stored[3].timestamp_ms == 7
     assert {(each.producer_id, each.transaction) for each in stored} == {(-1, None)}
 
@@ -69,7 +79,10 @@ def test_a_group_is_seen(broker: Broker) -> None:
     consumer.commit(polled(consumer), asynchronous=False)
     (group,) = broker.groups()
     assert (group.id, group.state, [each.client_id for each in group.members]) == (
-        "g", "Stable", ["c"])
+        "g",
+        "Stable",
+        ["c"],
+    )
     assert broker.committed("g") == {("t", 0): 1}
     consumer.close()
 
@@ -173,8 +186,10 @@ def test_two_brokers_are_two_clusters() -> None:
 
 def test_many_threads_use_one_broker(broker: Broker) -> None:
     broker.create_topic("t")
-    threads = [threading.Thread(target=lambda: [broker.produce("t", [b"v"]) for _ in range(20)])
-               for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: [broker.produce("t", [b"v"]) for _ in range(20)])
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -49,7 +49,9 @@ def test_frozen_time_stands_still_until_it_is_moved(broker: Broker) -> None:
         clock.advance(seconds=1)
         broker.produce("t", [b"2"])
         assert [each.timestamp_ms for each in broker.records("t")] == [
-            1_700_000_000_000, 1_700_000_001_000]
+            1_700_000_000_000,
+            1_700_000_001_000,
+        ]
     first = broker.clock.now_ms
     broker.wait_for(lambda: broker.clock.now_ms > first)
 
@@ -70,8 +72,9 @@ def test_time_does_not_go_back(broker: Broker) -> None:
 
 
 def test_compaction_happens_when_its_lag_is_over(broker: Broker) -> None:
-    broker.create_topic("t", cleanup_policy="compact", segment_ms=60_000,
-                        max_compaction_lag_ms=100_000)
+    broker.create_topic(
+        "t", cleanup_policy="compact", segment_ms=60_000, max_compaction_lag_ms=100_000
+    )
     broker.produce("t", [("k", "1"), ("k", "2")])
     broker.clock.advance(minutes=5)
     broker.produce("t", [("other", "3")])

@@ -1,4 +1,4 @@
-"""Stock consumers, each fault: rejoined, reset, retried or told, as Apache Kafka's would be."""
+"""Stock consumers, each fault: rejoined, reset, retried or reported, as Apache Kafka's would be."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import TopicPartition
 
-from tests.testing.clients import (
-    CLIENTS,
-    confluent_consumer,
-    polled,
-    read,
-    until,
-)
+from tests.testing.clients import CLIENTS, confluent_consumer, polled, read, until
 from wirekafka import Broker
 
 each_client = pytest.mark.parametrize("client", CLIENTS)
@@ -32,15 +26,18 @@ def test_a_failed_fetch_is_tried_again(broker: Broker, client: str, error: str) 
 
 
 @each_client
-@pytest.mark.parametrize(("api", "error"), [
-    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
-    ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"),
-    ("JoinGroup", "UNKNOWN_MEMBER_ID"),
-    ("SyncGroup", "REBALANCE_IN_PROGRESS"),
-    ("OffsetFetch", "COORDINATOR_LOAD_IN_PROGRESS"),
-    ("ListOffsets", "NOT_LEADER_OR_FOLLOWER"),
-    ("Metadata", "LEADER_NOT_AVAILABLE"),
-])
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
+        ("JoinGroup", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("JoinGroup", "UNKNOWN_MEMBER_ID"),
+        ("SyncGroup", "REBALANCE_IN_PROGRESS"),
+        ("OffsetFetch", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("ListOffsets", "NOT_LEADER_OR_FOLLOWER"),
+        ("Metadata", "LEADER_NOT_AVAILABLE"),
+    ],
+)
 def test_a_group_forms_all_the_same(broker: Broker, client: str, api: str, error: str) -> None:
     broker.produce("t", [b"1"])
     about = {"topic": "t"} if api == "Metadata" else {}
@@ -55,27 +52,33 @@ def test_an_unstable_offset_is_asked_for_again(broker: Broker, client: str) -> N
         assert read(client, broker, "t", 1, group="g") == [b"1"]
 
 
-@pytest.mark.parametrize(("api", "error", "told"), [
-    ("Fetch", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED"),
-    ("FindCoordinator", "GROUP_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"),
-    ("JoinGroup", "INVALID_SESSION_TIMEOUT", "INVALID_SESSION_TIMEOUT"),
-])
-def test_what_cannot_be_helped_is_told(
-    broker: Broker, api: str, error: str, told: str
+@pytest.mark.parametrize(
+    ("api", "error", "reported"),
+    [
+        ("Fetch", "TOPIC_AUTHORIZATION_FAILED", "TOPIC_AUTHORIZATION_FAILED"),
+        ("FindCoordinator", "GROUP_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"),
+        ("JoinGroup", "INVALID_SESSION_TIMEOUT", "INVALID_SESSION_TIMEOUT"),
+    ],
+)
+def test_what_cannot_be_helped_is_reported(
+    broker: Broker, api: str, error: str, reported: str
 ) -> None:
     broker.produce("t", [b"1"])
     with broker.fail(api, error, required=True):
-        assert read("confluent-kafka", broker, "t", 1, group="g") == told
+        assert read("confluent-kafka", broker, "t", 1, group="g") == reported
 
 
-@pytest.mark.parametrize(("error", "told"), [
-    ("ILLEGAL_GENERATION", "ILLEGAL_GENERATION"),
-    ("UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID"),
-    ("REBALANCE_IN_PROGRESS", "REBALANCE_IN_PROGRESS"),
-    ("GROUP_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"),
-    ("OFFSET_METADATA_TOO_LARGE", "OFFSET_METADATA_TOO_LARGE"),
-])
-def test_a_commit_that_fails_is_told(broker: Broker, error: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "reported"),
+    [
+        ("ILLEGAL_GENERATION", "ILLEGAL_GENERATION"),
+        ("UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID"),
+        ("REBALANCE_IN_PROGRESS", "REBALANCE_IN_PROGRESS"),
+        ("GROUP_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"),
+        ("OFFSET_METADATA_TOO_LARGE", "OFFSET_METADATA_TOO_LARGE"),
+    ],
+)
+def test_a_commit_that_fails_is_reported(broker: Broker, error: str, reported: str) -> None:
     broker.produce("t", [b"1"])
     consumer = confluent_consumer(broker, "g")
     consumer.subscribe(["t"])
@@ -83,21 +86,26 @@ def test_a_commit_that_fails_is_told(broker: Broker, error: str, told: str) -> N
     rule = broker.fail("OffsetCommit", error, group="g", topic="t")
     with rule, pytest.raises(confluent_kafka.KafkaException) as raised:
         consumer.commit(message, asynchronous=False)
-    assert raised.value.args[0].name() == told and rule.hits == 1
+    assert raised.value.args[0].name() == reported and rule.hits == 1
     assert broker.committed("g") == {}
     consumer.close()
 
 
-@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE",
-                                   "COORDINATOR_LOAD_IN_PROGRESS"])
+@pytest.mark.parametrize(
+    "error", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"]
+)
 def test_a_commit_finds_the_coordinator_again(broker: Broker, error: str) -> None:
     broker.produce("t", [b"1"])
 
     async def run() -> None:
         async with aiokafka.AIOKafkaConsumer(
-                "t", bootstrap_servers=broker.bootstrap_servers, group_id="g",
-                auto_offset_reset="earliest", enable_auto_commit=False,
-                retry_backoff_ms=10) as consumer:
+            "t",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="g",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            retry_backoff_ms=10,
+        ) as consumer:
             await consumer.getone()
             with broker.fail("OffsetCommit", error, times=1, required=True):
                 await consumer.commit()

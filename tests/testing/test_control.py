@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.testing.clients import confluent_consumer, polled, send
+from tests.testing.clients import broker_assigned_consumer, confluent_consumer, polled, send, until
 from wirekafka import Broker
 
 
@@ -32,8 +32,11 @@ def test_a_rule_is_set_counted_and_removed() -> None:
     with Broker(topics=["t"]) as broker:
         url = broker.serve_control()
         assert _ask("GET", url)[1] == {"bootstrap_servers": broker.bootstrap_servers}
-        status, rule = _ask("POST", f"{url}/rules", {
-            "kind": "fail", "api": "Produce", "error": "INVALID_TIMESTAMP", "topic": "t"})
+        status, rule = _ask(
+            "POST",
+            f"{url}/rules",
+            {"kind": "fail", "api": "Produce", "error": "INVALID_TIMESTAMP", "topic": "t"},
+        )
         assert status == 200
         assert send("confluent-kafka", broker, "t") == "INVALID_TIMESTAMP"
         assert _ask("GET", f"{url}/rules/{rule['id']}")[1]["hits"] == 1
@@ -44,7 +47,7 @@ def test_a_rule_is_set_counted_and_removed() -> None:
 
 
 def test_every_answer_says_that_its_connection_ends() -> None:
-    """Or Java's HttpClient sends the next request on it, and now and then is told nothing."""
+    """Or Java's HttpClient sends the next request on it, and sometimes gets no response."""
     with Broker() as broker:
         address = broker.serve_control().removeprefix("http://")
         for path, headers in (("/", {}), ("/nothing", {}), ("/", {"Origin": "http://page"})):
@@ -74,7 +77,10 @@ def test_records_are_seeded_and_looked_at() -> None:
         broker.produce("t", [b"\xff"])
         status, records = _ask("GET", f"{url}/records?topic=t&partition=0")
         assert status == 200 and [(each["key"], each["value"]) for each in records] == [
-            (None, "one"), ("key", "two"), (None, {"base64": "/w=="})]
+            (None, "one"),
+            ("key", "two"),
+            (None, {"base64": "/w=="}),
+        ]
         assert _ask("GET", f"{url}/topics") == (200, {"t": 1})
         assert _ask("GET", f"{url}/records?topic=u")[0] == 404
 
@@ -86,7 +92,9 @@ def test_what_a_group_committed_is_told() -> None:
         consumer.subscribe(["t"])
         consumer.commit(polled(consumer), asynchronous=False)
         assert _ask("GET", f"{broker.serve_control()}/committed?group=g") == (
-            200, [{"topic": "t", "partition": 0, "offset": 1}])
+            200,
+            [{"topic": "t", "partition": 0, "offset": 1}],
+        )
         consumer.close()
 
 
@@ -106,15 +114,18 @@ def test_a_state_lasts_until_it_is_deleted() -> None:
         assert send("confluent-kafka", broker, "t") is None
 
 
-@pytest.mark.parametrize(("path", "body", "status", "message"), [
-    ("nothing", {}, 404, "there are GET /"),
-    ("rules", {"kind": "break"}, 400, "say one of fail"),
-    ("rules", {"kind": "drop", "api": "Produces"}, 400, "'Produce'"),
-    ("rules", {"kind": "drop"}, 400, "api"),
-    ("rules", [], 400, "JSON object"),
-    ("rules/7/release", {}, 404, "no rule 7"),
-    ("clock", {"do": "stop"}, 400, "advance, freeze or thaw"),
-])
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("nothing", {}, 404, "there are GET /"),
+        ("rules", {"kind": "break"}, 400, "say one of fail"),
+        ("rules", {"kind": "drop", "api": "Produces"}, 400, "'Produce'"),
+        ("rules", {"kind": "drop"}, 400, "api"),
+        ("rules", [], 400, "JSON object"),
+        ("rules/7/release", {}, 404, "no rule 7"),
+        ("clock", {"do": "stop"}, 400, "advance, freeze or thaw"),
+    ],
+)
 def test_a_mistake_is_told(path: str, body: Any, status: int, message: str) -> None:
     with Broker() as broker:
         answer = _ask("POST", f"{broker.serve_control()}/{path}", body)
@@ -144,3 +155,22 @@ def test_it_runs_on_its_own() -> None:
         assert _ask("GET", words[4])[1] == {"bootstrap_servers": words[2]}
         process.terminate()
         assert process.wait(10) == 0
+
+
+def test_a_group_is_held_and_looked_at() -> None:
+    with Broker(topics=["t"]) as broker:
+        url = broker.serve_control()
+        body = {"kind": "hold_assignment", "group": "g"}
+        status, rule = _ask("POST", f"{url}/rules", body)
+        assert status == 200
+        consumer = broker_assigned_consumer(broker, "g")
+        consumer.subscribe(["t"])
+        until(consumer, lambda: _ask("GET", f"{url}/groups")[1] != [])
+        (group,) = _ask("GET", f"{url}/groups")[1]
+        assert (group["type"], group["members"][0]["assignment"]) == ("consumer", {})
+        assert _ask("DELETE", f"{url}/rules/{rule['id']}")[0] == 200
+        until(
+            consumer,
+            lambda: _ask("GET", f"{url}/groups")[1][0]["members"][0]["assignment"] == {"t": [0]},
+        )
+        consumer.close()

@@ -1,4 +1,4 @@
-"""What a test writes wrongly is told at once, with what to write instead."""
+"""Mistakes of a test raise at once, with a message that says what to write instead."""
 
 from __future__ import annotations
 
@@ -17,65 +17,120 @@ import pytest
 
 from tests.testing.clients import confluent_producer, deliver
 from wirekafka import Broker
+from wirekafka.server.node import Node
 from wirekafka.testing import Record, Rule
 
 WRONG: dict[str, tuple[Callable[[Broker], Any], type[Exception], str]] = {
     "unknown API": (lambda b: b.fail("Produces", "REQUEST_TIMED_OUT"), ValueError, "'Produce'"),
-    "unknown error": (lambda b: b.fail("Produce", "NOT_LEADER"), ValueError,
-                      "'NOT_LEADER_OR_FOLLOWER'"),
-    "an error's number that is none": (lambda b: b.fail("Produce", 9999), ValueError,
-                                       "no error 9999; name one"),
-    "nothing for an error": (lambda b: b.fail("Produce", None),  # type: ignore[arg-type]
-                             TypeError, "None is no error: name one"),
+    "unknown error": (
+        lambda b: b.fail("Produce", "NOT_LEADER"),
+        ValueError,
+        "'NOT_LEADER_OR_FOLLOWER'",
+    ),
+    "an error's number that is none": (
+        lambda b: b.fail("Produce", 9999),
+        ValueError,
+        "no error 9999; name one",
+    ),
+    "nothing for an error": (
+        lambda b: b.fail("Produce", None),  # type: ignore[arg-type]
+        TypeError,
+        "None is no error: name one",
+    ),
     "an API's number": (lambda b: b.drop(0), TypeError, "0 is no API"),  # type: ignore[arg-type]
-    "an API's number among others": (lambda b: b.drop(["Fetch", 0]),  # type: ignore[list-item]
-                                     TypeError, "0 is no API"),
-    "topics for a topic": (lambda b: b.drop("Fetch", topic=["t"]),  # type: ignore[arg-type]
-                           TypeError, "one name; make a rule for each"),
-    "text for a number": (lambda b: b.drop("Fetch", partition="0"),  # type: ignore[arg-type]
-                          TypeError, "partition='0' must be a whole number"),
-    "text for a time": (lambda b: b.delay("Fetch", "1s"),  # type: ignore[arg-type]
-                        TypeError, "seconds='1s' must be a number"),
-    "no condition": (lambda b: b.drop("Fetch", when=True),  # type: ignore[arg-type]
-                     TypeError, "must be a function of the request"),
+    "an API's number among others": (
+        lambda b: b.drop(["Fetch", 0]),  # type: ignore[list-item]
+        TypeError,
+        "0 is no API",
+    ),
+    "topics for a topic": (
+        lambda b: b.drop("Fetch", topic=["t"]),  # type: ignore[arg-type]
+        TypeError,
+        "one name; make a rule for each",
+    ),
+    "text for a number": (
+        lambda b: b.drop("Fetch", partition="0"),  # type: ignore[arg-type]
+        TypeError,
+        "partition='0' must be a whole number",
+    ),
+    "text for a time": (
+        lambda b: b.delay("Fetch", "1s"),  # type: ignore[arg-type]
+        TypeError,
+        "seconds='1s' must be a number",
+    ),
+    "no condition": (
+        lambda b: b.drop("Fetch", when=True),  # type: ignore[arg-type]
+        TypeError,
+        "must be a function of the request",
+    ),
     "no error": (lambda b: b.fail("Produce", "NONE"), ValueError, "no error"),
     "no API": (lambda b: b.drop([]), ValueError, "'Produce'"),
-    "a topic where there is none": (lambda b: b.drop("Heartbeat", topic="t"), ValueError,
-                                    "never match: it names no topic"),
-    "a partition where there is none": (lambda b: b.drop("Heartbeat", partition=1), ValueError,
-                                        "names no partition"),
-    "a group where there is none": (lambda b: b.drop("Produce", group="g"), ValueError,
-                                    "names no group"),
-    "a transaction where there is none": (lambda b: b.drop("Fetch", transactional_id="x"),
-                                          ValueError, "names no transactional_id"),
+    "a topic where there is none": (
+        lambda b: b.drop("Heartbeat", topic="t"),
+        ValueError,
+        "never match: it names no topic",
+    ),
+    "a partition where there is none": (
+        lambda b: b.drop("Heartbeat", partition=1),
+        ValueError,
+        "names no partition",
+    ),
+    "a group where there is none": (
+        lambda b: b.drop("Produce", group="g"),
+        ValueError,
+        "names no group",
+    ),
+    "a transaction where there is none": (
+        lambda b: b.drop("Fetch", transactional_id="x"),
+        ValueError,
+        "names no transactional_id",
+    ),
     "nth=0": (lambda b: b.drop("Fetch", nth=0), ValueError, "nth=1"),
     "times=0": (lambda b: b.drop("Fetch", times=0), ValueError, "leave it out"),
     "probability=2": (lambda b: b.drop("Fetch", probability=2), ValueError, "at most 1"),
     "partition=-1": (lambda b: b.drop("Fetch", partition=-1), ValueError, "from 0"),
     "a negative delay": (lambda b: b.delay("Fetch", -1), ValueError, "negative"),
-    "unknown keyword": (lambda b: b.drop("Fetch", topik="t"), TypeError,  # type: ignore[call-arg]
-                        "'topic'"),
+    "unknown keyword": (
+        lambda b: b.drop("Fetch", topik="t"),
+        TypeError,  # type: ignore[call-arg]
+        "'topic'",
+    ),
     "unknown topic": (lambda b: b.records("t"), LookupError, "there are: none"),
-    "unknown topic config": (lambda b: b.create_topic("t", retention_msec=1), ValueError,
-                             "'retention.ms'"),
+    "unknown topic config": (
+        lambda b: b.create_topic("t", retention_msec=1),
+        ValueError,
+        "'retention.ms'",
+    ),
     "a string for records": (lambda b: b.produce("t", "v"), TypeError, r"\['v'\]"),
     "no record": (lambda b: b.produce("t", [1]), TypeError, "give a Record"),  # type: ignore[list-item]
     "nobody's member": (lambda b: b.expire_member("g"), LookupError, "no such member"),
     "two coordinators": (lambda b: b.move_coordinator(), ValueError, "name one"),
     "a dict for records": (lambda b: b.produce("t", {"k": "v"}), TypeError, r"\[\(key, value\)\]"),
-    "one record for records": (lambda b: b.produce("t", Record("v")),  # type: ignore[arg-type]
-                               TypeError, r"such as \[Record"),
-    "an answer for a condition": (lambda b: b.wait_for(True), TypeError,  # type: ignore[arg-type]
-                                  "give a function"),
+    "one record for records": (
+        lambda b: b.produce("t", Record("v")),  # type: ignore[arg-type]
+        TypeError,
+        r"such as \[Record",
+    ),
+    "an answer for a condition": (
+        lambda b: b.wait_for(True),
+        TypeError,  # type: ignore[arg-type]
+        "give a function",
+    ),
     "a coroutine for a condition": (lambda b: b.wait_for(_never), TypeError, "plain function"),
     "nobody's producer": (lambda b: b.fence_producer("x"), LookupError, "'x' has started"),
-    "nobody's coordinator": (lambda b: b.move_coordinator(group="g"), LookupError,
-                             "have a client join"),
-    "a directory for a snapshot": (lambda b: b.restore("/tmp"),  # type: ignore[arg-type]
-                                   TypeError, "is no snapshot"),
+    "nobody's coordinator": (
+        lambda b: b.move_coordinator(group="g"),
+        LookupError,
+        "have a client join",
+    ),
+    "a directory for a snapshot": (
+        lambda b: b.restore("/tmp"),  # type: ignore[arg-type]
+        TypeError,
+        "is no snapshot",
+    ),
     "given to another process": (lambda b: pickle.dumps(b), TypeError, "give its bootstrap_serv"),
-    "a rule that has ended": (lambda b: _twice(b.drop("Fetch")), RuntimeError, "make it anew"),
-    "started twice": (lambda b: b.start(), RuntimeError, "runs already"),
+    "a rule that has ended": (lambda b: _twice(b.drop("Fetch")), RuntimeError, "create a new one"),
+    "started twice": (lambda b: b.start(), RuntimeError, "is running already"),
 }
 
 
@@ -98,8 +153,10 @@ def test_a_mistake_is_told(broker: Broker, case: str) -> None:
 
 
 def test_a_rule_that_acted_on_nothing_is_an_error_if_asked_for(broker: Broker) -> None:
-    with (pytest.raises(AssertionError, match=r"fail\(Produce, REQUEST_TIMED_OUT\) acted on noth"),
-          broker.fail("Produce", "REQUEST_TIMED_OUT", required=True)):
+    with (
+        pytest.raises(AssertionError, match=r"fail\(Produce, REQUEST_TIMED_OUT\) acted on noth"),
+        broker.fail("Produce", "REQUEST_TIMED_OUT", required=True),
+    ):
         pass
     with broker.fail("Produce", "REQUEST_TIMED_OUT") as rule:
         pass
@@ -113,13 +170,16 @@ def test_an_unknown_config_is_refused_before_anything_starts() -> None:
         Broker(config={"log.retention.ms": "soon"})
 
 
-@pytest.mark.parametrize(("options", "kind", "message"), [
-    ({"topics": "orders"}, TypeError, r"\['orders'\]"),
-    ({"topics": {"orders": "3"}}, TypeError, r"\{'orders': 3\}"),
-    ({"directory": ["orders"]}, TypeError, r"Broker\(topics=\.\.\.\)"),
-    ({"directory": __file__}, ValueError, "is a file"),
-    ({"log_dirs": "/data"}, ValueError, r"Broker\(directory=\.\.\.\)"),
-])
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"topics": "orders"}, TypeError, r"\['orders'\]"),
+        ({"topics": {"orders": "3"}}, TypeError, r"\{'orders': 3\}"),
+        ({"directory": ["orders"]}, TypeError, r"Broker\(topics=\.\.\.\)"),
+        ({"directory": __file__}, ValueError, "is a file"),
+        ({"log_dirs": "/data"}, ValueError, r"Broker\(directory=\.\.\.\)"),
+    ],
+)
 def test_options_that_mean_something_else_are_refused(
     options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
@@ -133,10 +193,13 @@ def test_a_name_that_no_machine_has_is_told_without_talk_of_ports() -> None:
     assert "port=0" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("when", "message"), [
-    (lambda request: request.nonsense, "AttributeError: .*nonsense"),
-    ("topics", "its own thread|broker's own thread"),
-])
+@pytest.mark.parametrize(
+    ("when", "message"),
+    [
+        (lambda request: request.nonsense, "AttributeError: .*nonsense"),
+        ("topics", "its own thread|broker's own thread"),
+    ],
+)
 def test_a_condition_that_fails_fails_the_test_and_not_the_client(
     broker: Broker, when: Any, message: str
 ) -> None:
@@ -222,13 +285,35 @@ def test_a_start_that_is_cancelled_leaves_nothing() -> None:
 
 def test_a_broker_that_is_forgotten_ends() -> None:
     broker = Broker().start()
-    (thread,) = [each for each in threading.enumerate() if each.name == "wirekafka"
-                 and each is broker._engine._thread]
+    (thread,) = [
+        each
+        for each in threading.enumerate()
+        if each.name == "wirekafka" and each is broker._engine._thread
+    ]
     directory = Path(broker.directory)
     del broker
     gc.collect()
     thread.join(10)
     assert not thread.is_alive() and not directory.exists()
+
+
+def test_a_forgotten_brokers_directory_outlasts_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten, found = threading.Event(), []
+    abort = Node.abort
+
+    def abort_late(node: Node) -> None:
+        forgotten.wait(10)
+        found.append(directory.exists())
+        abort(node)
+
+    monkeypatch.setattr(Node, "abort", abort_late)
+    broker = Broker().start()
+    thread, directory = broker._engine._thread, Path(broker.directory)
+    del broker
+    gc.collect()
+    forgotten.set()
+    thread.join(10)
+    assert found == [True] and not directory.exists()
 
 
 def test_hits_can_be_asked_for_when_the_broker_has_stopped() -> None:
@@ -270,8 +355,8 @@ def test_a_fork_cannot_ask_the_broker_nor_take_its_data_away() -> None:
             os._exit(0)
         os.close(writing)
         os.waitpid(child, 0)
-        with os.fdopen(reading) as told:
-            assert "forked from: connect to its bootstrap_servers" in told.read()
+        with os.fdopen(reading) as output:
+            assert "forked from: connect to its bootstrap_servers" in output.read()
         assert Path(broker.directory).exists() and broker.topics() == {"t": 1}
 
 
@@ -288,9 +373,17 @@ def test_a_directory_in_use_is_told(tmp_path: Path) -> None:
         Broker(tmp_path).start()
 
 
-@pytest.mark.parametrize("use", [
-    lambda b: b.bootstrap_servers, lambda b: b.records("t"), lambda b: b.drop("Fetch"),
-    lambda b: list(b.requests), lambda b: b.clock.advance(seconds=1), lambda b: b.crash()])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda b: b.bootstrap_servers,
+        lambda b: b.records("t"),
+        lambda b: b.drop("Fetch"),
+        lambda b: list(b.requests),
+        lambda b: b.clock.advance(seconds=1),
+        lambda b: b.crash(),
+    ],
+)
 def test_a_stopped_broker_cannot_be_used(use: Callable[[Broker], Any]) -> None:
     broker = Broker()
     with pytest.raises(RuntimeError, match="not started"):

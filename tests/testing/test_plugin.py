@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures, markers, what a failure tells, and eight workers at once."""
+"""The pytest plugin: fixtures, markers, the report of a failure, and eight workers at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-USERS_TESTS = '''
+USERS_TESTS = """
 import pytest
 from wirekafka import Broker
 
@@ -43,9 +43,9 @@ def test_marked_wrongly(wirekafka_session_broker):
 @pytest.mark.wirekafka(num_partition=1)
 def test_misspelt(wirekafka_broker):
     pass
-'''
+"""
 
-ROUGH_TESTS = '''
+ROUGH_TESTS = """
 import pytest
 
 @pytest.mark.parametrize("turn", range(3))
@@ -61,16 +61,16 @@ def test_that_stops_it_and_fails(wirekafka_broker):
 
 def test_the_next(wirekafka_broker):
     assert wirekafka_broker.topics() == {}
-'''
+"""
 
-MANY_TESTS = '''
+MANY_TESTS = """
 import pytest
 
 @pytest.mark.parametrize("number", range(200))
 def test_one(wirekafka_broker, number):
     wirekafka_broker.produce("t", [str(number)])
     assert [r.value for r in wirekafka_broker.records("t")] == [str(number).encode()]
-'''
+"""
 
 
 def test_fixtures_markers_and_reports(tmp_path: Path) -> None:
@@ -97,9 +97,28 @@ def test_eight_workers_with_25_tests_each(tmp_path: Path) -> None:
 
 def _pytest(directory: Path, *options: str) -> str:
     # Without what else is installed: eight workers on two processors spend their time on imports.
-    command = [sys.executable, "-m", "pytest", "-q", "-rA", "-p", "wirekafka.testing.plugin",
-               "-p", "xdist", "-p", "no:cacheprovider", *options, "."]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rA",
+        "-p",
+        "wirekafka.testing.plugin",
+        "-p",
+        "xdist",
+        "-p",
+        "no:cacheprovider",
+        *options,
+        ".",
+    ]
     run = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=180, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+        command,
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )
     return run.stdout + run.stderr

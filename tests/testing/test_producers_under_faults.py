@@ -1,4 +1,4 @@
-"""Stock producers, each fault: what is retried is retried, and what is not is told."""
+"""Stock producers, each fault: which errors are retried, and which are reported."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from wirekafka import Broker
 
 each_client = pytest.mark.parametrize("client", CLIENTS)
 
-RETRIED = ("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "REQUEST_TIMED_OUT",
-           "NOT_ENOUGH_REPLICAS", "KAFKA_STORAGE_ERROR")
-TOLD = {
+RETRIED = (
+    "NOT_LEADER_OR_FOLLOWER",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    "REQUEST_TIMED_OUT",
+    "NOT_ENOUGH_REPLICAS",
+    "KAFKA_STORAGE_ERROR",
+)
+REPORTED = {
     # By client: what librdkafka calls it, and the class that Python clients raise.
     "MESSAGE_TOO_LARGE": ("MSG_SIZE_TOO_LARGE", "MessageSizeTooLargeError"),
     "TOPIC_AUTHORIZATION_FAILED": ("TOPIC_AUTHORIZATION_FAILED", "TopicAuthorizationFailedError"),
@@ -34,12 +39,12 @@ def test_a_producer_tries_again(broker: Broker, client: str, error: str) -> None
 
 
 @each_client
-@pytest.mark.parametrize("error", TOLD)
+@pytest.mark.parametrize("error", REPORTED)
 def test_a_producer_gives_up(broker: Broker, client: str, error: str) -> None:
     broker.create_topic("t")
     with broker.fail("Produce", error, topic="t") as rule:
-        told = send(client, broker, "t")
-    assert told == TOLD[error][client != "confluent-kafka"]
+        reported = send(client, broker, "t")
+    assert reported == REPORTED[error][client != "confluent-kafka"]
     assert rule.hits == 1
     assert broker.records("t") == []
 
@@ -80,13 +85,17 @@ def test_an_error_after_the_write_doubles_the_record(broker: Broker) -> None:
 def test_only_the_partition_meant_fails(broker: Broker) -> None:
     broker.create_topic("t", partitions=2)
     producer = confluent_producer(broker, **{"linger.ms": 50})
-    told: dict[int, object] = {}
+    reported: dict[int, object] = {}
     with broker.fail("Produce", "MESSAGE_TOO_LARGE", topic="t", partition=1) as rule:
         for partition in (0, 1):
-            producer.produce("t", b"v", partition=partition, on_delivery=lambda error, message:
-                             told.update({message.partition(): error}))
+            producer.produce(
+                "t",
+                b"v",
+                partition=partition,
+                on_delivery=lambda error, message: reported.update({message.partition(): error}),
+            )
         producer.flush(10)
-    assert told[0] is None and told[1].name() == "MSG_SIZE_TOO_LARGE"  # type: ignore[attr-defined]
+    assert reported[0] is None and reported[1].name() == "MSG_SIZE_TOO_LARGE"  # type: ignore[attr-defined]
     assert rule.hits == 1
     assert [record.partition for record in broker.records("t")] == [0]
 
@@ -147,15 +156,15 @@ def test_a_delay_beyond_the_clients_patience_is_a_timeout(broker: Broker) -> Non
 def test_a_held_request_waits_for_its_release(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker)
-    told: list[object] = []
+    reported: list[object] = []
     with broker.hold("Produce") as rule:
-        producer.produce("t", b"v", on_delivery=lambda error, message: told.append(error))
+        producer.produce("t", b"v", on_delivery=lambda error, message: reported.append(error))
         producer.poll(0)
         broker.wait_for(lambda: rule.waiting == 1)
         assert producer.flush(0.1) == 1 and broker.records("t") == []
         rule.release()
         assert producer.flush(10) == 0
-    assert told == [None] and len(broker.records("t")) == 1
+    assert reported == [None] and len(broker.records("t")) == 1
 
 
 def test_a_held_response_was_applied(broker: Broker) -> None:
@@ -169,11 +178,12 @@ def test_a_held_response_was_applied(broker: Broker) -> None:
     assert producer.flush(10) == 0
 
 
-def test_a_throttled_producer_is_told_and_slowed(broker: Broker) -> None:
+def test_a_throttled_producer_learns_of_it_and_slows_down(broker: Broker) -> None:
     broker.create_topic("t")
     throttled: list[float] = []
     producer = confluent_producer(
-        broker, throttle_cb=lambda event: throttled.append(event.throttle_time))
+        broker, throttle_cb=lambda event: throttled.append(event.throttle_time)
+    )
     assert deliver(producer, "t") is None
     with broker.throttle("Produce", 0.3, times=1, required=True):
         assert deliver(producer, "t") is None
@@ -182,6 +192,8 @@ def test_a_throttled_producer_is_told_and_slowed(broker: Broker) -> None:
     producer.poll(0)
     assert time.monotonic() - started >= 0.25
     assert throttled and throttled[0] == pytest.approx(0.3)
+    reported = [each.response.throttle_time_ms for each in broker.requests.of("Produce")]
+    assert reported == [0, 300, 0]
 
 
 def test_a_full_disk_is_a_storage_error_until_there_is_room(broker: Broker) -> None:
@@ -190,8 +202,10 @@ def test_a_full_disk_is_a_storage_error_until_there_is_room(broker: Broker) -> N
     with broker.disk_full():
         assert deliver(producer, "t") is not None
         assert set(broker.requests.of("Produce")[-1].errors[0].name) and all(
-            error.name == "KAFKA_STORAGE_ERROR" for each in broker.requests.of("Produce")
-            for error in each.errors)
+            error.name == "KAFKA_STORAGE_ERROR"
+            for each in broker.requests.of("Produce")
+            for error in each.errors
+        )
     assert deliver(confluent_producer(broker), "t") is None
     assert len(broker.records("t")) == 1
 
@@ -200,11 +214,11 @@ def test_a_broker_that_refuses_connections_is_waited_for(broker: Broker) -> None
     broker.create_topic("t")
     producer = confluent_producer(broker)
     assert deliver(producer, "t") is None
-    told: list[object] = []
+    reported: list[object] = []
     with broker.refuse_connections():
-        producer.produce("t", b"v", on_delivery=lambda error, message: told.append(error))
+        producer.produce("t", b"v", on_delivery=lambda error, message: reported.append(error))
         assert producer.flush(0.3) == 1
-    assert producer.flush(10) == 0 and told == [None]
+    assert producer.flush(10) == 0 and reported == [None]
 
 
 def test_a_client_cannot_start_while_connections_are_refused(broker: Broker) -> None:
@@ -214,7 +228,7 @@ def test_a_client_cannot_start_while_connections_are_refused(broker: Broker) -> 
     assert send("aiokafka", broker, "t") is None
 
 
-def test_a_fenced_producer_is_told_for_good(broker: Broker) -> None:
+def test_a_fenced_producer_gets_a_fatal_error(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker, **{"transactional.id": "x"})
     producer.init_transactions(10)

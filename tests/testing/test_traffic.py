@@ -1,4 +1,4 @@
-"""What a broker was asked and told is kept, and told in words when a test expects otherwise."""
+"""Recorded requests and responses, and the messages of failed assertions about them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_a_missing_commit_is_told_with_those_there_were(broker: Broker) -> None:
     with pytest.raises(AssertionError) as raised:
         broker.requests.assert_committed("g", "t", 0, 42, times=1)
     assert str(raised.value).startswith(
-        "expected one commit by group g at offset 42 of t-0; saw:\n  offset 1: #")
+        "expected one commit by group g at offset 42 of t-0; saw:\n  offset 1: #"
+    )
     consumer.close()
 
 
@@ -67,7 +68,11 @@ def test_what_is_kept_is_bounded(broker: Broker) -> None:
     for _ in range(60):
         producer.produce("t", bytes(500_000))
     assert producer.flush(30) == 0
-    kept = [partition.records for each in broker.requests.of("Produce")
-            for topic in each.request.topic_data for partition in topic.partition_data]
+    kept = [
+        partition.records
+        for each in broker.requests.of("Produce")
+        for topic in each.request.topic_data
+        for partition in topic.partition_data
+    ]
     assert len(kept) == 60 and kept[0] is None and kept[-1] is not None
     assert sum(len(records) for records in kept if records) <= 16 << 20

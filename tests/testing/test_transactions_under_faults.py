@@ -14,14 +14,17 @@ def _producer(broker: Broker) -> confluent_kafka.Producer:
     return confluent_producer(broker, **{"transactional.id": "x"})
 
 
-@pytest.mark.parametrize(("api", "error"), [
-    ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
-    ("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS"),
-    ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
-    ("AddPartitionsToTxn", "CONCURRENT_TRANSACTIONS"),
-    ("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS"),
-    ("Produce", "NOT_LEADER_OR_FOLLOWER"),
-])
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE"),
+        ("InitProducerId", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("InitProducerId", "CONCURRENT_TRANSACTIONS"),
+        ("AddPartitionsToTxn", "CONCURRENT_TRANSACTIONS"),
+        ("EndTxn", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("Produce", "NOT_LEADER_OR_FOLLOWER"),
+    ],
+)
 def test_a_transaction_commits_all_the_same(broker: Broker, api: str, error: str) -> None:
     with broker.fail(api, error, times=1, required=True):
         producer = _producer(broker)
@@ -33,12 +36,15 @@ def test_a_transaction_commits_all_the_same(broker: Broker, api: str, error: str
     assert record.transaction == "committed"
 
 
-@pytest.mark.parametrize(("api", "error"), [
-    ("InitProducerId", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
-    ("EndTxn", "PRODUCER_FENCED"),
-    ("EndTxn", "INVALID_TXN_STATE"),
-    ("AddPartitionsToTxn", "INVALID_PRODUCER_ID_MAPPING"),
-])
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        ("InitProducerId", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
+        ("EndTxn", "PRODUCER_FENCED"),
+        ("EndTxn", "INVALID_TXN_STATE"),
+        ("AddPartitionsToTxn", "INVALID_PRODUCER_ID_MAPPING"),
+    ],
+)
 def test_an_error_for_good_ends_the_producer(broker: Broker, api: str, error: str) -> None:
     producer = _producer(broker)
     with broker.fail(api, error, transactional_id="x", required=True):

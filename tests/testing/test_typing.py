@@ -13,7 +13,7 @@ import wirekafka
 
 ROOT = Path(__file__).parents[2]
 
-GOOD = '''
+GOOD = """
 import pytest
 import wirekafka
 from wirekafka.errors import Error
@@ -43,33 +43,43 @@ def run() -> str:
 async def arun() -> str:
     async with wirekafka.Broker() as broker:
         return broker.cluster_id
-'''
+"""
 
-BAD = '''
+BAD = """
 import wirekafka
 
 with wirekafka.Broker(port="9092") as broker:
     broker.fail("Produce")
     broker.drop("Fetch", topik="t")
     broker.produce("t", [1])
-'''
+"""
 
 
 def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "good.py").write_text(GOOD)
     (tmp_path / "bad.py").write_text(BAD)
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml",
-               str(tmp_path / "good.py"), str(tmp_path / "bad.py")]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file",
+        "pyproject.toml",
+        str(tmp_path / "good.py"),
+        str(tmp_path / "bad.py"),
+    ]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    told = [line for line in run.stdout.splitlines() if ": error:" in line]
-    assert [line for line in told if "good.py" in line] == []
-    assert [int(line.split(":")[1]) for line in told if "bad.py" in line] == [4, 5, 6, 7]
+    errors = [line for line in run.stdout.splitlines() if ": error:" in line]
+    assert [line for line in errors if "good.py" in line] == []
+    assert [int(line.split(":")[1]) for line in errors if "bad.py" in line] == [4, 5, 6, 7]
 
 
 def test_the_plugin_costs_a_run_of_pytest_nothing() -> None:
-    check = ("import sys, wirekafka.testing.plugin;"
-             " assert not {'wirekafka.broker', 'wirekafka.testing.broker'} & set(sys.modules)")
+    check = (
+        "import sys, wirekafka.testing.plugin;"
+        " assert not {'wirekafka.broker', 'wirekafka.testing.broker'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", check], cwd=ROOT, check=True)
 
 

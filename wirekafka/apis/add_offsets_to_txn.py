@@ -1,15 +1,18 @@
-"""AddOffsetsToTxn: brings a group's offsets partition into a transaction;
-v2: PRODUCER_FENCED, v4: TRANSACTION_ABORTABLE (KIP-890).
+"""AddOffsetsToTxn: adds the partition of a group's committed offsets to a transaction (KIP-98).
+
+v2: PRODUCER_FENCED (KIP-588), v4: TRANSACTION_ABORTABLE (KIP-890).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.fencing import fencing_error
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Int64, Request, Response, String
-from wirekafka.coordinator.groups import OFFSETS_TOPIC
 from wirekafka.coordinator.transaction import FIRST_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import AddPartitions, ProducerIdentity
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.internal_topics import OFFSETS_TOPIC
+from wirekafka.security.acl import GROUP, READ, TRANSACTIONAL_ID, WRITE
 
 
 class AddOffsetsToTxnRequest(Request, key=25, versions="0-4", flexible="3+"):
@@ -28,25 +31,33 @@ _FENCED_SINCE = 2
 
 
 @api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse)
-async def add_offsets_to_txn(request: AddOffsetsToTxnRequest,
-                             call: Call) -> AddOffsetsToTxnResponse:
-    """Add the partition that holds the group's offsets."""
+async def add_offsets_to_txn(
+    request: AddOffsetsToTxnRequest, call: Call
+) -> AddOffsetsToTxnResponse:
+    """Add the partition of `__consumer_offsets` that holds the group's offsets."""
+    call.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    call.authorize(READ, GROUP, request.group_id)
     if not request.transactional_id:
         raise KafkaError(Error.INVALID_REQUEST)
     broker = call.broker
     await broker.ensure_internal_topic(OFFSETS_TOPIC)
     where = OFFSETS_TOPIC, broker.groups.partition_for(request.group_id)
-    await broker.transactions.submit(request.transactional_id, AddPartitions(
+    await broker.transactions.submit(
         request.transactional_id,
-        ProducerIdentity(request.producer_id, request.producer_epoch),
-        frozenset({where}), FIRST_TRANSACTIONS))
+        AddPartitions(
+            request.transactional_id,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
+            frozenset({where}),
+            FIRST_TRANSACTIONS,
+        ),
+    )
     return AddOffsetsToTxnResponse()
 
 
-def add_offsets_to_txn_failure(request: AddOffsetsToTxnRequest, error: KafkaError,
-                               call: Call) -> AddOffsetsToTxnResponse:
-    """The error, as the version knows it."""
-    code = error.error
-    if code is Error.PRODUCER_FENCED and call.version < _FENCED_SINCE:
-        code = Error.INVALID_PRODUCER_EPOCH
+@failure_of(add_offsets_to_txn)
+def add_offsets_to_txn_failure(
+    request: AddOffsetsToTxnRequest, error: KafkaError, call: Call
+) -> AddOffsetsToTxnResponse:
+    """Report the error, with a code that the request's version knows."""
+    code = fencing_error(error.error, call.version, fenced_since=_FENCED_SINCE)
     return AddOffsetsToTxnResponse(error_code=code)

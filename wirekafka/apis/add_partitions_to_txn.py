@@ -1,10 +1,15 @@
-"""AddPartitionsToTxn: adds topic partitions to a transaction;
-v4, between brokers only, batches and verifies (KIP-890).
+"""AddPartitionsToTxn: adds topic partitions to a transaction (KIP-98).
+
+v2: PRODUCER_FENCED (KIP-588), v4: several transactions, for brokers only, with verification
+(KIP-890), v5: TRANSACTION_ABORTABLE (KIP-890).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from collections.abc import Iterable
+
+from wirekafka.apis.fencing import fencing_error
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -23,6 +28,9 @@ from wirekafka.coordinator.transaction_commands import (
     VerifyPartitions,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.internal_topics import INTERNAL_TOPICS
+from wirekafka.replication.promise import Promise, start
+from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
 
 
 class Topic(Part):
@@ -76,30 +84,44 @@ _ABORTABLE_SINCE = 5
 
 
 @api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse)
-async def add_partitions_to_txn(request: AddPartitionsToTxnRequest,
-                                call: Call) -> AddPartitionsToTxnResponse:
-    """Add, or only verify, the partitions of one transaction or of several."""
+async def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, call: Call
+) -> AddPartitionsToTxnResponse:
+    """Add the partitions of each transaction, or only verify that they are part of it."""
     if call.version < _BATCHED_SINCE:
-        errors = await _add(_single(request), FIRST_TRANSACTIONS, call)
+        errors = await _add_for_client(_single(request), call)
         return AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=_results(request.v3_and_below_topics, errors))
-    results = []
-    for told in request.transactions:
-        errors = (await _verify(told, call) if told.verify_only
-                  else await _add(told, EPOCH_BUMPING_TRANSACTIONS, call))
-        results.append(AddPartitionsToTxnResponse.Result(
-            transactional_id=told.transactional_id, topic_results=_results(told.topics, errors)))
-    return AddPartitionsToTxnResponse(results_by_transaction=results)
+            results_by_topic_v3_and_below=_results(request.v3_and_below_topics, errors)
+        )
+    call.authorize(CLUSTER_ACTION, CLUSTER)
+    # Each waits for its own commit, so all are started before the first is awaited.
+    begun = [Promise() for _ in request.transactions]
+    for transaction, outcome in zip(request.transactions, begun, strict=True):
+        start(_add_for_broker(transaction, call, outcome))
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResponse.Result(
+                transactional_id=transaction.transactional_id,
+                topic_results=_results(transaction.topics, await outcome),
+            )
+            for transaction, outcome in zip(request.transactions, begun, strict=True)
+        ]
+    )
 
 
-def add_partitions_to_txn_failure(request: AddPartitionsToTxnRequest, error: KafkaError,
-                                  call: Call) -> AddPartitionsToTxnResponse:
-    """Every partition fails alike; from version 4 on, the request as a whole."""
+@failure_of(add_partitions_to_txn)
+def add_partitions_to_txn_failure(
+    request: AddPartitionsToTxnRequest, error: KafkaError, call: Call
+) -> AddPartitionsToTxnResponse:
+    """Report the error at the top level from v4 on, for every partition before."""
     if call.version >= _BATCHED_SINCE:
         return AddPartitionsToTxnResponse(error_code=error.error)
-    told = _single(request)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(
-        told.topics, dict.fromkeys(_partitions(told), error.error)))
+    transaction = _single(request)
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=_results(
+            transaction.topics, dict.fromkeys(_partitions(transaction), error.error)
+        )
+    )
 
 
 def _single(request: AddPartitionsToTxnRequest) -> _Transaction:
@@ -107,63 +129,114 @@ def _single(request: AddPartitionsToTxnRequest) -> _Transaction:
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
         producer_epoch=request.v3_and_below_producer_epoch,
-        topics=request.v3_and_below_topics)
+        topics=request.v3_and_below_topics,
+    )
 
 
-async def _add(told: _Transaction, client_version: int, call: Call) -> _Errors:
-    """All of the partitions, or none when one of them does not exist."""
-    partitions = _partitions(told)
-    known = call.broker.image.topics
-    missing = {(topic, index) for topic, index in partitions
-               if topic not in known or index not in known[topic].partitions}
-    if missing:
-        return {where: Error.UNKNOWN_TOPIC_OR_PARTITION if where in missing
-                else Error.OPERATION_NOT_ATTEMPTED for where in partitions}
-    command = AddPartitions(told.transactional_id, _producer(told), partitions, client_version)
-    return dict.fromkeys(partitions, await _outcome(told, command, call))
+async def _add_for_client(transaction: _Transaction, call: Call) -> _Errors:
+    """Add what a client may write to, which internal topics are not."""
+    partitions = _partitions(transaction)
+    if not call.is_authorized(WRITE, TRANSACTIONAL_ID, transaction.transactional_id):
+        return dict.fromkeys(partitions, Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    may_write = call.authorized(
+        WRITE, TOPIC, [topic for topic, _ in partitions if topic not in INTERNAL_TOPICS]
+    )
+    refused = frozenset(
+        (topic, index)
+        for topic, index in partitions
+        if topic in INTERNAL_TOPICS or topic not in may_write
+    )
+    return await _add(transaction, FIRST_TRANSACTIONS, call, refused)
 
 
-async def _verify(told: _Transaction, call: Call) -> _Errors:
-    partitions = _partitions(told)
-    command = VerifyPartitions(told.transactional_id, _producer(told), partitions)
+async def _add_for_broker(transaction: _Transaction, call: Call, outcome: Promise) -> None:
+    """Add or verify the partitions of one transaction for the broker that leads them."""
     try:
-        _check_id(told)
-        confirmed = await call.broker.transactions.submit(told.transactional_id, command)
+        outcome.set(
+            await _verify(transaction, call)
+            if transaction.verify_only
+            else await _add(transaction, EPOCH_BUMPING_TRANSACTIONS, call, frozenset())
+        )
+    except Exception as error:
+        outcome.set(error)
+
+
+async def _add(
+    transaction: _Transaction, client_version: int, call: Call, refused: frozenset[tuple[str, int]]
+) -> _Errors:
+    """Add all partitions, or none of them if one does not exist or is `refused`."""
+    partitions = _partitions(transaction)
+    failed = _unknown(partitions, call) | dict.fromkeys(refused, Error.TOPIC_AUTHORIZATION_FAILED)
+    if failed:
+        return {where: failed.get(where, Error.OPERATION_NOT_ATTEMPTED) for where in partitions}
+    command = AddPartitions(
+        transaction.transactional_id, _producer(transaction), partitions, client_version
+    )
+    return dict.fromkeys(partitions, await _outcome(transaction, command, call))
+
+
+async def _verify(transaction: _Transaction, call: Call) -> _Errors:
+    """Report which partitions are part of the transaction; none if one does not exist."""
+    partitions = _partitions(transaction)
+    unknown = _unknown(partitions, call)
+    if unknown:
+        return {where: unknown.get(where, Error.OPERATION_NOT_ATTEMPTED) for where in partitions}
+    command = VerifyPartitions(transaction.transactional_id, _producer(transaction), partitions)
+    try:
+        _check_id(transaction)
+        confirmed = await call.broker.transactions.submit(transaction.transactional_id, command)
     except KafkaError as error:
         return dict.fromkeys(partitions, error.error)
-    missing = (Error.TRANSACTION_ABORTABLE if call.version >= _ABORTABLE_SINCE
-               else Error.INVALID_TXN_STATE)
+    missing = (
+        Error.TRANSACTION_ABORTABLE if call.version >= _ABORTABLE_SINCE else Error.INVALID_TXN_STATE
+    )
     return {where: Error.NONE if where in confirmed else missing for where in partitions}
 
 
-async def _outcome(told: _Transaction, command: AddPartitions, call: Call) -> Error:
+def _unknown(partitions: Iterable[tuple[str, int]], call: Call) -> _Errors:
+    """The error of each partition that does not exist."""
+    image = call.broker.image
+    return {
+        where: Error.UNKNOWN_TOPIC_OR_PARTITION
+        for where in partitions
+        if image.partition(*where) is None
+    }
+
+
+async def _outcome(transaction: _Transaction, command: AddPartitions, call: Call) -> Error:
     try:
-        _check_id(told)
-        await call.broker.transactions.submit(told.transactional_id, command)
+        _check_id(transaction)
+        await call.broker.transactions.submit(transaction.transactional_id, command)
     except KafkaError as error:
-        if error.error is Error.PRODUCER_FENCED and call.version < _FENCED_SINCE:
-            return Error.INVALID_PRODUCER_EPOCH
-        return error.error
+        return fencing_error(error.error, call.version, fenced_since=_FENCED_SINCE)
     return Error.NONE
 
 
-def _check_id(told: _Transaction) -> None:
-    if not told.transactional_id:
+def _check_id(transaction: _Transaction) -> None:
+    if not transaction.transactional_id:
         raise KafkaError(Error.INVALID_REQUEST)
 
 
-def _producer(told: _Transaction) -> ProducerIdentity:
-    return ProducerIdentity(told.producer_id, told.producer_epoch)
+def _producer(transaction: _Transaction) -> ProducerIdentity:
+    return ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
 
 
-def _partitions(told: _Transaction) -> frozenset[tuple[str, int]]:
-    return frozenset((topic.name, index) for topic in told.topics for index in topic.partitions)
+def _partitions(transaction: _Transaction) -> frozenset[tuple[str, int]]:
+    return frozenset(
+        (topic.name, index) for topic in transaction.topics for index in topic.partitions
+    )
 
 
 def _results(topics: list[Topic], errors: _Errors) -> list[TopicResult]:
     return [
-        TopicResult(name=topic.name, results_by_partition=[
-            PartitionResult(partition_index=index, partition_error_code=errors[topic.name, index])
-            for index in topic.partitions])
+        TopicResult(
+            name=topic.name,
+            results_by_partition=[
+                PartitionResult(
+                    partition_index=index, partition_error_code=errors[topic.name, index]
+                )
+                for index in topic.partitions
+            ],
+        )
         for topic in topics
     ]

@@ -1,8 +1,8 @@
-"""AlterClientQuotas: sets what users, clients and addresses may use (KIP-546)."""
+"""AlterClientQuotas: sets and removes the quotas of users, client ids and addresses (KIP-546)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Float64,
@@ -16,6 +16,7 @@ from wirekafka.codec.message import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.quotas import AlterQuotas, Entity, QuotaChange
+from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
 
 class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
@@ -53,17 +54,20 @@ class AlterClientQuotasResponse(Response, answers=AlterClientQuotasRequest):
 _Result = AlterClientQuotasResponse.EntryData
 
 
-@api(AlterClientQuotasRequest, AlterClientQuotasResponse)
-async def alter_client_quotas(request: AlterClientQuotasRequest,
-                              call: Call) -> AlterClientQuotasResponse:
-    """Set and remove quotas, each entity for itself (KIP-546). They are kept, not enforced."""
+@api(AlterClientQuotasRequest, AlterClientQuotasResponse, forwarded=True)
+async def alter_client_quotas(
+    request: AlterClientQuotasRequest, call: ControllerCall
+) -> AlterClientQuotasResponse:
+    """Change the quotas of each entity separately. They are stored, but not enforced."""
+    call.authorize(ALTER_CONFIGS, CLUSTER)
     changes = [
         QuotaChange(_entity(entry), {op.key: None if op.remove else op.value for op in entry.ops})
         for entry in request.entries
     ]
-    outcome = await call.broker.controller.submit(AlterQuotas(changes, request.validate_only))
+    outcome = await call.controller.submit(AlterQuotas(changes, request.validate_only))
     return AlterClientQuotasResponse(
-        entries=[_result(entity, error) for entity, error in outcome.items()])
+        entries=[_result(entity, error) for entity, error in outcome.items()]
+    )
 
 
 def _entity(entry: AlterClientQuotasRequest.EntryData) -> Entity:
@@ -78,8 +82,11 @@ def _result(entity: Entity, error: KafkaError | None) -> _Result:
     )
 
 
-def alter_client_quotas_failure(request: AlterClientQuotasRequest, error: KafkaError,
-                                call: Call) -> AlterClientQuotasResponse:
-    """Every entity fails the same way."""
+@failure_of(alter_client_quotas)
+def alter_client_quotas_failure(
+    request: AlterClientQuotasRequest, error: KafkaError, call: Call
+) -> AlterClientQuotasResponse:
+    """Report the error for every entity of the request."""
     return AlterClientQuotasResponse(
-        entries=[_result(_entity(entry), error) for entry in request.entries])
+        entries=[_result(_entity(entry), error) for entry in request.entries]
+    )

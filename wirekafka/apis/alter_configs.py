@@ -1,5 +1,6 @@
-"""AlterConfigs: replaces all dynamic configs of a resource at once; superseded by
-IncrementalAlterConfigs (KIP-133).
+"""AlterConfigs: replaces all dynamic configs of a resource at once (KIP-133).
+
+Superseded by IncrementalAlterConfigs (KIP-339).
 """
 
 from __future__ import annotations
@@ -7,18 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wirekafka.apis import config_changes
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
+from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.configs import Change, Kind, ReplaceConfigs, ResourceChanges, replaced
 
@@ -51,19 +42,34 @@ class AlterConfigsResponse(Response, answers=AlterConfigsRequest):
 _Response = AlterConfigsResponse.ResourceResponse
 
 
-@api(AlterConfigsRequest, AlterConfigsResponse)
+async def _on_controller(
+    request: AlterConfigsRequest, call: ControllerCall
+) -> AlterConfigsResponse:
+    resources = _resources(request)
+    reply = await config_changes.submit_authorized(
+        resources, call, lambda allowed: ReplaceConfigs(allowed, request.validate_only)
+    )
+    return AlterConfigsResponse(
+        responses=[
+            _response(resource, error) for resource, error in zip(resources, reply, strict=True)
+        ]
+    )
+
+
+@api(AlterConfigsRequest, AlterConfigsResponse, on_controller=_on_controller)
 async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
-    """Set all configs of a resource anew: those not named go back to their defaults."""
+    """Replace all configs of each resource: those not named return to their defaults."""
     resources = _resources(request)
 
     async def submit(passed: Sequence[ResourceChanges]) -> list[KafkaError | None]:
-        command = ReplaceConfigs(passed, request.validate_only)
-        reply: list[KafkaError | None] = await call.broker.controller.submit(command)
-        return reply
+        return await config_changes.forward(request, passed, call)
 
     outcome = await config_changes.alter(resources, call, replaced, submit)
-    return AlterConfigsResponse(responses=[
-        _response(resource, error) for resource, error in zip(resources, outcome, strict=True)])
+    return AlterConfigsResponse(
+        responses=[
+            _response(resource, error) for resource, error in zip(resources, outcome, strict=True)
+        ]
+    )
 
 
 def _resources(request: AlterConfigsRequest) -> list[ResourceChanges]:
@@ -86,8 +92,11 @@ def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:
     )
 
 
-def alter_configs_failure(request: AlterConfigsRequest, error: KafkaError,
-                          call: Call) -> AlterConfigsResponse:
-    """Every resource fails the same way."""
+@failure_of(alter_configs)
+def alter_configs_failure(
+    request: AlterConfigsRequest, error: KafkaError, call: Call
+) -> AlterConfigsResponse:
+    """Report the error for every resource of the request."""
     return AlterConfigsResponse(
-        responses=[_response(resource, error) for resource in _resources(request)])
+        responses=[_response(resource, error) for resource in _resources(request)]
+    )

@@ -1,13 +1,15 @@
-"""AlterPartitionReassignments: moves partitions to other replicas, or cancels that (KIP-455);
+"""AlterPartitionReassignments: starts and cancels moves of partitions to other replicas (KIP-455).
+
 v1: may refuse to change the replication factor (KIP-860).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import ControllerCall, api
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.reassignments import Move, Reassign
+from wirekafka.security.acl import ALTER, CLUSTER
 
 
 class AlterPartitionReassignmentsRequest(Request, key=45, versions="0-1", flexible="0+"):
@@ -45,25 +47,37 @@ _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 _Partition = _Topic.ReassignablePartitionResponse
 
 
-@api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse)
+@api(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, forwarded=True)
 async def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, call: Call
+    request: AlterPartitionReassignmentsRequest, call: ControllerCall
 ) -> AlterPartitionReassignmentsResponse:
-    """Give partitions other replicas; each succeeds or fails for itself (KIP-455)."""
+    """Start or cancel the reassignment of each partition; each has a result of its own."""
+    call.authorize(ALTER, CLUSTER)
     moves = [
         Move(topic.name, partition.partition_index, partition.replicas)
-        for topic in request.topics for partition in topic.partitions
+        for topic in request.topics
+        for partition in topic.partitions
     ]
-    errors = iter(await call.broker.controller.submit(
-        Reassign(moves, may_change_factor=request.allow_replication_factor_change)))
+    errors = iter(
+        await call.controller.submit(
+            Reassign(moves, may_change_factor=request.allow_replication_factor_change)
+        )
+    )
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
-        # Kafka answers a request for nothing before it looks at the message.
+        # Kafka answers a request without partitions before it checks anything else.
         error_message=None if moves else "",
     )
     for topic in request.topics:
-        response.responses.append(_Topic(name=topic.name, partitions=[
-            _result(partition.partition_index, next(errors)) for partition in topic.partitions]))
+        response.responses.append(
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _result(partition.partition_index, next(errors))
+                    for partition in topic.partitions
+                ],
+            )
+        )
     return response
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from os.path import abspath
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.security.acl import ALTER, CLUSTER
 
 
 class AlterReplicaLogDirsRequest(Request, key=34, versions="1-2", flexible="2+"):
@@ -44,39 +45,45 @@ _Partition = _Topic.AlterReplicaLogDirPartitionResult
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, call: Call
 ) -> AlterReplicaLogDirsResponse:
-    """Say of each replica whether it is in the directory it shall be in (KIP-113)."""
+    """Report success for replicas already in the requested directory, an error for others."""
+    call.authorize(ALTER, CLUSTER)
     return _answer(request, lambda key, path: _error(call, key, path))
 
 
-def _answer(request: AlterReplicaLogDirsRequest,
-            error: Callable[[TopicPartition, str], Error]) -> AlterReplicaLogDirsResponse:
+def _answer(
+    request: AlterReplicaLogDirsRequest, error: Callable[[TopicPartition, str], Error]
+) -> AlterReplicaLogDirsResponse:
     topics: dict[str, list[_Partition]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             topics.setdefault(topic.name, []).extend(
-                _Partition(partition_index=index,
-                           error_code=error((topic.name, index), directory.path))
-                for index in topic.partitions)
-    return AlterReplicaLogDirsResponse(results=[
-        _Topic(topic_name=name, partitions=results) for name, results in topics.items()])
+                _Partition(
+                    partition_index=index, error_code=error((topic.name, index), directory.path)
+                )
+                for index in topic.partitions
+            )
+    return AlterReplicaLogDirsResponse(
+        results=[_Topic(topic_name=name, partitions=results) for name, results in topics.items()]
+    )
 
 
 def _error(call: Call, key: TopicPartition, path: str) -> Error:
-    # Clients are told absolute paths, whatever the setting says.
-    directory = next(
-        (each for each in call.broker.directories if abspath(each.path) == path), None)
+    # Clients see absolute paths, even where log.dirs has relative ones.
+    directory = next((each for each in call.broker.directories if abspath(each.path) == path), None)
     if directory is None:
         return Error.LOG_DIR_NOT_FOUND
     if key in directory.logs:
         return Error.NONE
     if key not in call.broker.partitions:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    # Moving a log while it is written to is not done yet: it stays where it is.
-    return Error.KAFKA_STORAGE_ERROR
+    # Moving a log while it is written to is not built: it stays where it is. Clients do not
+    # retry this error, and kafka-reassign-partitions prints it per replica.
+    return Error.UNSUPPORTED_VERSION
 
 
+@failure_of(alter_replica_log_dirs)
 def alter_replica_log_dirs_failure(
     request: AlterReplicaLogDirsRequest, error: KafkaError, call: Call
 ) -> AlterReplicaLogDirsResponse:
-    """Every replica fails the same way."""
+    """Report the error for every replica of the request."""
     return _answer(request, lambda key, path: error.error)

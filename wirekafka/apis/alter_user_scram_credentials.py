@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import (
     Bytes,
     Int8,
@@ -16,6 +16,7 @@ from wirekafka.codec.message import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.scram import AlterCredentials, Deletion, Upsertion
+from wirekafka.security.acl import ALTER, CLUSTER
 
 
 class AlterUserScramCredentialsRequest(Request, key=51, versions="0", flexible="0+"):
@@ -47,22 +48,29 @@ class AlterUserScramCredentialsResponse(Response, answers=AlterUserScramCredenti
 _Result = AlterUserScramCredentialsResponse.Result
 
 
-@api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse)
+@api(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, forwarded=True)
 async def alter_user_scram_credentials(
-    request: AlterUserScramCredentialsRequest, call: Call
+    request: AlterUserScramCredentialsRequest, call: ControllerCall
 ) -> AlterUserScramCredentialsResponse:
-    """Set and delete credentials, each user's for itself (KIP-554)."""
-    changes = [Deletion(each.name, each.mechanism) for each in request.deletions], [
-        Upsertion(
-            user=each.name,
-            mechanism=each.mechanism,
-            iterations=each.iterations,
-            salt=each.salt,
-            salted_password=each.salted_password,
-        ) for each in request.upsertions]
-    outcome = await call.broker.controller.submit(AlterCredentials(*changes))
+    """Set and delete credentials; each user has a result of its own."""
+    call.authorize(ALTER, CLUSTER)
+    changes = (
+        [Deletion(each.name, each.mechanism) for each in request.deletions],
+        [
+            Upsertion(
+                user=each.name,
+                mechanism=each.mechanism,
+                iterations=each.iterations,
+                salt=each.salt,
+                salted_password=each.salted_password,
+            )
+            for each in request.upsertions
+        ],
+    )
+    outcome = await call.controller.submit(AlterCredentials(*changes))
     return AlterUserScramCredentialsResponse(
-        results=[_result(user, error) for user, error in outcome.items()])
+        results=[_result(user, error) for user, error in outcome.items()]
+    )
 
 
 def _result(user: str, error: KafkaError | None) -> _Result:
@@ -73,10 +81,12 @@ def _result(user: str, error: KafkaError | None) -> _Result:
     )
 
 
+@failure_of(alter_user_scram_credentials)
 def alter_user_scram_credentials_failure(
     request: AlterUserScramCredentialsRequest, error: KafkaError, call: Call
 ) -> AlterUserScramCredentialsResponse:
-    """Every user's fails the same way."""
-    users = dict.fromkeys([each.name for each in request.deletions]
-                          + [each.name for each in request.upsertions])
+    """Report the error for every user of the request."""
+    users = dict.fromkeys(
+        [each.name for each in request.deletions] + [each.name for each in request.upsertions]
+    )
     return AlterUserScramCredentialsResponse(results=[_result(user, error) for user in users])

@@ -1,5 +1,7 @@
-"""ApiVersions: tells a client which APIs, versions and features there are;
-v3: client name (KIP-511), features (KIP-584).
+"""ApiVersions: lists the APIs with their versions, and the features, that this broker supports.
+
+v3: client name and version (KIP-511), features (KIP-584),
+v5: the cluster and node that the client means to reach (KIP-1242).
 """
 
 from __future__ import annotations
@@ -7,7 +9,7 @@ from __future__ import annotations
 import re
 
 from wirekafka.apis import registry
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -23,9 +25,11 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.features import KRAFT_FEATURE, SUPPORTED
 
 
-class ApiVersionsRequest(Request, key=18, versions="0-4", flexible="3+"):
+class ApiVersionsRequest(Request, key=18, versions="0-5", flexible="3+"):
     client_software_name: String = field("3+")
     client_software_version: String = field("3+")
+    cluster_id: String | None = field("5+", default=None)
+    node_id: Int32 = field("5+", default=-1)
 
 
 class ApiVersionsResponse(Response, answers=ApiVersionsRequest):
@@ -56,17 +60,31 @@ class ApiVersionsResponse(Response, answers=ApiVersionsRequest):
 _ApiVersion = ApiVersionsResponse.ApiVersion
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What a client may call itself and its version (KIP-511)."""
+"""The pattern of a valid client software name or version (KIP-511)."""
+
+_NO_NODE = -1
+
+_APIS_OF_FEATURES = {
+    "group.version": frozenset({68, 69}),
+    "share.version": frozenset({76, 77, 78, 79}),
+    "streams.version": frozenset({88, 89, 93}),
+}
+"""The keys of the client APIs that a feature announces: clients that see the feature use them
+(KIP-848, KIP-932, KIP-1071)."""
 
 
-@api(ApiVersionsRequest, ApiVersionsResponse)
+@api(ApiVersionsRequest, ApiVersionsResponse, before_authentication=True)
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
-    """Tell every API that is served here with its versions, and the cluster's features."""
+    """List every API of this listener with its versions, and the cluster's features."""
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             raise KafkaError(Error.INVALID_REQUEST)
         call.client_software = (name, version)
+        if call.is_authenticated:  # As in Kafka, a client that has to log in is not redirected.
+            _check_destination(request, call)
+    if call.login is not None:
+        call.login.versions_sent()
     broker = call.broker
     finalized = dict(broker.image.features)
     if broker.quorum.is_dynamic:
@@ -74,16 +92,41 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
     return ApiVersionsResponse(
         api_keys=[_advertised(declared) for declared in registry.served()],
         supported_features=[
-            ApiVersionsResponse.SupportedFeatureKey(
-                name=name, min_version=first, max_version=last)
+            ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=first, max_version=last)
             for name, (first, last) in SUPPORTED.items()
-            # Clients before version 4 take a range that starts at 0 for an error (KIP-1022).
-            if first > 0 or call.version >= 4],
+            if _is_served(name)
+            # Clients before version 4 reject a range that starts at 0 (KIP-1022).
+            if first > 0 or call.version >= 4
+        ],
         finalized_features_epoch=broker.metadata_offset,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(
-                name=name, max_version_level=level, min_version_level=level)
-            for name, level in finalized.items()])
+                name=name, max_version_level=level, min_version_level=level
+            )
+            for name, level in finalized.items()
+            if _is_served(name)
+        ],
+    )
+
+
+def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
+    """Raise REBOOTSTRAP_REQUIRED if the client meant to reach another broker (KIP-1242).
+
+    Clients before version 5, and those without metadata, name neither cluster nor node.
+    """
+    cluster_id, node_id = request.cluster_id, request.node_id
+    if cluster_id is None and node_id == _NO_NODE:
+        return
+    if cluster_id is None or node_id == _NO_NODE:
+        raise KafkaError(Error.INVALID_REQUEST)
+    if (cluster_id, node_id) != (call.broker.cluster_id, call.broker.node_id):
+        raise KafkaError(Error.REBOOTSTRAP_REQUIRED)
+
+
+def _is_served(feature: str) -> bool:
+    """Whether clients may see the feature: only if all APIs that it announces are served."""
+    keys = _APIS_OF_FEATURES.get(feature, frozenset())
+    return keys <= {declared.key for declared in registry.served()}
 
 
 def _advertised(declared: registry.Api) -> _ApiVersion:
@@ -91,11 +134,14 @@ def _advertised(declared: registry.Api) -> _ApiVersion:
     return _ApiVersion(api_key=declared.key, min_version=first, max_version=last)
 
 
-def api_versions_failure(request: ApiVersionsRequest, error: KafkaError,
-                         call: Call) -> ApiVersionsResponse:
-    """An unsupported version is told with the versions of this API alone (KIP-511)."""
+@failure_of(api_versions)
+def api_versions_failure(
+    request: ApiVersionsRequest, error: KafkaError, call: Call
+) -> ApiVersionsResponse:
+    """Report the error; UNSUPPORTED_VERSION comes with this API's own versions (KIP-511)."""
     if error.error is not Error.UNSUPPORTED_VERSION:
         return ApiVersionsResponse(error_code=error.error)
-    spoken = [_advertised(each) for each in registry.served()
-              if each.request is ApiVersionsRequest]
-    return ApiVersionsResponse(error_code=error.error, api_keys=spoken)
+    supported = [
+        _advertised(each) for each in registry.served() if each.request is ApiVersionsRequest
+    ]
+    return ApiVersionsResponse(error_code=error.error, api_keys=supported)

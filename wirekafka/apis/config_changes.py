@@ -1,25 +1,35 @@
-"""What the two AlterConfigs APIs share: checks on this broker before the controller is asked."""
+"""The checks that AlterConfigs and IncrementalAlterConfigs make before they ask the controller."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
-from wirekafka.apis.registry import Call
+from wirekafka.apis.registry import Call, ControllerCall
 from wirekafka.config import loggers
 from wirekafka.config.dynamic import validate_dynamic
+from wirekafka.config.option import ConfigError
 from wirekafka.config.update import validate_broker
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.command import Command
 from wirekafka.metadata.configs import ResourceChanges, Values, check_changes
-from wirekafka.metadata.image import BROKER
+from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.security import acl
+from wirekafka.security.access import REFUSALS, refusal
+from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER, CLUSTER_NAME
+
+_AUTHORIZED_AS = {TOPIC: acl.TOPIC, GROUP: acl.GROUP, BROKER: CLUSTER, CLIENT_METRICS: CLUSTER}
+"""The type of an ACL by that of a config resource."""
 
 Applied = Callable[[ResourceChanges, Values], dict[str, str]]
 Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]]]
 
 
-async def alter(resources: Sequence[ResourceChanges], call: Call, applied: Applied,
-                submit: Submit) -> list[KafkaError | None]:
-    """What became of each resource, in order; those in order here are left to the controller."""
+async def alter(
+    resources: Sequence[ResourceChanges], call: Call, applied: Applied, submit: Submit
+) -> list[KafkaError | None]:
+    """Check each resource, submit the valid ones to the controller, return errors in order."""
     counts = Counter((resource.type, resource.name) for resource in resources)
     outcome: list[KafkaError | None] = []
     passed: list[ResourceChanges] = []
@@ -38,27 +48,80 @@ async def alter(resources: Sequence[ResourceChanges], call: Call, applied: Appli
     return [next(replies) if error is None else error for error in outcome]
 
 
+def why_refused(resource: ResourceChanges, call: ControllerCall) -> KafkaError | None:
+    """The error for a resource whose configs the client may not change, else None."""
+    kind = _AUTHORIZED_AS.get(resource.type)
+    if kind is None:
+        return None
+    name = CLUSTER_NAME if kind is CLUSTER else resource.name
+    if call.is_authorized(ALTER_CONFIGS, kind, name):
+        return None
+    # Kafka gives no text for brokers' configs.
+    return KafkaError(REFUSALS[kind]) if resource.type == BROKER else refusal(kind)
+
+
+async def submit_authorized(
+    resources: Sequence[ResourceChanges], call: ControllerCall, command: Callable[[Any], Command]
+) -> list[KafkaError | None]:
+    """Run the command for the resources that the client may change; return errors in order."""
+    refused = [why_refused(resource, call) for resource in resources]
+    allowed = [each for each, error in zip(resources, refused, strict=True) if error is None]
+    replies = iter(await call.controller.submit(command(allowed)))
+    return [next(replies) if error is None else error for error in refused]
+
+
+async def forward(
+    request: Any, passed: Sequence[ResourceChanges], call: Call
+) -> list[KafkaError | None]:
+    """Forward the `passed` resources of a request (of either API); return errors in order."""
+    if not passed:
+        return []
+    wanted = {(resource.type, resource.name) for resource in passed}
+    kept = [
+        each for each in request.resources if (each.resource_type, each.resource_name) in wanted
+    ]
+    response = await call.broker.controller_channel.forward(
+        type(request)(resources=kept, validate_only=request.validate_only), call
+    )
+    return [
+        KafkaError(Error(each.error_code), each.error_message) if each.error_code else None
+        for each in response.responses
+    ]
+
+
 def alter_loggers(resource: ResourceChanges, call: Call, *, validate_only: bool) -> None:
-    """Set levels on this broker; they are not kept. Raises as `loggers.alter`."""
+    """Set log levels until this broker restarts. Raises as `loggers.alter`."""
     if not _is_id(resource.name):
         raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
     if int(resource.name) != call.broker.node_id:
-        raise _bad_request(f"Unexpected node id. Expected {call.broker.node_id}, but received "
-                           f"{resource.name}")
+        raise _bad_request(
+            f"Unexpected node id. Expected {call.broker.node_id}, but received {resource.name}"
+        )
     loggers.alter(resource.changes, validate_only=validate_only)
 
 
 def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> None:
-    """Raises INVALID_REQUEST: brokers look at changes of their own configs themselves."""
+    """Validate a change of this broker's configs. Raises KafkaError(INVALID_REQUEST)."""
     if resource.name and not _is_id(resource.name):
         raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
     if resource.name and int(resource.name) != call.broker.node_id:
-        raise _bad_request(f"Unexpected broker id, expected {call.broker.node_id}, but received "
-                           f"{resource.name}")
+        raise _bad_request(
+            f"Unexpected broker id, expected {call.broker.node_id}, but received {resource.name}"
+        )
     before = call.broker.image.config(BROKER, resource.name)
     after = applied(resource, before)
     validate_broker(after, per_broker=bool(resource.name))
-    validate_dynamic(call.broker.config, after)
+    config, image = call.broker.config, call.broker.image
+    validate_dynamic(config, after)
+    cluster = image.config(BROKER, "") if resource.name else after
+    own = after if resource.name else image.config(BROKER, str(call.broker.node_id))
+    try:
+        call.broker.check_config(config.with_dynamic(cluster, own))
+    except ConfigError as error:
+        raise _bad_request(
+            f"Invalid value org.apache.kafka.common.config.ConfigException: {error} for "
+            "configuration Invalid dynamic configuration"
+        ) from None
 
 
 def _is_id(name: str) -> bool:

@@ -1,12 +1,25 @@
-"""CreateAcls: adds ACLs, each for itself (KIP-140);
+"""CreateAcls: adds ACLs (KIP-140).
+
 v1: pattern types (KIP-290).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.acls import CreateAcls
+from wirekafka.security.acl import (
+    ALTER,
+    CLUSTER,
+    CLUSTER_NAME,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    of_code,
+)
 
 
 class CreateAclsRequest(Request, key=30, versions="1-3", flexible="2+"):
@@ -31,17 +44,82 @@ class CreateAclsResponse(Response, answers=CreateAclsRequest):
         error_message: String | None = field(default="")
 
 
-@api(CreateAclsRequest, CreateAclsResponse)
-def create_acls(request: CreateAclsRequest, call: Call) -> CreateAclsResponse:
-    """Refuse all: there is no authorizer, as in Kafka by default."""
-    error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
-    return create_acls_failure(request, error, call)
+_Creation = CreateAclsRequest.AclCreation
 
 
-def create_acls_failure(request: CreateAclsRequest, error: KafkaError,
-                        call: Call) -> CreateAclsResponse:
-    """Every one fails the same way."""
-    return CreateAclsResponse(results=[CreateAclsResponse.AclCreationResult(
-        error_code=error.error,
-        error_message=error.message,
-    ) for _ in request.creations])
+async def _on_controller(request: CreateAclsRequest, call: ControllerCall) -> CreateAclsResponse:
+    call.authorize(ALTER, CLUSTER)
+    if call.authorizer is None:
+        error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
+        return create_acls_failure(request, error, call)
+    if any(_names_several(each) for each in request.creations):
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    acls = [_acl(each) for each in request.creations]
+    errors = [_why_invalid(acl) for acl in acls]
+    outcome = iter(
+        await call.controller.submit(
+            CreateAcls([acl for acl, error in zip(acls, errors, strict=True) if error is None])
+        )
+    )
+    return CreateAclsResponse(
+        results=[_result(next(outcome) if error is None else error) for error in errors]
+    )
+
+
+@api(CreateAclsRequest, CreateAclsResponse, on_controller=_on_controller)
+async def create_acls(request: CreateAclsRequest, call: Call) -> CreateAclsResponse | None:
+    """Add ACLs at the controller; each has a result of its own."""
+    for each in request.creations:
+        acl = _acl(each)
+        if 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission):
+            call.close()  # As Kafka, which cannot decode such a request.
+            return None
+    response: CreateAclsResponse = await call.broker.controller_channel.forward(request, call)
+    return response
+
+
+@failure_of(create_acls)
+def create_acls_failure(
+    request: CreateAclsRequest, error: KafkaError, call: Call | ControllerCall
+) -> CreateAclsResponse:
+    """Report the error for every ACL of the request."""
+    return CreateAclsResponse(results=[_result(error) for _ in request.creations])
+
+
+def _acl(creation: _Creation) -> Acl:
+    return Acl(
+        of_code(ResourceType, creation.resource_type),
+        creation.resource_name,
+        of_code(PatternType, creation.resource_pattern_type),
+        creation.principal,
+        creation.host,
+        of_code(Operation, creation.operation),
+        of_code(Permission, creation.permission_type),
+    )
+
+
+def _names_several(creation: _Creation) -> bool:
+    """Whether a type of it is one for filters only, which Kafka takes for a fault of its own."""
+    acl = _acl(creation)
+    return (
+        acl.resource_type is ResourceType.ANY
+        or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or acl.operation is Operation.ANY
+        or acl.permission is Permission.ANY
+    )
+
+
+def _why_invalid(acl: Acl) -> KafkaError | None:
+    if acl.resource_type is CLUSTER and acl.resource_name != CLUSTER_NAME:
+        message = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+        return KafkaError(Error.INVALID_REQUEST, message)
+    if not acl.resource_name:
+        return KafkaError(Error.INVALID_REQUEST, "Invalid empty resource name")
+    return None
+
+
+def _result(error: KafkaError | None) -> CreateAclsResponse.AclCreationResult:
+    return CreateAclsResponse.AclCreationResult(
+        error_code=error.error if error else Error.NONE,
+        error_message=error.message if error else "",
+    )

@@ -1,15 +1,17 @@
-"""CreatePartitions: grows topics to a new partition count (KIP-195);
-v3: may be throttled (KIP-599).
+"""CreatePartitions: increases the number of partitions of topics (KIP-195).
+
+v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.topics import CreatePartitions, Growth
+from wirekafka.security.acl import ALTER, TOPIC
 
 
 class CreatePartitionsRequest(Request, key=37, versions="0-3", flexible="2+"):
@@ -39,27 +41,37 @@ class CreatePartitionsResponse(Response, answers=CreatePartitionsRequest):
 _Result = CreatePartitionsResponse.TopicResult
 
 
-@api(CreatePartitionsRequest, CreatePartitionsResponse)
-async def create_partitions(request: CreatePartitionsRequest,
-                            call: Call) -> CreatePartitionsResponse:
-    """Add partitions to topics; each succeeds or fails for itself."""
+@api(CreatePartitionsRequest, CreatePartitionsResponse, forwarded=True)
+async def create_partitions(
+    request: CreatePartitionsRequest, call: ControllerCall
+) -> CreatePartitionsResponse:
+    """Add partitions to topics; each topic has a result of its own."""
     counts = Counter(topic.name for topic in request.topics)
+    single = [name for name, count in counts.items() if count == 1]
+    may_alter = call.authorized(ALTER, TOPIC, single)
     growths = [
         Growth(
             name=topic.name,
             count=topic.count,
-            assignments=(None if topic.assignments is None
-                         else [each.broker_ids for each in topic.assignments]),
+            assignments=(
+                None
+                if topic.assignments is None
+                else [each.broker_ids for each in topic.assignments]
+            ),
         )
-        for topic in request.topics if counts[topic.name] == 1
+        for topic in request.topics
+        if counts[topic.name] == 1 and topic.name in may_alter
     ]
-    outcome = await call.broker.controller.submit(
-        CreatePartitions(growths, request.validate_only))
+    outcome = await call.controller.submit(CreatePartitions(growths, request.validate_only))
+    refused = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
     duplicate = KafkaError(Error.INVALID_REQUEST, "Duplicate topic name.")
-    return CreatePartitionsResponse(results=[
-        *(_result(name, duplicate) for name, count in counts.items() if count > 1),
-        *(_result(name, error) for name, error in outcome.items()),
-    ])
+    return CreatePartitionsResponse(
+        results=[
+            *(_result(name, duplicate) for name, count in counts.items() if count > 1),
+            *(_result(name, refused) for name in single if name not in may_alter),
+            *(_result(name, error) for name, error in outcome.items()),
+        ]
+    )
 
 
 def _result(name: str, error: KafkaError | None) -> _Result:
@@ -70,8 +82,11 @@ def _result(name: str, error: KafkaError | None) -> _Result:
     )
 
 
-def create_partitions_failure(request: CreatePartitionsRequest, error: KafkaError,
-                              call: Call) -> CreatePartitionsResponse:
-    """Every topic fails the same way."""
+@failure_of(create_partitions)
+def create_partitions_failure(
+    request: CreatePartitionsRequest, error: KafkaError, call: Call
+) -> CreatePartitionsResponse:
+    """Report the error for every topic of the request."""
     return CreatePartitionsResponse(
-        results=[_result(topic.name, error) for topic in request.topics])
+        results=[_result(topic.name, error) for topic in request.topics]
+    )

@@ -1,12 +1,14 @@
-"""CreateTopics: creates topics;
-v4: broker default counts (KIP-464), v5: configs in the answer (KIP-525), v7: topic ids.
+"""CreateTopics: creates topics (KIP-4).
+
+v4: broker defaults for the counts (KIP-464), v5: configs in the response (KIP-525),
+v7: topic ids (KIP-516).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -22,6 +24,8 @@ from wirekafka.codec.message import (
 from wirekafka.config.describe import describe_topic
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.topics import CreatedTopic, CreateTopics, NewTopic
+from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.security.acl import CLUSTER, CREATE, DESCRIBE_CONFIGS, TOPIC
 
 
 class CreateTopicsRequest(Request, key=19, versions="2-7", flexible="5+"):
@@ -69,27 +73,38 @@ class CreateTopicsResponse(Response, answers=CreateTopicsRequest):
 
 _Wanted = CreateTopicsRequest.CreatableTopic
 _Result = CreateTopicsResponse.CreatableTopicResult
-_METADATA_TOPIC = "__cluster_metadata"
 
 
-@api(CreateTopicsRequest, CreateTopicsResponse)
-async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
-    """Create topics, or only see whether they could be; each succeeds or fails for itself."""
+@api(CreateTopicsRequest, CreateTopicsResponse, forwarded=True)
+async def create_topics(request: CreateTopicsRequest, call: ControllerCall) -> CreateTopicsResponse:
+    """Create topics, or only validate the request; each topic has a result of its own."""
     counts = Counter(topic.name for topic in request.topics)
     refused = {
         name: KafkaError(Error.INVALID_REQUEST, "Duplicate topic name.")
-        for name, count in counts.items() if count > 1
+        for name, count in counts.items()
+        if count > 1
     }
-    if _METADATA_TOPIC in counts:
-        refused[_METADATA_TOPIC] = KafkaError(
-            Error.INVALID_REQUEST,
-            f"Creation of internal topic {_METADATA_TOPIC} is prohibited.")
+    if METADATA_TOPIC in counts:
+        refused[METADATA_TOPIC] = KafkaError(
+            Error.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+        )
+    single = [name for name in counts if name not in refused]
+    may_create = single if call.may(CREATE, CLUSTER) else call.authorized(CREATE, TOPIC, single)
+    may_describe = {name for name in single if call.may(DESCRIBE_CONFIGS, TOPIC, name)}
+    for name in single:
+        if name not in may_create:
+            refused[name] = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     wanted = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
-    outcome = await call.broker.controller.submit(CreateTopics(wanted, request.validate_only))
-    return CreateTopicsResponse(topics=[
-        *(_result(name, result, call) for name, result in outcome.items()),
-        *(_result(name, error, call) for name, error in refused.items()),
-    ])
+    outcome = await call.controller.submit(CreateTopics(wanted, request.validate_only))
+    return CreateTopicsResponse(
+        topics=[
+            *(
+                _result(name, result, call) if name in may_describe else _hidden(name, result)
+                for name, result in outcome.items()
+            ),
+            *(_refused(name, error) for name, error in refused.items()),
+        ]
+    )
 
 
 def _new_topic(topic: _Wanted) -> NewTopic:
@@ -102,9 +117,13 @@ def _new_topic(topic: _Wanted) -> NewTopic:
     )
 
 
-def _result(name: str, result: CreatedTopic | KafkaError, call: Call) -> _Result:
+def _refused(name: str, error: KafkaError) -> _Result:
+    return _Result(name=name, error_code=error.error, error_message=error.message)
+
+
+def _result(name: str, result: CreatedTopic | KafkaError, call: ControllerCall) -> _Result:
     if isinstance(result, KafkaError):
-        return _Result(name=name, error_code=result.error, error_message=result.message)
+        return _refused(name, result)
     return _Result(
         name=name,
         topic_id=result.id,
@@ -119,14 +138,30 @@ def _result(name: str, result: CreatedTopic | KafkaError, call: Call) -> _Result
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
             )
-            for entry in describe_topic(call.broker.config, result.configs)
-        ] if call.version >= 5 else [],
+            for entry in describe_topic(call.controller.config, result.configs)
+        ],
     )
 
 
-def create_topics_failure(request: CreateTopicsRequest, error: KafkaError,
-                          call: Call) -> CreateTopicsResponse:
-    """Every topic fails the same way."""
-    return CreateTopicsResponse(topics=[
-        _result(name, error, call) for name in dict.fromkeys(t.name for t in request.topics)
-    ])
+def _hidden(name: str, result: CreatedTopic | KafkaError) -> _Result:
+    """The result without the topic's configs, for a client that may not describe them."""
+    if isinstance(result, KafkaError):
+        return _refused(name, result)
+    return _Result(
+        name=name,
+        topic_id=result.id,
+        error_message=None,
+        topic_config_error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+        num_partitions=-1,
+        replication_factor=-1,
+    )
+
+
+@failure_of(create_topics)
+def create_topics_failure(
+    request: CreateTopicsRequest, error: KafkaError, call: Call
+) -> CreateTopicsResponse:
+    """Report the error for every topic of the request."""
+    return CreateTopicsResponse(
+        topics=[_refused(name, error) for name in dict.fromkeys(t.name for t in request.topics)]
+    )

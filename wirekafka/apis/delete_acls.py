@@ -1,12 +1,25 @@
-"""DeleteAcls: removes the ACLs that match filters (KIP-140);
+"""DeleteAcls: removes the ACLs that match filters (KIP-140).
+
 v1: pattern types (KIP-290).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.acls import DeleteAcls
+from wirekafka.security.acl import (
+    ALTER,
+    CLUSTER,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    of_code,
+)
 
 
 class DeleteAclsRequest(Request, key=31, versions="1-3", flexible="2+"):
@@ -43,17 +56,65 @@ class DeleteAclsResponse(Response, answers=DeleteAclsRequest):
             permission_type: Int8
 
 
-@api(DeleteAclsRequest, DeleteAclsResponse)
-def delete_acls(request: DeleteAclsRequest, call: Call) -> DeleteAclsResponse:
-    """Refuse all: there is no authorizer, as in Kafka by default."""
-    error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
-    return delete_acls_failure(request, error, call)
+_Result = DeleteAclsResponse.FilterResult
 
 
-def delete_acls_failure(request: DeleteAclsRequest, error: KafkaError,
-                        call: Call) -> DeleteAclsResponse:
-    """Every one fails the same way."""
-    return DeleteAclsResponse(filter_results=[DeleteAclsResponse.FilterResult(
-        error_code=error.error,
-        error_message=error.message,
-    ) for _ in request.filters])
+async def _on_controller(request: DeleteAclsRequest, call: ControllerCall) -> DeleteAclsResponse:
+    call.authorize(ALTER, CLUSTER)
+    if call.authorizer is None:
+        error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
+        return delete_acls_failure(request, error, call)
+    outcome = await call.controller.submit(DeleteAcls([_filter(each) for each in request.filters]))
+    return DeleteAclsResponse(
+        filter_results=[
+            _Result(error_message=None, matching_acls=[_matching(acl) for acl in acls])
+            for acls in outcome
+        ]
+    )
+
+
+@api(DeleteAclsRequest, DeleteAclsResponse, on_controller=_on_controller)
+async def delete_acls(request: DeleteAclsRequest, call: Call) -> DeleteAclsResponse | None:
+    """Remove the ACLs that match the filters; each filter has a result of its own."""
+    if any(_filter(each).has_unknown for each in request.filters):
+        call.close()  # As Kafka, which cannot decode such a request.
+        return None
+    response: DeleteAclsResponse = await call.broker.controller_channel.forward(request, call)
+    return response
+
+
+@failure_of(delete_acls)
+def delete_acls_failure(
+    request: DeleteAclsRequest, error: KafkaError, call: Call | ControllerCall
+) -> DeleteAclsResponse:
+    """Report the error for every filter of the request."""
+    return DeleteAclsResponse(
+        filter_results=[
+            _Result(error_code=error.error, error_message=error.message) for _ in request.filters
+        ]
+    )
+
+
+def _filter(wanted: DeleteAclsRequest.Filter) -> AclFilter:
+    return AclFilter(
+        of_code(ResourceType, wanted.resource_type_filter),
+        wanted.resource_name_filter,
+        of_code(PatternType, wanted.pattern_type_filter),
+        wanted.principal_filter,
+        wanted.host_filter,
+        of_code(Operation, wanted.operation),
+        of_code(Permission, wanted.permission_type),
+    )
+
+
+def _matching(acl: Acl) -> DeleteAclsResponse.FilterResult.MatchingAcl:
+    return _Result.MatchingAcl(
+        error_message=None,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )

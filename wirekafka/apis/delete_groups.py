@@ -1,13 +1,17 @@
-"""DeleteGroups: deletes empty consumer groups with all their offsets (KIP-229)."""
+"""DeleteGroups: deletes groups without members, and all their offsets (KIP-229).
+
+v3: an error message per group (KIP-1331).
+"""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
-from wirekafka.errors import KafkaError
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DELETE, GROUP
 
 
-class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsRequest(Request, key=42, versions="0-3", flexible="2+"):
     groups_names: list[String]
 
 
@@ -18,21 +22,42 @@ class DeleteGroupsResponse(Response, answers=DeleteGroupsRequest):
     class DeletableGroupResult(Part):
         group_id: String
         error_code: Int16
+        error_message: String | None = field("3+", default=None)
 
 
 @api(DeleteGroupsRequest, DeleteGroupsResponse)
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
-    """Delete groups without members, with their offsets."""
-    errors = await call.broker.groups.delete_groups(request.groups_names)
-    return DeleteGroupsResponse(results=[
-        DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error)
-        for group_id, error in errors.items()
-    ])
+    """Delete each group with its offsets; a group that has members is NON_EMPTY_GROUP.
+
+    Share groups are deleted once the states of their share partitions are.
+    """
+    may_delete = call.authorized(DELETE, GROUP, request.groups_names)
+    names = dict.fromkeys(request.groups_names)
+    errors = await call.broker.share_groups.delete_states(
+        [name for name in names if name in may_delete]
+    )
+    errors |= await call.broker.groups.delete_groups(
+        [name for name in names if name in may_delete and name not in errors]
+    )
+    errors |= dict.fromkeys(
+        (name for name in names if name not in may_delete), Error.GROUP_AUTHORIZATION_FAILED
+    )
+    return DeleteGroupsResponse(
+        results=[
+            DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error)
+            for group_id, error in errors.items()
+        ]
+    )
 
 
-def delete_groups_failure(request: DeleteGroupsRequest, error: KafkaError,
-                          call: Call) -> DeleteGroupsResponse:
-    """Every group fails alike."""
-    return DeleteGroupsResponse(results=[
-        DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error.error)
-        for group_id in request.groups_names])
+@failure_of(delete_groups)
+def delete_groups_failure(
+    request: DeleteGroupsRequest, error: KafkaError, call: Call
+) -> DeleteGroupsResponse:
+    """Report the error for every group of the request."""
+    return DeleteGroupsResponse(
+        results=[
+            DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=error.error)
+            for group_id in request.groups_names
+        ]
+    )

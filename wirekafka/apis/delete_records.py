@@ -1,10 +1,15 @@
-"""DeleteRecords: moves the start of partitions forward, dropping what is before it (KIP-107)."""
+"""DeleteRecords: deletes records by advancing the log start offset of partitions (KIP-107)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from collections.abc import Awaitable
+
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.partition import Partition as LocalPartition
+from wirekafka.replication.waiting import Watched
+from wirekafka.security.acl import DELETE, TOPIC
 
 
 class DeleteRecordsRequest(Request, key=21, versions="0-2", flexible="2+"):
@@ -39,36 +44,111 @@ _PartitionResult = _TopicResult.PartitionResult
 
 
 @api(DeleteRecordsRequest, DeleteRecordsResponse)
-def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
-    """Move the start of logs up, giving up the records before it."""
-    return DeleteRecordsResponse(topics=[
-        _TopicResult(name=topic.name, partitions=[
-            _delete(topic.name, asked, call)
-            for asked in {each.partition_index: each for each in topic.partitions}.values()])
-        for topic in request.topics])
+def delete_records(
+    request: DeleteRecordsRequest, call: Call
+) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
+    """Advance log start offsets; respond when every live replica has deleted the records."""
+    may_delete = call.authorized(DELETE, TOPIC, [topic.name for topic in request.topics])
+    deleting: list[_Deleting] = []
+    response = DeleteRecordsResponse(
+        topics=[
+            _TopicResult(
+                name=topic.name,
+                partitions=[
+                    _delete(topic.name, partition, call, deleting)
+                    if topic.name in may_delete
+                    else _PartitionResult(
+                        partition_index=partition.partition_index,
+                        low_watermark=-1,
+                        error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+                    )
+                    for partition in {
+                        each.partition_index: each for each in topic.partitions
+                    }.values()
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+    waiting = [each for each in deleting if not each.settle()]
+    return _delete_everywhere(request, response, waiting, call) if waiting else response
 
 
-def _delete(topic: str, asked: DeleteRecordsRequest.Topic.Partition,
-            call: Call) -> _PartitionResult:
-    index = asked.partition_index
+class _Deleting:
+    """A partition that deleted its records on the leader, perhaps not yet on the followers."""
+
+    def __init__(self, partition: LocalPartition, before_offset: int, result: _PartitionResult):
+        self.partition = partition
+        self._before_offset = before_offset
+        self._result = result
+
+    def settle(self) -> bool:
+        """Update the result; return whether it is final."""
+        leader, result = self.partition.leader, self._result
+        if leader is None:
+            result.low_watermark, result.error_code = -1, Error.NOT_LEADER_OR_FOLLOWER
+            return True
+        result.low_watermark = min(leader.low_watermark, self.partition.start_offset)
+        is_done = result.low_watermark >= self._before_offset
+        result.error_code = Error.NONE if is_done else Error.REQUEST_TIMED_OUT
+        return is_done
+
+
+async def _delete_everywhere(
+    request: DeleteRecordsRequest,
+    response: DeleteRecordsResponse,
+    waiting: list[_Deleting],
+    call: Call,
+) -> DeleteRecordsResponse:
+    def is_done(_: Watched) -> bool:
+        waiting[:] = [each for each in waiting if not each.settle()]
+        return not waiting
+
+    await call.broker.waiting.until(
+        is_done, [each.partition for each in waiting], call.now_ms + request.timeout_ms
+    )
+    return response
+
+
+def _delete(
+    topic: str,
+    requested: DeleteRecordsRequest.Topic.Partition,
+    call: Call,
+    deleting: list[_Deleting],
+) -> _PartitionResult:
+    index = requested.partition_index
     try:
         partition = call.broker.partition(topic, index)
         if partition.is_internal:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
         if not partition.log.config.is_deleted:
             raise KafkaError(Error.POLICY_VIOLATION)
-        low_watermark = partition.delete_records(asked.offset)
+        before_offset = partition.delete_records(requested.offset)
     except KafkaError as error:
         return _PartitionResult(partition_index=index, low_watermark=-1, error_code=error.error)
-    return _PartitionResult(partition_index=index, low_watermark=low_watermark, error_code=0)
+    result = _PartitionResult(partition_index=index, low_watermark=-1, error_code=0)
+    deleting.append(_Deleting(partition, before_offset, result))
+    return result
 
 
-def delete_records_failure(request: DeleteRecordsRequest, error: KafkaError,
-                           call: Call) -> DeleteRecordsResponse:
-    """Every partition fails alike."""
-    return DeleteRecordsResponse(topics=[
-        _TopicResult(name=topic.name, partitions=[
-            _PartitionResult(partition_index=asked.partition_index, low_watermark=-1,
-                             error_code=error.error)
-            for asked in topic.partitions])
-        for topic in request.topics])
+@failure_of(delete_records)
+def delete_records_failure(
+    request: DeleteRecordsRequest, error: KafkaError, call: Call
+) -> DeleteRecordsResponse:
+    """Report the error for every partition of the request."""
+    return DeleteRecordsResponse(
+        topics=[
+            _TopicResult(
+                name=topic.name,
+                partitions=[
+                    _PartitionResult(
+                        partition_index=partition.partition_index,
+                        low_watermark=-1,
+                        error_code=error.error,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,4 +1,5 @@
-"""DeleteTopics: deletes topics;
+"""DeleteTopics: deletes topics (KIP-4).
+
 v5: error messages (KIP-599), v6: by name or by topic id (KIP-516).
 """
 
@@ -6,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.topics import NO_ID, DeleteTopics, TopicReference
+from wirekafka.security.acl import CLUSTER, DELETE, DESCRIBE, TOPIC
 
 
 class DeleteTopicsRequest(Request, key=20, versions="1-6", flexible="4+"):
@@ -36,15 +38,17 @@ class DeleteTopicsResponse(Response, answers=DeleteTopicsRequest):
 _Result = DeleteTopicsResponse.DeletableTopicResult
 
 
-@api(DeleteTopicsRequest, DeleteTopicsResponse)
-async def delete_topics(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
-    """Delete topics by name, or since v6 by id; their files go a little later."""
-    if not call.broker.config.delete_topic_enable:
+@api(DeleteTopicsRequest, DeleteTopicsResponse, forwarded=True)
+async def delete_topics(request: DeleteTopicsRequest, call: ControllerCall) -> DeleteTopicsResponse:
+    """Delete topics by name, or by id since v6; brokers delete the files afterwards."""
+    if not call.controller.config.delete_topic_enable:
         if call.version < 3:
             raise KafkaError(Error.INVALID_REQUEST, "Topic deletion is disabled.")
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
-    references, refused = _sound(_references(request), call)
-    outcome = await call.broker.controller.submit(DeleteTopics(references))
+    references, refused = _validated(_references(request), call)
+    references, unauthorized = _authorized(references, call)
+    refused += unauthorized
+    outcome = await call.controller.submit(DeleteTopics(references))
     return DeleteTopicsResponse(responses=[_result(*each) for each in [*outcome, *refused]])
 
 
@@ -57,35 +61,72 @@ def _references(request: DeleteTopicsRequest) -> list[TopicReference]:
     return [TopicReference(name) for name in request.topic_names]
 
 
-def _sound(references: list[TopicReference],
-           call: Call) -> tuple[list[TopicReference], list[_Refused]]:
-    """The references that say one thing each, and those that do not, with what is wrong."""
+def _validated(
+    references: list[TopicReference], call: ControllerCall
+) -> tuple[list[TopicReference], list[_Refused]]:
+    """Split the references into valid ones and, with an error each, invalid ones."""
     names = Counter(reference.name for reference in references if reference.name is not None)
     ids = Counter(reference.id for reference in references if reference.id != NO_ID)
     refused: dict[TopicReference, str] = {}
-    # Whoever is named twice, by name and by id, is answered once.
+    # A topic referred to by name and by id gets one result.
     doubled: dict[bytes, TopicReference] = {}
     for reference in references:
-        reason = _why_unsound(reference, names, ids)
-        topic = call.broker.image.topics.get(reference.name or "")
+        reason = _why_invalid(reference, names, ids)
+        topic = call.controller.image.topics.get(reference.name or "")
         if reason is not None:
             refused[reference] = reason
         elif topic is not None and topic.id in ids:
             doubled[topic.id] = reference
     for topic_id, reference in doubled.items():
         refused[TopicReference(reference.name, topic_id)] = (
-            "The provided topic name maps to an ID that was already supplied.")
-    sound = [
-        reference for reference in references
-        if reference not in refused and reference.id not in doubled
+            "The provided topic name maps to an ID that was already supplied."
+        )
+    valid = [
+        reference
+        for reference in references
+        if reference not in refused
+        and reference.id not in doubled
         and reference not in doubled.values()
     ]
-    return sound, [(*reference, KafkaError(Error.INVALID_REQUEST, reason))
-                   for reference, reason in refused.items()]
+    return valid, [
+        (*reference, KafkaError(Error.INVALID_REQUEST, reason))
+        for reference, reason in refused.items()
+    ]
 
 
-def _why_unsound(reference: TopicReference, names: Counter[str],
-                 ids: Counter[bytes]) -> str | None:
+def _authorized(
+    references: list[TopicReference], call: ControllerCall
+) -> tuple[list[TopicReference], list[_Refused]]:
+    """Split the references into topics that the client may delete and, with an error, others.
+
+    A missing topic needs DESCRIBE only, so that a client that has it learns that it is missing.
+    """
+    if call.may(DELETE, CLUSTER):
+        return references, []
+    image = call.controller.image
+    names: dict[TopicReference, str] = {}
+    for reference in references:
+        if reference.name is not None:
+            names[reference] = reference.name
+        elif reference.id in image.topics_by_id:
+            names[reference] = image.topics_by_id[reference.id].name
+    may_describe = call.authorized(DESCRIBE, TOPIC, names.values())
+    may_delete = call.authorized(DELETE, TOPIC, names.values())
+    error = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    allowed: list[TopicReference] = []
+    refused: list[_Refused] = []
+    for reference in references:
+        name = names.get(reference)
+        is_missing = name is None or name not in image.topics
+        if name is None or name in may_delete or (is_missing and name in may_describe):
+            allowed.append(reference)
+        else:
+            shown = name if reference.name is not None or name in may_describe else None
+            refused.append((shown, reference.id, error))
+    return allowed, refused
+
+
+def _why_invalid(reference: TopicReference, names: Counter[str], ids: Counter[bytes]) -> str | None:
     name, topic_id = reference
     if name is not None and topic_id != NO_ID:
         return "You may not specify both topic name and topic id."
@@ -105,8 +146,11 @@ def _result(name: str | None, topic_id: bytes, error: KafkaError | None) -> _Res
     )
 
 
-def delete_topics_failure(request: DeleteTopicsRequest, error: KafkaError,
-                          call: Call) -> DeleteTopicsResponse:
-    """Every topic fails the same way."""
-    return DeleteTopicsResponse(responses=[
-        _result(*reference, error) for reference in _references(request)])
+@failure_of(delete_topics)
+def delete_topics_failure(
+    request: DeleteTopicsRequest, error: KafkaError, call: Call
+) -> DeleteTopicsResponse:
+    """Report the error for every topic of the request."""
+    return DeleteTopicsResponse(
+        responses=[_result(*reference, error) for reference in _references(request)]
+    )

@@ -1,4 +1,5 @@
-"""DescribeAcls: tells which ACLs match a filter (KIP-140);
+"""DescribeAcls: lists the ACLs that match a filter (KIP-140).
+
 v1: pattern types (KIP-290).
 """
 
@@ -7,6 +8,17 @@ from __future__ import annotations
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error
+from wirekafka.security.acl import (
+    CLUSTER,
+    DESCRIBE,
+    Acl,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    of_code,
+)
 
 
 class DescribeAclsRequest(Request, key=29, versions="1-3", flexible="2+"):
@@ -38,10 +50,54 @@ class DescribeAclsResponse(Response, answers=DescribeAclsRequest):
             permission_type: Int8
 
 
+_Resource = DescribeAclsResponse.Resource
+
+
 @api(DescribeAclsRequest, DescribeAclsResponse)
-def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsResponse:
-    """Say that ACLs are not in use: there is no authorizer, as in Kafka by default."""
+def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsResponse | None:
+    """List the ACLs by the resource pattern that they are for."""
+    wanted = _filter(request)
+    if wanted.has_unknown:
+        call.close()  # As Kafka, which cannot decode such a request.
+        return None
+    call.authorize(DESCRIBE, CLUSTER)
+    if call.authorizer is None:
+        return DescribeAclsResponse(
+            error_code=Error.SECURITY_DISABLED,
+            error_message="No Authorizer is configured on the broker",
+        )
+    resources: dict[tuple[int, str, int], list[Acl]] = {}
+    for _, acl in call.authorizer.index.matching(wanted):
+        pattern = acl.resource_type, acl.resource_name, acl.pattern_type
+        resources.setdefault(pattern, []).append(acl)
     return DescribeAclsResponse(
-        error_code=Error.SECURITY_DISABLED,
-        error_message="No Authorizer is configured on the broker",
+        resources=[
+            _Resource(
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=pattern_type,
+                acls=[
+                    _Resource.AclDescription(
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission,
+                    )
+                    for acl in acls
+                ],
+            )
+            for (resource_type, name, pattern_type), acls in resources.items()
+        ]
+    )
+
+
+def _filter(request: DescribeAclsRequest) -> AclFilter:
+    return AclFilter(
+        of_code(ResourceType, request.resource_type_filter),
+        request.resource_name_filter,
+        of_code(PatternType, request.pattern_type_filter),
+        request.principal_filter,
+        request.host_filter,
+        of_code(Operation, request.operation),
+        of_code(Permission, request.permission_type),
     )

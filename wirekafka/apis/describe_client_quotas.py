@@ -1,8 +1,8 @@
-"""DescribeClientQuotas: tells what users, clients and addresses may use (KIP-546)."""
+"""DescribeClientQuotas: lists the quotas of users, client ids and addresses (KIP-546)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Float64,
@@ -15,8 +15,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.quotas import Component, matching
+from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS
 
 
 class DescribeClientQuotasRequest(Request, key=48, versions="0-1", flexible="1+"):
@@ -52,22 +53,34 @@ _Entry = DescribeClientQuotasResponse.EntryData
 
 
 @api(DescribeClientQuotasRequest, DescribeClientQuotasResponse)
-def describe_client_quotas(request: DescribeClientQuotasRequest,
-                           call: Call) -> DescribeClientQuotasResponse:
-    """Tell the quotas that were set for entities which match every component (KIP-546)."""
-    components = [Component(each.entity_type, each.match_type, each.match)
-                  for each in request.components]
-    found = matching(call.broker.image.security, components, strict=request.strict)
-    return DescribeClientQuotasResponse(entries=[
-        _Entry(
-            entity=[_Entry.EntityData(entity_type=kind, entity_name=name)
-                    for kind, name in entity],
-            values=[_Entry.ValueData(key=key, value=value) for key, value in values.items()],
-        ) for entity, values in found.items()])
-
-
-def describe_client_quotas_failure(request: DescribeClientQuotasRequest, error: KafkaError,
-                                   call: Call) -> DescribeClientQuotasResponse:
-    """No entries at all is null."""
+def describe_client_quotas(
+    request: DescribeClientQuotasRequest, call: Call
+) -> DescribeClientQuotasResponse:
+    """List the quotas of the entities that match every component of the filter."""
+    if not call.is_authorized(DESCRIBE_CONFIGS, CLUSTER):
+        raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
+    components = [
+        Component(each.entity_type, each.match_type, each.match) for each in request.components
+    ]
+    matches = matching(call.broker.image.security, components, strict=request.strict)
     return DescribeClientQuotasResponse(
-        error_code=error.error, error_message=error.message, entries=None)
+        entries=[
+            _Entry(
+                entity=[
+                    _Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity
+                ],
+                values=[_Entry.ValueData(key=key, value=value) for key, value in values.items()],
+            )
+            for entity, values in matches.items()
+        ]
+    )
+
+
+@failure_of(describe_client_quotas)
+def describe_client_quotas_failure(
+    request: DescribeClientQuotasRequest, error: KafkaError, call: Call
+) -> DescribeClientQuotasResponse:
+    """Report the error; the entries are null then."""
+    return DescribeClientQuotasResponse(
+        error_code=error.error, error_message=error.message, entries=None
+    )

@@ -1,21 +1,12 @@
-"""DescribeCluster: lists the brokers and the controller (KIP-700);
+"""DescribeCluster: lists the brokers and names the controller (KIP-700).
+
 v1: controllers (KIP-919), v2: fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
 from wirekafka.metadata.view import nodes
@@ -50,13 +41,17 @@ _BROKERS, _CONTROLLERS = 1, 2
 
 @api(DescribeClusterRequest, DescribeClusterResponse)
 def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
-    """Tell which brokers there are, under the addresses of the client's own listener."""
+    """List the brokers with their addresses on the client's listener."""
     if request.endpoint_type == _CONTROLLERS:
-        raise KafkaError(Error.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of "
-                         "type BROKER, but we wanted an endpoint of type CONTROLLER")
+        raise KafkaError(
+            Error.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of "
+            "type BROKER, but we wanted an endpoint of type CONTROLLER",
+        )
     if request.endpoint_type != _BROKERS:
-        raise KafkaError(Error.UNSUPPORTED_ENDPOINT_TYPE,
-                         f"Unsupported endpoint type {request.endpoint_type}")
+        raise KafkaError(
+            Error.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+        )
     broker = call.broker
     return DescribeClusterResponse(
         error_message=None,
@@ -74,6 +69,8 @@ def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClu
             if request.include_fenced_brokers or not node.broker.fenced
         ],
         cluster_authorized_operations=(
-            operations.ON_CLUSTER if request.include_cluster_authorized_operations
-            else operations.NOT_ASKED),
+            call.cluster_operations()
+            if request.include_cluster_authorized_operations
+            else operations.NOT_ASKED
+        ),
     )

@@ -1,27 +1,20 @@
-"""DescribeConfigs: reads the configs of topics, brokers and groups;
-v1: sources and synonyms (KIP-226), v3: types and docs (KIP-569).
+"""DescribeConfigs: lists the configs of topics, brokers, groups and other resources (KIP-133).
+
+v1: sources and synonyms (KIP-226), v3: types and documentation (KIP-569).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.config import describe, loggers
 from wirekafka.config.describe import ConfigEntry, Source
 from wirekafka.config.option import Type
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import image as resources
 from wirekafka.metadata.topic_names import check_name
+from wirekafka.security.access import refusal
+from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS, GROUP, TOPIC
 
 
 class DescribeConfigsRequest(Request, key=32, versions="1-4", flexible="4+"):
@@ -67,31 +60,45 @@ _Result = DescribeConfigsResponse.Result
 _Entry = _Result.ResourceResult
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
-    "message was sent to an incompatible broker. See the broker logs for more details.")
+    "message was sent to an incompatible broker. See the broker logs for more details."
+)
 
 
 @api(DescribeConfigsRequest, DescribeConfigsResponse)
 def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
-    """Tell every config of a resource: its value, where it came from, and its other names."""
+    """List the configs of each resource with their values, sources and synonyms."""
     return DescribeConfigsResponse(
-        results=[_describe(resource, request, call) for resource in request.resources])
+        results=[_describe(resource, request, call) for resource in request.resources]
+    )
 
 
 def _describe(resource: _Resource, request: DescribeConfigsRequest, call: Call) -> _Result:
-    result = _Result(
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
+    result = _Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
+        _authorize(resource, call)
         entries = _entries(resource, call)
     except KafkaError as error:
         result.error_code, result.error_message = error.error, error.message or ""
         return result
     wanted = resource.configuration_keys
     result.configs = [
-        # Like no list at all, an empty list means every config.
-        _told(entry, request) for entry in entries if not wanted or entry.name in wanted]
+        # An empty list, like null, means every config.
+        _response_entry(entry, request)
+        for entry in entries
+        if not wanted or entry.name in wanted
+    ]
     return result
+
+
+def _authorize(resource: _Resource, call: Call) -> None:
+    match resource.resource_type:
+        case resources.TOPIC:
+            call.authorize(DESCRIBE_CONFIGS, TOPIC, resource.resource_name)
+        case resources.GROUP:
+            call.authorize(DESCRIBE_CONFIGS, GROUP, resource.resource_name)
+        case resources.BROKER | resources.BROKER_LOGGER | resources.CLIENT_METRICS:
+            if not call.is_authorized(DESCRIBE_CONFIGS, CLUSTER):
+                raise refusal(CLUSTER)
 
 
 def _entries(resource: _Resource, call: Call) -> list[ConfigEntry]:
@@ -135,11 +142,18 @@ def _check_is_me(name: str, call: Call, expected: str) -> None:
 
 def _logger_entry(name: str, level: str) -> ConfigEntry:
     return ConfigEntry(
-        name=name, value=level, read_only=False, source=Source.DYNAMIC_BROKER_LOGGER,
-        sensitive=False, synonyms=[], type=Type.STRING, documentation=None)
+        name=name,
+        value=level,
+        read_only=False,
+        source=Source.DYNAMIC_BROKER_LOGGER,
+        sensitive=False,
+        synonyms=[],
+        type=Type.STRING,
+        documentation=None,
+    )
 
 
-def _told(entry: ConfigEntry, request: DescribeConfigsRequest) -> _Entry:
+def _response_entry(entry: ConfigEntry, request: DescribeConfigsRequest) -> _Entry:
     return _Entry(
         name=entry.name,
         value=entry.value,
@@ -149,7 +163,9 @@ def _told(entry: ConfigEntry, request: DescribeConfigsRequest) -> _Entry:
         synonyms=[
             _Entry.Synonym(name=synonym.name, value=synonym.value, source=synonym.source)
             for synonym in entry.synonyms
-        ] if request.include_synonyms else [],
+        ]
+        if request.include_synonyms
+        else [],
         config_type=entry.type,
         documentation=entry.documentation if request.include_documentation else None,
     )
@@ -159,15 +175,19 @@ def _bad_request(message: str) -> KafkaError:
     return KafkaError(Error.INVALID_REQUEST, message)
 
 
-def describe_configs_failure(request: DescribeConfigsRequest, error: KafkaError,
-                             call: Call) -> DescribeConfigsResponse:
-    """Every resource fails the same way."""
-    return DescribeConfigsResponse(results=[
-        _Result(
-            error_code=error.error,
-            error_message=error.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        for resource in request.resources
-    ])
+@failure_of(describe_configs)
+def describe_configs_failure(
+    request: DescribeConfigsRequest, error: KafkaError, call: Call
+) -> DescribeConfigsResponse:
+    """Report the error for every resource of the request."""
+    return DescribeConfigsResponse(
+        results=[
+            _Result(
+                error_code=error.error,
+                error_message=error.message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )

@@ -1,10 +1,11 @@
-"""DescribeGroups: tells state and members of classic groups;
+"""DescribeGroups: describes the state and the members of classic groups.
+
 v4: static members (KIP-345), v6: GROUP_ID_NOT_FOUND (KIP-1043).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Bytes,
@@ -19,6 +20,7 @@ from wirekafka.codec.message import (
 from wirekafka.coordinator import group_commands
 from wirekafka.coordinator.group_commands import DescribeGroup
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DESCRIBE, GROUP
 
 
 class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
@@ -51,35 +53,40 @@ class DescribeGroupsResponse(Response, answers=DescribeGroupsRequest):
 
 _NOT_FOUND_SINCE = 6
 _DEAD = "Dead"
-_ALL_OPERATIONS = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS: what there is to do to a group."""
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS: all operations on a group."""
 
 
 @api(DescribeGroupsRequest, DescribeGroupsResponse)
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    """Tell each group's state and members; a group nobody knows is Dead."""
+    """Describe each group; an unknown group is Dead."""
     groups = []
     for group_id in request.groups:
         group = await _describe(group_id, call)
         if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = _ALL_OPERATIONS
+            group.authorized_operations = call.allowed_operations(GROUP, group_id)
         groups.append(group)
     return DescribeGroupsResponse(groups=groups)
 
 
 async def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGroup:
     kind = DescribeGroupsResponse.DescribedGroup
+    if not call.is_authorized(DESCRIBE, GROUP, group_id):
+        return kind(group_id=group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
     try:
         described: group_commands.DescribedGroup = await call.broker.groups.submit(
-            group_id, DescribeGroup(group_id))
+            group_id, DescribeGroup(group_id)
+        )
     except KafkaError as error:
         if error.error is not Error.GROUP_ID_NOT_FOUND:
             return kind(group_id=group_id, error_code=error.error)
         if call.version < _NOT_FOUND_SINCE:
             return kind(group_id=group_id, group_state=_DEAD)
         return kind(
-            group_id=group_id, group_state=_DEAD, error_code=error.error,
-            error_message=error.message)
+            group_id=group_id,
+            group_state=_DEAD,
+            error_code=error.error,
+            error_message=error.message,
+        )
     return kind(
         group_id=group_id,
         group_state=described.state,
@@ -99,9 +106,14 @@ async def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.Describ
     )
 
 
-def describe_groups_failure(request: DescribeGroupsRequest, error: KafkaError,
-                            call: Call) -> DescribeGroupsResponse:
-    """Every group fails alike."""
-    return DescribeGroupsResponse(groups=[
-        DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.error)
-        for group_id in request.groups])
+@failure_of(describe_groups)
+def describe_groups_failure(
+    request: DescribeGroupsRequest, error: KafkaError, call: Call
+) -> DescribeGroupsResponse:
+    """Report the error for every group of the request."""
+    return DescribeGroupsResponse(
+        groups=[
+            DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.error)
+            for group_id in request.groups
+        ]
+    )

@@ -1,4 +1,5 @@
-"""DescribeLogDirs: tells what the log directories hold (KIP-113);
+"""DescribeLogDirs: lists the log directories of a broker and the replicas in them (KIP-113).
+
 v4: volume sizes (KIP-827), v5: cordoned directories (KIP-1066).
 """
 
@@ -22,6 +23,7 @@ from wirekafka.codec.message import (
 from wirekafka.errors import Error
 from wirekafka.log.checkpoints import TopicPartition
 from wirekafka.log.log_directory import LogDirectory
+from wirekafka.security.acl import CLUSTER, DESCRIBE
 
 
 class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
@@ -63,18 +65,22 @@ _Partition = _Topic.Partition
 
 @api(DescribeLogDirsRequest, DescribeLogDirsResponse)
 def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
-    """Tell how large the logs in each log directory are, and how much room there is."""
-    wanted = None if request.topics is None else {
-        (topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return DescribeLogDirsResponse(results=[
-        _directory(directory, wanted, call) for directory in call.broker.directories])
+    """Report the size of each log, and the total and usable bytes of each directory."""
+    call.authorize(DESCRIBE, CLUSTER)
+    wanted = (
+        None
+        if request.topics is None
+        else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    )
+    return DescribeLogDirsResponse(
+        results=[_directory(directory, wanted, call) for directory in call.broker.directories]
+    )
 
 
 def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call: Call) -> _Result:
     cordoned = call.broker.config.cordoned_log_dirs
     result = _Result(
-        log_dir=abspath(directory.path),
-        is_cordoned="*" in cordoned or directory.path in cordoned,
+        log_dir=abspath(directory.path), is_cordoned="*" in cordoned or directory.path in cordoned
     )
     try:
         result.total_bytes = call.broker.disk.total_bytes(directory.path)
@@ -86,6 +92,9 @@ def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call
     for (topic, index), log in directory.logs.items():
         if wanted is None or (topic, index) in wanted:
             topics[topic].append(
-                _Partition(partition_index=index, partition_size=log.size_bytes, offset_lag=0))
-    result.topics = [_Topic(name=name, partitions=found) for name, found in topics.items()]
+                _Partition(partition_index=index, partition_size=log.size_bytes, offset_lag=0)
+            )
+    result.topics = [
+        _Topic(name=name, partitions=partitions) for name, partitions in topics.items()
+    ]
     return result

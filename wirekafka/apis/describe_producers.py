@@ -1,13 +1,15 @@
-"""DescribeProducers: lists the active producers of partitions, to find hanging transactions
-(KIP-664).
+"""DescribeProducers: lists the active producers of partitions (KIP-664).
+
+Tools find hanging transactions with it.
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.producers import Producer
+from wirekafka.security.acl import READ, TOPIC
 
 
 class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
@@ -49,25 +51,45 @@ _NOT_HOSTED = "This server does not host this topic-partition."
 
 @api(DescribeProducersRequest, DescribeProducersResponse)
 def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
-    """What each partition's leader knows of the producers that write to it."""
-    return DescribeProducersResponse(topics=[
-        DescribeProducersResponse.TopicResponse(name=topic.name, partitions=[
-            _describe(topic.name, index, call) for index in topic.partition_indexes])
-        for topic in request.topics])
+    """List the producer states of each partition that is led here."""
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name, partitions=_of_topic(topic.name, topic.partition_indexes, call)
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _of_topic(topic: str, indexes: list[int], call: Call) -> list[_Partition]:
+    try:
+        call.authorize(READ, TOPIC, topic)
+    except KafkaError as error:
+        message = error.message or "Topic authorization failed."
+        return [
+            _Partition(partition_index=index, error_code=error.error, error_message=message)
+            for index in indexes
+        ]
+    return [_describe(topic, index, call) for index in indexes]
 
 
 def _describe(topic: str, index: int, call: Call) -> _Partition:
     partition = call.broker.partitions.get((topic, index))
     if partition is None:
-        # Kafka explains a missing topic, and leaves a missing partition unexplained.
+        # As in Kafka: a message for a missing topic, none for a missing partition.
         is_missing = topic not in call.broker.image.topics
         return _Partition(
-            partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
-            error_message=_NOT_HOSTED if is_missing else None)
+            partition_index=index,
+            error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
+            error_message=_NOT_HOSTED if is_missing else None,
+        )
     if not partition.is_leader:
         return _Partition(partition_index=index, error_code=Error.NOT_LEADER_OR_FOLLOWER)
-    return _Partition(partition_index=index, active_producers=[
-        _state(producer) for producer in partition.log.producers])
+    return _Partition(
+        partition_index=index,
+        active_producers=[_state(producer) for producer in partition.log.producers],
+    )
 
 
 def _state(producer: Producer) -> _Partition.ProducerState:
@@ -82,11 +104,20 @@ def _state(producer: Producer) -> _Partition.ProducerState:
     )
 
 
-def describe_producers_failure(request: DescribeProducersRequest, error: KafkaError,
-                               call: Call) -> DescribeProducersResponse:
-    """Every partition fails alike."""
-    return DescribeProducersResponse(topics=[
-        DescribeProducersResponse.TopicResponse(name=topic.name, partitions=[
-            _Partition(partition_index=index, error_code=error.error)
-            for index in topic.partition_indexes])
-        for topic in request.topics])
+@failure_of(describe_producers)
+def describe_producers_failure(
+    request: DescribeProducersRequest, error: KafkaError, call: Call
+) -> DescribeProducersResponse:
+    """Report the error for every partition of the request."""
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _Partition(partition_index=index, error_code=error.error)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,10 +1,11 @@
-"""DescribeQuorum: tells the metadata quorum's leader and replica lag (KIP-595);
+"""DescribeQuorum: reports the metadata quorum's leader and its replicas' offsets (KIP-595).
+
 v1: timestamps (KIP-836), v2: directory ids (KIP-853).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import ControllerCall, api
 from wirekafka.codec.message import (
     Int16,
     Int32,
@@ -18,6 +19,9 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error
+from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.security.access import refusal
+from wirekafka.security.acl import CLUSTER, DESCRIBE
 
 
 class DescribeQuorumRequest(Request, key=55, versions="0-2", flexible="0+"):
@@ -72,41 +76,43 @@ class DescribeQuorumResponse(Response, answers=DescribeQuorumRequest):
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = _Topic.PartitionData
 _Node = DescribeQuorumResponse.Node
-_METADATA_TOPIC = "__cluster_metadata"
 
 
-@api(DescribeQuorumRequest, DescribeQuorumResponse)
-def describe_quorum(request: DescribeQuorumRequest, call: Call) -> DescribeQuorumResponse:
-    """Tell who leads the metadata quorum and how far its voters are (KIP-595)."""
+@api(DescribeQuorumRequest, DescribeQuorumResponse, forwarded=True)
+def describe_quorum(request: DescribeQuorumRequest, call: ControllerCall) -> DescribeQuorumResponse:
+    """Report the quorum's leader, high watermark and voters; the only partition is index 0."""
+    if not call.is_authorized(DESCRIBE, CLUSTER):
+        raise refusal(CLUSTER)
     topics = []
-    found = False
+    has_metadata_topic = False
     for topic in request.topics:
         partitions = []
         for partition in topic.partitions:
-            known = (topic.topic_name, partition.partition_index) == (_METADATA_TOPIC, 0)
-            found = found or known
+            known = (topic.topic_name, partition.partition_index) == (METADATA_TOPIC, 0)
+            has_metadata_topic = has_metadata_topic or known
             partitions.append(_quorum(call) if known else _unknown(partition.partition_index))
         topics.append(_Topic(topic_name=topic.topic_name, partitions=partitions))
     return DescribeQuorumResponse(
-        error_message="", topics=topics, nodes=_nodes(call) if found else [])
+        error_message="", topics=topics, nodes=_nodes(call) if has_metadata_topic else []
+    )
 
 
-def _quorum(call: Call) -> _Partition:
-    quorum = call.broker.quorum
+def _quorum(call: ControllerCall) -> _Partition:
+    quorum = call.controller.quorum
     return _Partition(
         partition_index=0,
         error_message="",
-        leader_id=call.broker.node_id,
+        leader_id=call.controller.node_id,
         leader_epoch=quorum.epoch,
         high_watermark=quorum.committed_offset,
         current_voters=[
             ReplicaState(
                 replica_id=voter.id,
-                # Voters of a quorum that is written down in the configuration have none.
+                # Voters from controller.quorum.voters, a static quorum, have none.
                 replica_directory_id=voter.directory_id if quorum.is_dynamic else bytes(16),
                 log_end_offset=quorum.end_offset,
-                last_fetch_timestamp=call.now_ms,
-                last_caught_up_timestamp=call.now_ms,
+                last_fetch_timestamp=call.controller.clock.now_ms(),
+                last_caught_up_timestamp=call.controller.clock.now_ms(),
             )
             for voter in quorum.voters
         ],
@@ -121,10 +127,14 @@ def _unknown(index: int) -> _Partition:
     )
 
 
-def _nodes(call: Call) -> list[_Node]:
+def _nodes(call: ControllerCall) -> list[_Node]:
     return [
-        _Node(node_id=voter.id, listeners=[
-            _Node.Listener(name=name, host=host, port=port)
-            for name, host, port in voter.endpoints])
-        for voter in call.broker.quorum.voters
+        _Node(
+            node_id=voter.id,
+            listeners=[
+                _Node.Listener(name=name, host=host, port=port)
+                for name, host, port in voter.endpoints
+            ],
+        )
+        for voter in call.controller.quorum.voters
     ]

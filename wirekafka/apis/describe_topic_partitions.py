@@ -1,26 +1,18 @@
-"""DescribeTopicPartitions: describes topics page by page, with eligible leader replicas
-(KIP-966).
+"""DescribeTopicPartitions: describes topics and their partitions in pages (KIP-966).
+
+It also reports eligible leader replicas.
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import operations
-from wirekafka.metadata.image import MetadataImage, TopicImage, is_internal
+from wirekafka.metadata.image import MetadataImage, TopicImage
 from wirekafka.metadata.topic_names import check_name
 from wirekafka.metadata.view import View
+from wirekafka.replication.internal_topics import INTERNAL_TOPICS
+from wirekafka.security.acl import DESCRIBE, TOPIC
 
 
 class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible="0+"):
@@ -71,9 +63,10 @@ _Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
 @api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse)
-def describe_topic_partitions(request: DescribeTopicPartitionsRequest,
-                              call: Call) -> DescribeTopicPartitionsResponse:
-    """Describe topics in the order of their names, a page of partitions at a time (KIP-966)."""
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, call: Call
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, one page of partitions per request."""
     image = call.broker.image
     wanted = [topic.name for topic in request.topics] or list(image.topics)
     names = sorted(set(wanted))
@@ -86,46 +79,59 @@ def describe_topic_partitions(request: DescribeTopicPartitionsRequest,
     room = max(min(request.response_partition_limit, most), 1)
     response = DescribeTopicPartitionsResponse(topics=[], next_cursor=None)
     view = View(image, call.listener)
-    for name in names:
+    described_names, hidden = _split(names, call)
+    for name in described_names:
         if not room:
             response.next_cursor = _Cursor(topic_name=name, partition_index=0)
             break
         start = first_partition if request.cursor and name == request.cursor.topic_name else 0
         described = _describe(name, range(start, start + room), image, view)
+        described.topic_authorized_operations = call.allowed_operations(TOPIC, name)
         response.topics.append(described)
         room -= len(described.partitions)
         end = start + len(described.partitions)
         if name in image.topics and end < len(image.topics[name].partitions):
             response.next_cursor = _Cursor(topic_name=name, partition_index=end)
             break
+    if request.topics:
+        response.topics += [
+            _Topic(error_code=Error.TOPIC_AUTHORIZATION_FAILED, name=name) for name in hidden
+        ]
     return response
+
+
+def _split(names: list[str], call: Call) -> tuple[list[str], list[str]]:
+    """Those names whose topics the client may describe, and the others, about which it learns
+    nothing."""
+    allowed = [name for name in names if call.is_authorized(DESCRIBE, TOPIC, name)]
+    return allowed, [name for name in names if name not in set(allowed)]
 
 
 def _check_cursor(cursor: DescribeTopicPartitionsRequest.Cursor, wanted: list[str] | None) -> None:
     if cursor.partition_index < 0:
-        raise KafkaError(Error.INVALID_REQUEST,
-                         f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}")
+        raise KafkaError(
+            Error.INVALID_REQUEST,
+            f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}",
+        )
     if wanted is not None and cursor.topic_name not in wanted:
-        raise KafkaError(Error.INVALID_REQUEST, "DescribeTopicPartitionsRequest topic list should "
-                         f"contain the cursor topic: {cursor.topic_name}")
+        raise KafkaError(
+            Error.INVALID_REQUEST,
+            "DescribeTopicPartitionsRequest topic list should "
+            f"contain the cursor topic: {cursor.topic_name}",
+        )
 
 
 def _describe(name: str, indexes: range, image: MetadataImage, view: View) -> _Topic:
     topic = image.topics.get(name)
     if topic is None:
-        return _Topic(
-            error_code=_why_unknown(name),
-            name=name,
-            is_internal=is_internal(name),
-            topic_authorized_operations=operations.ON_TOPIC,
-        )
+        return _Topic(error_code=_why_unknown(name), name=name, is_internal=name in INTERNAL_TOPICS)
     return _Topic(
         name=name,
         topic_id=topic.id,
-        is_internal=is_internal(name),
-        partitions=[_partition(topic, index, view)
-                    for index in indexes if index in topic.partitions],
-        topic_authorized_operations=operations.ON_TOPIC,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(topic, index, view) for index in indexes if index in topic.partitions
+        ],
     )
 
 
@@ -153,9 +159,11 @@ def _partition(topic: TopicImage, index: int, view: View) -> _Partition:
     )
 
 
-def describe_topic_partitions_failure(request: DescribeTopicPartitionsRequest, error: KafkaError,
-                                      call: Call) -> DescribeTopicPartitionsResponse:
-    """Every topic fails the same way."""
+@failure_of(describe_topic_partitions)
+def describe_topic_partitions_failure(
+    request: DescribeTopicPartitionsRequest, error: KafkaError, call: Call
+) -> DescribeTopicPartitionsResponse:
+    """Report the error for every topic of the request."""
     return DescribeTopicPartitionsResponse(
         topics=[_Topic(error_code=error.error, name=topic.name) for topic in request.topics],
         next_cursor=None,

@@ -1,12 +1,13 @@
-"""DescribeTransactions: tells the coordinator's state of transactions (KIP-664)."""
+"""DescribeTransactions: describes the state of transactions at their coordinator (KIP-664)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String
 from wirekafka.coordinator.transaction import Transaction
 from wirekafka.coordinator.transaction_commands import DescribeTransaction
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DESCRIBE, TOPIC, TRANSACTIONAL_ID
 
 
 class DescribeTransactionsRequest(Request, key=65, versions="0", flexible="0+"):
@@ -36,24 +37,35 @@ _State = DescribeTransactionsResponse.TransactionState
 
 
 @api(DescribeTransactionsRequest, DescribeTransactionsResponse)
-async def describe_transactions(request: DescribeTransactionsRequest,
-                                call: Call) -> DescribeTransactionsResponse:
-    """Each transaction as its coordinator has it, or why it is not told."""
-    return DescribeTransactionsResponse(transaction_states=[
-        await _describe(transactional_id, call)
-        for transactional_id in request.transactional_ids])
+async def describe_transactions(
+    request: DescribeTransactionsRequest, call: Call
+) -> DescribeTransactionsResponse:
+    """Describe each transaction, or report why it cannot be described."""
+    return DescribeTransactionsResponse(
+        transaction_states=[
+            await _describe(transactional_id, call)
+            for transactional_id in request.transactional_ids
+        ]
+    )
 
 
 async def _describe(transactional_id: str, call: Call) -> _State:
+    if not call.is_authorized(DESCRIBE, TRANSACTIONAL_ID, transactional_id):
+        refused = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return _State(error_code=refused, transactional_id=transactional_id)
     if not transactional_id:
         return _State(error_code=Error.INVALID_REQUEST, transactional_id=transactional_id)
     try:
         transaction: Transaction = await call.broker.transactions.submit(
-            transactional_id, DescribeTransaction(transactional_id))
+            transactional_id, DescribeTransaction(transactional_id)
+        )
     except KafkaError as error:
         return _State(error_code=error.error, transactional_id=transactional_id)
     topics: dict[str, list[int]] = {}
+    may_describe = call.authorized(DESCRIBE, TOPIC, {topic for topic, _ in transaction.partitions})
     for topic, index in sorted(transaction.partitions):
+        if topic not in may_describe:
+            continue
         topics.setdefault(topic, []).append(index)
     return _State(
         transactional_id=transactional_id,
@@ -62,14 +74,20 @@ async def _describe(transactional_id: str, call: Call) -> _State:
         transaction_start_time_ms=transaction.start_ms,
         producer_id=transaction.producer_id,
         producer_epoch=transaction.producer_epoch,
-        topics=[_State.TopicData(topic=topic, partitions=indexes)
-                for topic, indexes in topics.items()],
+        topics=[
+            _State.TopicData(topic=topic, partitions=indexes) for topic, indexes in topics.items()
+        ],
     )
 
 
-def describe_transactions_failure(request: DescribeTransactionsRequest, error: KafkaError,
-                                  call: Call) -> DescribeTransactionsResponse:
-    """Every transactional id fails alike."""
-    return DescribeTransactionsResponse(transaction_states=[
-        _State(transactional_id=transactional_id, error_code=error.error)
-        for transactional_id in request.transactional_ids])
+@failure_of(describe_transactions)
+def describe_transactions_failure(
+    request: DescribeTransactionsRequest, error: KafkaError, call: Call
+) -> DescribeTransactionsResponse:
+    """Report the error for every transactional id of the request."""
+    return DescribeTransactionsResponse(
+        transaction_states=[
+            _State(transactional_id=transactional_id, error_code=error.error)
+            for transactional_id in request.transactional_ids
+        ]
+    )

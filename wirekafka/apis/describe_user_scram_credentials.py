@@ -1,10 +1,11 @@
-"""DescribeUserScramCredentials: tells which SCRAM credentials users have (KIP-554)."""
+"""DescribeUserScramCredentials: lists the SCRAM mechanisms and iterations of users (KIP-554)."""
 
 from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import CLUSTER, DESCRIBE
 
 
 class DescribeUserScramCredentialsRequest(Request, key=50, versions="0", flexible="0+"):
@@ -38,25 +39,37 @@ _Result = DescribeUserScramCredentialsResponse.Result
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, call: Call
 ) -> DescribeUserScramCredentialsResponse:
-    """Tell mechanisms and iterations, of all users or of those asked for; never the keys."""
+    """List the credentials of the requested users, or of all; never the keys."""
+    if not call.is_authorized(DESCRIBE, CLUSTER):
+        raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
     known: dict[str, list[_Result.CredentialInfo]] = {}
     for (user, mechanism), record in call.broker.image.security.scram.items():
         known.setdefault(user, []).append(
-            _Result.CredentialInfo(mechanism=mechanism, iterations=record.iterations))
-    asked = [each.name for each in request.users or ()] or list(known)
-    return DescribeUserScramCredentialsResponse(results=[
-        _result(user, known.get(user), asked.count(user) > 1) for user in dict.fromkeys(asked)])
+            _Result.CredentialInfo(mechanism=mechanism, iterations=record.iterations)
+        )
+    requested = [each.name for each in request.users or ()] or list(known)
+    return DescribeUserScramCredentialsResponse(
+        results=[
+            _result(user, known.get(user), requested.count(user) > 1)
+            for user in dict.fromkeys(requested)
+        ]
+    )
 
 
-def _result(user: str, found: list[_Result.CredentialInfo] | None, is_repeated: bool) -> _Result:
+def _result(
+    user: str, credentials: list[_Result.CredentialInfo] | None, is_repeated: bool
+) -> _Result:
     if is_repeated:
         return _Result(
-            user=user, error_code=Error.DUPLICATE_RESOURCE,
+            user=user,
+            error_code=Error.DUPLICATE_RESOURCE,
             error_message="Cannot describe SCRAM credentials for the same user twice in a single "
-                          f"request: {user}")
-    if found is None:
+            f"request: {user}",
+        )
+    if credentials is None:
         return _Result(
-            user=user, error_code=Error.RESOURCE_NOT_FOUND,
-            error_message="Attempt to describe a user credential that does not exist: "
-                          f"{user}")
-    return _Result(user=user, credential_infos=found)
+            user=user,
+            error_code=Error.RESOURCE_NOT_FOUND,
+            error_message=f"Attempt to describe a user credential that does not exist: {user}",
+        )
+    return _Result(user=user, credential_infos=credentials)

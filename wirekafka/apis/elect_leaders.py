@@ -1,14 +1,18 @@
-"""ElectLeaders: elects leaders of partitions, preferred or unclean (KIP-183, KIP-460)."""
+"""ElectLeaders: starts an election of the preferred leaders of partitions (KIP-183).
+
+v1: unclean elections (KIP-460).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.elections import Election
 from wirekafka.metadata.elections import ElectLeaders as Elect
+from wirekafka.security.acl import ALTER, CLUSTER
 
 
 class ElectLeadersRequest(Request, key=43, versions="0-2", flexible="2+"):
@@ -40,40 +44,51 @@ _Result = ElectLeadersResponse.ReplicaElectionResult
 _Reply = list[tuple[str, int, KafkaError | None]]
 
 
-@api(ElectLeadersRequest, ElectLeadersResponse)
-async def elect_leaders(request: ElectLeadersRequest, call: Call) -> ElectLeadersResponse:
-    """Elect leaders by hand; null topics stand for every partition that needs one (KIP-183)."""
+@api(ElectLeadersRequest, ElectLeadersResponse, forwarded=True)
+async def elect_leaders(request: ElectLeadersRequest, call: ControllerCall) -> ElectLeadersResponse:
+    """Elect leaders of the given partitions; null means all partitions that need one."""
+    call.authorize(ALTER, CLUSTER)
     if request.election_type not in tuple(Election):
-        raise KafkaError(Error.INVALID_REQUEST,
-                         f"Unknown election type {request.election_type}")
-    partitions = None if request.topic_partitions is None else _asked(request)
+        raise KafkaError(Error.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    partitions = None if request.topic_partitions is None else _requested(request)
     command = Elect(Election(request.election_type), partitions)
-    reply: _Reply = await call.broker.controller.submit(command)
-    topics = call.broker.image.topics if partitions is None else [
-        topic.topic for topic in request.topic_partitions or ()]
+    reply: _Reply = await call.controller.submit(command)
+    topics = (
+        call.controller.image.topics
+        if partitions is None
+        else [topic.topic for topic in request.topic_partitions or ()]
+    )
     return ElectLeadersResponse(replica_election_results=_results(topics, reply))
 
 
-def _asked(request: ElectLeadersRequest) -> list[tuple[str, int]]:
-    return [(topic.topic, index) for topic in request.topic_partitions or ()
-            for index in topic.partitions]
+def _requested(request: ElectLeadersRequest) -> list[tuple[str, int]]:
+    return [
+        (topic.topic, index)
+        for topic in request.topic_partitions or ()
+        for index in topic.partitions
+    ]
 
 
 def _results(topics: Iterable[str], reply: _Reply) -> list[_Result]:
     by_topic: dict[str, list[_Result.PartitionResult]] = {name: [] for name in topics}
     for topic, index, error in reply:
-        by_topic[topic].append(_Result.PartitionResult(
-            partition_id=index,
-            error_code=error.error if error else Error.NONE,
-            error_message=error.message if error else None,
-        ))
+        by_topic[topic].append(
+            _Result.PartitionResult(
+                partition_id=index,
+                error_code=error.error if error else Error.NONE,
+                error_message=error.message if error else None,
+            )
+        )
     return [_Result(topic=name, partition_result=results) for name, results in by_topic.items()]
 
 
-def elect_leaders_failure(request: ElectLeadersRequest, error: KafkaError,
-                          call: Call) -> ElectLeadersResponse:
-    """Every partition that was asked for fails the same way."""
-    reply: _Reply = [(topic, index, error) for topic, index in _asked(request)]
+@failure_of(elect_leaders)
+def elect_leaders_failure(
+    request: ElectLeadersRequest, error: KafkaError, call: Call
+) -> ElectLeadersResponse:
+    """Report the error for every partition of the request."""
+    reply: _Reply = [(topic, index, error) for topic, index in _requested(request)]
     topics = [topic.topic for topic in request.topic_partitions or ()]
     return ElectLeadersResponse(
-        error_code=error.error, replica_election_results=_results(topics, reply))
+        error_code=error.error, replica_election_results=_results(topics, reply)
+    )

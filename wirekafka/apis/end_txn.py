@@ -1,12 +1,17 @@
-"""EndTxn: commits or aborts a transaction; v5: answers with the bumped producer epoch (KIP-890)."""
+"""EndTxn: commits or aborts a transaction (KIP-98).
+
+v2: PRODUCER_FENCED (KIP-588), v5: the bumped producer epoch in the response (KIP-890).
+"""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.fencing import fencing_error
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Bool, Int16, Int32, Int64, Request, Response, String, field
 from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS, FIRST_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import EndTransaction, ProducerIdentity
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE
 
 
 class EndTxnRequest(Request, key=26, versions="0-5", flexible="3+"):
@@ -29,21 +34,25 @@ _BUMPS_EPOCH_SINCE = 5
 
 @api(EndTxnRequest, EndTxnResponse)
 async def end_txn(request: EndTxnRequest, call: Call) -> EndTxnResponse:
-    """Commit or abort; the answer says who the producer is in its next transaction."""
+    """Commit or abort; the response has the producer id and epoch of the next transaction."""
+    call.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id)
     if not request.transactional_id:
         raise KafkaError(Error.INVALID_REQUEST)
-    producer = await call.broker.transactions.end(EndTransaction(
-        request.transactional_id,
-        ProducerIdentity(request.producer_id, request.producer_epoch),
-        request.committed,
-        EPOCH_BUMPING_TRANSACTIONS if call.version >= _BUMPS_EPOCH_SINCE else FIRST_TRANSACTIONS,
-    ))
+    producer = await call.broker.transactions.end(
+        EndTransaction(
+            request.transactional_id,
+            ProducerIdentity(request.producer_id, request.producer_epoch),
+            request.committed,
+            EPOCH_BUMPING_TRANSACTIONS
+            if call.version >= _BUMPS_EPOCH_SINCE
+            else FIRST_TRANSACTIONS,
+        )
+    )
     return EndTxnResponse(producer_id=producer.producer_id, producer_epoch=producer.producer_epoch)
 
 
+@failure_of(end_txn)
 def end_txn_failure(request: EndTxnRequest, error: KafkaError, call: Call) -> EndTxnResponse:
-    """No identity."""
-    code = error.error
-    if code is Error.PRODUCER_FENCED and call.version < _FENCED_SINCE:
-        code = Error.INVALID_PRODUCER_EPOCH
+    """Report the error, with no producer id and epoch."""
+    code = fencing_error(error.error, call.version, fenced_since=_FENCED_SINCE)
     return EndTxnResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -1,10 +1,12 @@
-"""ExpireDelegationToken: ends a delegation token (KIP-48)."""
+"""ExpireDelegationToken: sets an earlier expiry for a delegation token, or ends it (KIP-48)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.token_access import require_may_manage_tokens
 from wirekafka.codec.message import Bytes, Int16, Int32, Int64, Request, Response
-from wirekafka.errors import Error
+from wirekafka.errors import KafkaError
+from wirekafka.metadata.tokens import ExpireToken
 
 
 class ExpireDelegationTokenRequest(Request, key=40, versions="1-2", flexible="2+"):
@@ -18,10 +20,33 @@ class ExpireDelegationTokenResponse(Response, answers=ExpireDelegationTokenReque
     throttle_time_ms: Int32
 
 
-@api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse)
-def expire_delegation_token(
+async def _on_controller(
+    request: ExpireDelegationTokenRequest, call: ControllerCall
+) -> ExpireDelegationTokenResponse:
+    command = ExpireToken(bytes(request.hmac), call.principal, request.expiry_time_period_ms)
+    try:
+        expiry_ms = await call.controller.submit(command)
+    except KafkaError as error:
+        # Kafka's controller reports the time 0, its brokers -1.
+        return ExpireDelegationTokenResponse(error_code=error.error)
+    return ExpireDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
+
+
+@api(ExpireDelegationTokenRequest, ExpireDelegationTokenResponse, on_controller=_on_controller)
+async def expire_delegation_token(
     request: ExpireDelegationTokenRequest, call: Call
 ) -> ExpireDelegationTokenResponse:
-    """Refuse, as Kafka does to who is not authenticated: nobody is on a plaintext listener."""
-    return ExpireDelegationTokenResponse(
-        error_code=Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
+    """Set an earlier expiry or remove the token; the same principals may as renew it."""
+    require_may_manage_tokens(call)
+    response: ExpireDelegationTokenResponse = await call.broker.controller_channel.forward(
+        request, call
+    )
+    return response
+
+
+@failure_of(expire_delegation_token)
+def expire_delegation_token_failure(
+    request: ExpireDelegationTokenRequest, error: KafkaError, call: Call | ControllerCall
+) -> ExpireDelegationTokenResponse:
+    """Report the error without a time."""
+    return ExpireDelegationTokenResponse(error_code=error.error, expiry_timestamp_ms=-1)

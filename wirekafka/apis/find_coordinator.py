@@ -1,13 +1,22 @@
-"""FindCoordinator: tells which broker coordinates a group or transaction;
-v4: many keys at once (KIP-699), v6: share groups (KIP-932).
+"""FindCoordinator: finds the broker that coordinates a group, a transaction or a share partition.
+
+v1: transactions (KIP-98), v4: several keys (KIP-699), v6: share groups (KIP-932).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.coordinator.java_hash import coordinator_partition
+from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.internal_topics import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
+from wirekafka.security.access import REFUSALS, refusal
+from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, DESCRIBE, GROUP, TRANSACTIONAL_ID
 
 
 class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
@@ -36,18 +45,17 @@ class FindCoordinatorResponse(Response, answers=FindCoordinatorRequest):
 
 _BATCH_SINCE = 4
 _SHARE_SINCE = 6
-_SHARE_FEATURE = "share.version"
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
-_TOPICS = {
-    _GROUP: "__consumer_offsets", _TRANSACTION: "__transaction_state",
-    _SHARE: "__share_group_state",
-}
+_TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC, _SHARE: SHARE_STATE_TOPIC}
+_AUTHORIZED_AS = {_GROUP: GROUP, _TRANSACTION: TRANSACTIONAL_ID}
 _INVALID_REQUEST_MESSAGE = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
 )
 _MESSAGES = {
     Error.NONE: "NONE",
+    Error.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
     Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     Error.INVALID_REQUEST: _INVALID_REQUEST_MESSAGE,
 }
@@ -56,38 +64,57 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 
 
 @api(FindCoordinatorRequest, FindCoordinatorResponse)
-async def find_coordinator(
-    request: FindCoordinatorRequest, call: Call
-) -> FindCoordinatorResponse:
-    """Tell which broker coordinates each key, creating the topic that says so if need be."""
+async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
+    """Find the coordinator of each key; create the coordinator's internal topic if needed."""
     if call.version >= _BATCH_SINCE:
-        return FindCoordinatorResponse(coordinators=[
-            await _find(request.key_type, key, call) for key in request.coordinator_keys])
+        return FindCoordinatorResponse(
+            coordinators=[
+                await _find(request.key_type, key, call) for key in request.coordinator_keys
+            ]
+        )
     found = await _find(request.key_type, request.key, call)
     error = Error(found.error_code)
     return FindCoordinatorResponse(
-        error_code=error, error_message=_MESSAGES[error],
-        node_id=found.node_id, host=found.host, port=found.port,
+        error_code=error,
+        error_message=_MESSAGES[error],
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )
 
 
-def find_coordinator_failure(request: FindCoordinatorRequest, error: KafkaError,
-                             call: Call) -> FindCoordinatorResponse:
-    """No key has a coordinator."""
+@failure_of(find_coordinator)
+def find_coordinator_failure(
+    request: FindCoordinatorRequest, error: KafkaError, call: Call
+) -> FindCoordinatorResponse:
+    """Report the error for every key of the request."""
     if call.version >= _BATCH_SINCE:
-        return FindCoordinatorResponse(coordinators=[
-            _nobody(key, error.error, error.message or "") for key in request.coordinator_keys])
+        return FindCoordinatorResponse(
+            coordinators=[
+                _nobody(key, error.error, error.message or "") for key in request.coordinator_keys
+            ]
+        )
     return FindCoordinatorResponse(
-        error_code=error.error, error_message=error.message, node_id=-1, port=-1)
+        error_code=error.error, error_message=error.message, node_id=-1, port=-1
+    )
 
 
 async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.Coordinator:
+    kind = _AUTHORIZED_AS.get(key_type)
+    if kind is not None and not call.is_authorized(DESCRIBE, kind, key):
+        return _nobody(key, REFUSALS[kind])
+    is_share = key_type == _SHARE and call.version >= _SHARE_SINCE
+    if is_share and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
+        raise refusal(CLUSTER)
     topic = _TOPICS.get(key_type)
     if topic is None:
         return _nobody(key, Error.INVALID_REQUEST, _INVALID_REQUEST_MESSAGE)
-    if key_type == _SHARE and not (call.version >= _SHARE_SINCE and _is_share_key(key)
-                                   and call.broker.image.features.get(_SHARE_FEATURE)):
-        return _nobody(key, Error.INVALID_REQUEST)
+    shard_key = key
+    if key_type == _SHARE:
+        share_key = share_key_of(key) if call.version >= _SHARE_SINCE else None
+        if share_key is None:
+            return _nobody(key, Error.INVALID_REQUEST)
+        shard_key = coordinator_key(share_key)
     try:
         await call.broker.ensure_internal_topic(topic)
     except KafkaError:
@@ -95,7 +122,7 @@ async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.
     known = call.broker.image.topics.get(topic)
     if known is None or not known.partitions:
         return _nobody(key, Error.COORDINATOR_NOT_AVAILABLE)
-    partition = known.partitions[coordinator_partition(key, len(known.partitions))]
+    partition = known.partitions[coordinator_partition(shard_key, len(known.partitions))]
     nodes = {node.id: node for node in call.broker.nodes(call.listener)}
     node = nodes.get(partition.leader)
     if node is None:
@@ -103,14 +130,7 @@ async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.
     return _Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
 
 
-def _nobody(
-    key: str, error: Error, message: str = ""
-) -> FindCoordinatorResponse.Coordinator:
+def _nobody(key: str, error: Error, message: str = "") -> FindCoordinatorResponse.Coordinator:
     return _Coordinator(
-        key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-
-
-def _is_share_key(key: str) -> bool:
-    """Whether it is "group:topic id:partition", the id in Kafka's base64url of 16 bytes."""
-    parts = key.rsplit(":", 2)
-    return len(parts) == 3 and bool(parts[0]) and len(parts[1]) == 22 and parts[2].isdecimal()
+        key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message
+    )

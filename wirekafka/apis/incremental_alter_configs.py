@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wirekafka.apis import config_changes
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
+from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.configs import AlterConfigs, Change, ResourceChanges, changed
 from wirekafka.metadata.image import BROKER_LOGGER
+from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
 
 class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible="1+"):
@@ -51,22 +42,43 @@ class IncrementalAlterConfigsResponse(Response, answers=IncrementalAlterConfigsR
 _Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
-@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse)
-async def incremental_alter_configs(request: IncrementalAlterConfigsRequest,
-                                    call: Call) -> IncrementalAlterConfigsResponse:
-    """Set, reset, extend and shorten single configs; each resource for itself (KIP-339)."""
+async def _on_controller(
+    request: IncrementalAlterConfigsRequest, call: ControllerCall
+) -> IncrementalAlterConfigsResponse:
+    resources = _resources(request)
+    reply = await config_changes.submit_authorized(
+        resources, call, lambda allowed: AlterConfigs(allowed, request.validate_only)
+    )
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            _response(resource, error) for resource, error in zip(resources, reply, strict=True)
+        ]
+    )
+
+
+@api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, on_controller=_on_controller)
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, call: Call
+) -> IncrementalAlterConfigsResponse:
+    """Change single configs; each resource has a result of its own."""
     resources = _resources(request)
 
     async def submit(passed: Sequence[ResourceChanges]) -> list[KafkaError | None]:
         kept = [resource for resource in passed if resource.type != BROKER_LOGGER]
-        command = AlterConfigs(kept, request.validate_only)
-        replies = iter(await call.broker.controller.submit(command))
-        return [_alter_loggers(resource, call, request.validate_only)
-                if resource.type == BROKER_LOGGER else next(replies) for resource in passed]
+        replies = iter(await config_changes.forward(request, kept, call))
+        return [
+            _alter_loggers(resource, call, request.validate_only)
+            if resource.type == BROKER_LOGGER
+            else next(replies)
+            for resource in passed
+        ]
 
     outcome = await config_changes.alter(resources, call, changed, submit)
-    return IncrementalAlterConfigsResponse(responses=[
-        _response(resource, error) for resource, error in zip(resources, outcome, strict=True)])
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            _response(resource, error) for resource, error in zip(resources, outcome, strict=True)
+        ]
+    )
 
 
 def _resources(request: IncrementalAlterConfigsRequest) -> list[ResourceChanges]:
@@ -74,16 +86,19 @@ def _resources(request: IncrementalAlterConfigsRequest) -> list[ResourceChanges]
         ResourceChanges(
             resource.resource_type,
             resource.resource_name,
-            [Change(config.name, config.config_operation, config.value)
-             for config in resource.configs],
+            [
+                Change(config.name, config.config_operation, config.value)
+                for config in resource.configs
+            ],
         )
         for resource in request.resources
     ]
 
 
-def _alter_loggers(resource: ResourceChanges, call: Call,
-                   validate_only: bool) -> KafkaError | None:
+def _alter_loggers(resource: ResourceChanges, call: Call, validate_only: bool) -> KafkaError | None:
     try:
+        if not call.is_authorized(ALTER_CONFIGS, CLUSTER):
+            raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
         config_changes.alter_loggers(resource, call, validate_only=validate_only)
     except KafkaError as error:
         return error
@@ -99,8 +114,11 @@ def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:
     )
 
 
-def incremental_alter_configs_failure(request: IncrementalAlterConfigsRequest, error: KafkaError,
-                                      call: Call) -> IncrementalAlterConfigsResponse:
-    """Every resource fails the same way."""
+@failure_of(incremental_alter_configs)
+def incremental_alter_configs_failure(
+    request: IncrementalAlterConfigsRequest, error: KafkaError, call: Call
+) -> IncrementalAlterConfigsResponse:
+    """Report the error for every resource of the request."""
     return IncrementalAlterConfigsResponse(
-        responses=[_response(resource, error) for resource in _resources(request)])
+        responses=[_response(resource, error) for resource in _resources(request)]
+    )

@@ -1,13 +1,16 @@
-"""InitProducerId: gives a producer its id and epoch, ending its open transaction;
-v3: resumes an epoch (KIP-360), v4: PRODUCER_FENCED.
+"""InitProducerId: assigns a producer its id and epoch, and aborts its open transaction (KIP-98).
+
+v3: resumes an epoch (KIP-360), v4: PRODUCER_FENCED (KIP-588).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.fencing import fencing_error
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Int64, Request, Response, String, field
 from wirekafka.coordinator.transaction_commands import ProducerIdentity, StartProducer
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import CLUSTER, IDEMPOTENT_WRITE, TOPIC, TRANSACTIONAL_ID, WRITE
 
 
 class InitProducerIdRequest(Request, key=22, versions="0-5", flexible="2+"):
@@ -29,26 +32,40 @@ _FENCED_SINCE = 4
 
 @api(InitProducerIdRequest, InitProducerIdResponse)
 async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
-    """Give a producer an id that nobody had before, or the next epoch of its transactional id."""
+    """Assign a new producer id, or the next epoch of a transactional id."""
+    _authorize(request, call)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         raise KafkaError(Error.INVALID_REQUEST)
     if request.transactional_id is None:
         return InitProducerIdResponse(
-            producer_id=await call.broker.producer_ids.next(), producer_epoch=0)
+            producer_id=await call.broker.producer_ids.next(), producer_epoch=0
+        )
     if not request.transactional_id:
         raise KafkaError(Error.INVALID_REQUEST)
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)
-    started = await call.broker.transactions.start_producer(StartProducer(
-        request.transactional_id, request.transaction_timeout_ms,
-        expected if request.producer_id != -1 else None))
-    return InitProducerIdResponse(producer_id=started.producer_id,
-                                  producer_epoch=started.producer_epoch)
+    started = await call.broker.transactions.start_producer(
+        StartProducer(
+            request.transactional_id,
+            request.transaction_timeout_ms,
+            expected if request.producer_id != -1 else None,
+        )
+    )
+    return InitProducerIdResponse(
+        producer_id=started.producer_id, producer_epoch=started.producer_epoch
+    )
 
 
-def init_producer_id_failure(request: InitProducerIdRequest, error: KafkaError,
-                             call: Call) -> InitProducerIdResponse:
-    """No id and no epoch."""
-    code = error.error
-    if code is Error.PRODUCER_FENCED and call.version < _FENCED_SINCE:
-        code = Error.INVALID_PRODUCER_EPOCH
+def _authorize(request: InitProducerIdRequest, call: Call) -> None:
+    if request.transactional_id is not None:
+        call.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    elif not call.may(IDEMPOTENT_WRITE, CLUSTER) and not call.may_on_some(WRITE, TOPIC):
+        raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
+
+
+@failure_of(init_producer_id)
+def init_producer_id_failure(
+    request: InitProducerIdRequest, error: KafkaError, call: Call
+) -> InitProducerIdResponse:
+    """Report the error, with no producer id and epoch."""
+    code = fencing_error(error.error, call.version, fenced_since=_FENCED_SINCE)
     return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

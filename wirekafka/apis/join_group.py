@@ -1,12 +1,14 @@
-"""JoinGroup: joins a classic group;
-v4: MEMBER_ID_REQUIRED (KIP-394), v5: static members (KIP-345), v9: SkipAssignment (KIP-814).
+"""JoinGroup: adds a member to a classic group and starts a rebalance.
+
+v4: MEMBER_ID_REQUIRED (KIP-394), v5: static members (KIP-345), v8: reasons (KIP-800),
+v9: SkipAssignment (KIP-814).
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Bytes,
@@ -19,7 +21,8 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined, JoinRefused
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import GROUP, READ
 
 
 class JoinGroupRequest(Request, key=11, versions="0-9", flexible="6+"):
@@ -62,26 +65,32 @@ _SKIP_ASSIGNMENT_SINCE = 9
 
 @api(JoinGroupRequest, JoinGroupResponse)
 async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
-    """Wait for the next generation of the group, and say what it is."""
+    """Join the group, and respond with its next generation once all members joined."""
+    call.authorize(READ, GROUP, request.group_id)
     version = call.version
     is_dynamic_newcomer = not request.member_id and request.group_instance_id is None
-    joined: Joined = await call.broker.groups.submit(request.group_id, Join(
-        group_id=request.group_id,
-        member_id=request.member_id,
-        instance_id=request.group_instance_id,
-        client_id=call.client_id or "",
-        client_host=call.client_host,
-        protocol_type=request.protocol_type,
-        protocols=tuple(AssignorChoice(each.name, each.metadata) for each in request.protocols),
-        session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=(
-            request.rebalance_timeout_ms if version >= _REBALANCE_TIMEOUT_SINCE
-            else request.session_timeout_ms),
-        reason=request.reason,
-        fresh_id=str(UUID(bytes=call.broker.new_id())),
-        needs_known_member_id=version >= _MEMBER_ID_REQUIRED_SINCE and is_dynamic_newcomer,
-        can_skip_assignment=version >= _SKIP_ASSIGNMENT_SINCE,
-    ))
+    joined: Joined = await call.broker.groups.submit(
+        request.group_id,
+        Join(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            client_id=call.client_id or "",
+            client_host=call.client_host,
+            protocol_type=request.protocol_type,
+            protocols=tuple(AssignorChoice(each.name, each.metadata) for each in request.protocols),
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=(
+                request.rebalance_timeout_ms
+                if version >= _REBALANCE_TIMEOUT_SINCE
+                else request.session_timeout_ms
+            ),
+            reason=request.reason,
+            fresh_id=str(UUID(bytes=call.broker.new_id())),
+            needs_known_member_id=version >= _MEMBER_ID_REQUIRED_SINCE and is_dynamic_newcomer,
+            can_skip_assignment=version >= _SKIP_ASSIGNMENT_SINCE,
+        ),
+    )
     return JoinGroupResponse(
         generation_id=joined.generation_id,
         protocol_type=joined.protocol_type,
@@ -91,21 +100,27 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
         member_id=joined.member_id,
         members=[
             JoinGroupResponse.Member(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                metadata=each.metadata,
+                member_id=each.member_id, group_instance_id=each.instance_id, metadata=each.metadata
             )
             for each in joined.members
         ],
     )
 
 
+@failure_of(join_group)
 def join_group_failure(
     request: JoinGroupRequest, error: KafkaError, call: Call
 ) -> JoinGroupResponse:
-    """The refusal, with the id to come again with."""
+    """Report the error, with the member id to join with next."""
     return JoinGroupResponse(
         error_code=error.error,
         protocol_name=None if call.version >= _NULL_PROTOCOL_SINCE else "",
-        member_id=error.member_id if isinstance(error, JoinRefused) else request.member_id,
+        member_id=_member_id(request, error),
     )
+
+
+def _member_id(request: JoinGroupRequest, error: KafkaError) -> str:
+    """The member id to join with next; none if the request did not get as far as the group."""
+    if isinstance(error, JoinRefused):
+        return error.member_id
+    return "" if error.error is Error.GROUP_AUTHORIZATION_FAILED else request.member_id

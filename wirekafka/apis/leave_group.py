@@ -1,5 +1,6 @@
-"""LeaveGroup: removes members from a classic group;
-v3: several, by instance id (KIP-345), v5: with a reason (KIP-800).
+"""LeaveGroup: removes members from a classic group.
+
+v3: several members, by instance id (KIP-345), v5: reasons (KIP-800).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
 from wirekafka.coordinator.group_commands import Leave, Leaver
 from wirekafka.errors import Error
+from wirekafka.security.acl import GROUP, READ
 
 
 class LeaveGroupRequest(Request, key=13, versions="0-5", flexible="4+"):
@@ -37,20 +39,24 @@ _BATCH_SINCE = 3
 
 @api(LeaveGroupRequest, LeaveGroupResponse)
 async def leave_group(request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
-    """Remove members; before version 3 the only one's error is the answer's."""
+    """Remove the members; before v3 there is one, and its error is at the top level."""
+    call.authorize(READ, GROUP, request.group_id)
     is_batch = call.version >= _BATCH_SINCE
-    leavers = [
-        Leaver(each.member_id, each.group_instance_id, each.reason) for each in request.members
-    ] if is_batch else [Leaver(request.member_id)]
+    leavers = (
+        [Leaver(each.member_id, each.group_instance_id, each.reason) for each in request.members]
+        if is_batch
+        else [Leaver(request.member_id)]
+    )
     errors: list[Error] = await call.broker.groups.submit(
-        request.group_id, Leave(request.group_id, leavers))
+        request.group_id, Leave(request.group_id, leavers)
+    )
     if not is_batch:
         return LeaveGroupResponse(error_code=errors[0])
-    return LeaveGroupResponse(members=[
-        LeaveGroupResponse.MemberResponse(
-            member_id=leaver.member_id,
-            group_instance_id=leaver.instance_id,
-            error_code=error,
-        )
-        for leaver, error in zip(leavers, errors, strict=True)
-    ])
+    return LeaveGroupResponse(
+        members=[
+            LeaveGroupResponse.MemberResponse(
+                member_id=leaver.member_id, group_instance_id=leaver.instance_id, error_code=error
+            )
+            for leaver, error in zip(leavers, errors, strict=True)
+        ]
+    )

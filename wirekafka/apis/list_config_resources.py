@@ -1,5 +1,6 @@
-"""ListConfigResources: lists the resources that have configs (KIP-1142);
-v0: client metrics only (KIP-714).
+"""ListConfigResources: lists the resources that have dynamic configs (KIP-1142).
+
+v0: client metrics only, as ListClientMetricsResources (KIP-714).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response,
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import image as resources
 from wirekafka.metadata.image import MetadataImage
+from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS
 
 
 class ListConfigResourcesRequest(Request, key=74, versions="0-1", flexible="0+"):
@@ -28,23 +30,33 @@ class ListConfigResourcesResponse(Response, answers=ListConfigResourcesRequest):
 
 
 _Resource = ListConfigResourcesResponse.ConfigResource
-_TYPES = (resources.TOPIC, resources.BROKER, resources.BROKER_LOGGER, resources.CLIENT_METRICS,
-          resources.GROUP)
+_TYPES = (
+    resources.TOPIC,
+    resources.BROKER,
+    resources.BROKER_LOGGER,
+    resources.CLIENT_METRICS,
+    resources.GROUP,
+)
 
 
 @api(ListConfigResourcesRequest, ListConfigResourcesResponse)
-def list_config_resources(request: ListConfigResourcesRequest,
-                          call: Call) -> ListConfigResourcesResponse:
-    """List what has configs; v0 knows client metrics alone (KIP-714, KIP-1142)."""
+def list_config_resources(
+    request: ListConfigResourcesRequest, call: Call
+) -> ListConfigResourcesResponse:
+    """List the resources of the requested types; of all types if none is given."""
+    call.authorize(DESCRIBE_CONFIGS, CLUSTER)
     types = list(request.resource_types or _TYPES)
     if call.version == 0:
         types = [resources.CLIENT_METRICS]
     if not set(types) <= set(_TYPES):
         raise KafkaError(Error.UNSUPPORTED_VERSION)
-    return ListConfigResourcesResponse(config_resources=[
-        _Resource(resource_name=name, resource_type=type)
-        for type in dict.fromkeys(types) for name in _names(type, call.broker.image)
-    ])
+    return ListConfigResourcesResponse(
+        config_resources=[
+            _Resource(resource_name=name, resource_type=type)
+            for type in dict.fromkeys(types)
+            for name in _names(type, call.broker.image)
+        ]
+    )
 
 
 def _names(type: int, image: MetadataImage) -> Iterable[str]:

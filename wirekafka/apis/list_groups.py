@@ -1,4 +1,5 @@
-"""ListGroups: lists the groups a broker coordinates;
+"""ListGroups: lists the groups that a broker coordinates.
+
 v4: by state (KIP-518), v5: by type (KIP-848).
 """
 
@@ -6,6 +7,7 @@ from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.security.acl import CLUSTER, DESCRIBE, GROUP
 
 
 class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):
@@ -27,16 +29,20 @@ class ListGroupsResponse(Response, answers=ListGroupsRequest):
 
 @api(ListGroupsRequest, ListGroupsResponse)
 async def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
-    """List the groups of this coordinator, in these states and of these types if any are named."""
+    """List the groups coordinated here that pass the filters on states and types."""
     states = frozenset(state.strip().lower() for state in request.states_filter)
     types = {kind.strip().lower() for kind in request.types_filter}
-    return ListGroupsResponse(groups=[
-        ListGroupsResponse.ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type,
-            group_state=group.state,
-            group_type=group.type,
-        )
-        for group in await call.broker.groups.list_groups(states)
-        if not types or group.type in types
-    ])
+    sees_all = call.may(DESCRIBE, CLUSTER)
+    return ListGroupsResponse(
+        groups=[
+            ListGroupsResponse.ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.type,
+            )
+            for group in await call.broker.groups.list_groups(states)
+            if (not types or group.type in types)
+            and (sees_all or call.may(DESCRIBE, GROUP, group.group_id))
+        ]
+    )

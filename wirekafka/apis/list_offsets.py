@@ -1,10 +1,16 @@
-"""ListOffsets: finds offsets by timestamp;
-v7: max timestamp (KIP-734), v8+: tiered storage (KIP-405, KIP-1005, KIP-1023).
+"""ListOffsets: finds the offsets of partitions by timestamp, or the first or last ones (KIP-79).
+
+v4: leader epochs (KIP-320), v7: max timestamp (KIP-734), v8: earliest local offset (KIP-405),
+v9: last tiered offset (KIP-1005), v10: timeout (KIP-1075), v11: earliest pending upload (KIP-1023).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import NamedTuple
+
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Int8,
     Int16,
@@ -17,8 +23,11 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication import partition as replicas
-from wirekafka.replication.partition import FoundOffset
+from wirekafka.log.lookup import TimestampOffset
+from wirekafka.replication.partition import Partition as LocalPartition
+from wirekafka.replication.reading import FoundOffset
+from wirekafka.replication.remote_log import Pending
+from wirekafka.security.acl import DESCRIBE, TOPIC
 
 
 class ListOffsetsRequest(Request, key=2, versions="1-11", flexible="6+"):
@@ -53,7 +62,7 @@ class ListOffsetsResponse(Response, answers=ListOffsetsRequest):
             leader_epoch: Int32 = field("4+", default=-1)
 
 
-_Asked = ListOffsetsRequest.Topic.Partition
+_Requested = ListOffsetsRequest.Topic.Partition
 _TopicResponse = ListOffsetsResponse.TopicResponse
 _PartitionResponse = _TopicResponse.PartitionResponse
 
@@ -61,43 +70,109 @@ _CONSUMER, _DEBUGGER = -1, -2
 _READ_COMMITTED = 1
 _LATEST, _EARLIEST, _MAX_TIMESTAMP = -1, -2, -3
 _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING_UPLOAD = -4, -5, -6
-_FIRST_VERSION = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9,
-                  _EARLIEST_PENDING_UPLOAD: 11}
+_FIRST_VERSION = {
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
 _NONE = FoundOffset()
 
 
 @api(ListOffsetsRequest, ListOffsetsResponse)
-def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
-    """Find the offset of a timestamp, or one of the log's ends, in each partition."""
+def list_offsets(
+    request: ListOffsetsRequest, call: Call
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    """Find the offset of a timestamp, or one of the special offsets, in each partition."""
     if request.isolation_level not in (0, _READ_COMMITTED):
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     responses = []
+    remote: list[_Remote] = []
+    may_describe = call.authorized(DESCRIBE, TOPIC, [topic.name for topic in request.topics])
     for topic in request.topics:
-        asked_of: dict[int, list[_Asked]] = {}
-        for asked in topic.partitions:
-            asked_of.setdefault(asked.partition_index, []).append(asked)
-        responses.append(_TopicResponse(name=topic.name, partitions=[
-            _answer(topic.name, every, request, call) for every in asked_of.values()]))
-    return ListOffsetsResponse(topics=responses)
+        if topic.name not in may_describe:
+            responses.append(_failed_topic(topic, Error.TOPIC_AUTHORIZATION_FAILED))
+            continue
+        by_index: dict[int, list[_Requested]] = {}
+        for requested in topic.partitions:
+            by_index.setdefault(requested.partition_index, []).append(requested)
+        responses.append(
+            _TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(topic.name, every, _Finding(request, call, remote))
+                    for every in by_index.values()
+                ],
+            )
+        )
+    response = ListOffsetsResponse(topics=responses)
+    return _with_remote(response, remote) if remote else response
 
 
-def _answer(topic: str, every: list[_Asked], request: ListOffsetsRequest,
-            call: Call) -> _PartitionResponse:
-    asked = every[0]
-    index = asked.partition_index
+class _Remote(NamedTuple):
+    """An unfinished search of remote storage, and the local search if it finds nothing."""
+
+    search: Pending[TimestampOffset | None]
+    find_locally: Callable[[], FoundOffset]
+    response: _PartitionResponse
+
+
+class _Finding(NamedTuple):
+    """A request, and the searches of remote storage that it has started."""
+
+    request: ListOffsetsRequest
+    call: Call
+    remote: list[_Remote]
+
+
+async def _with_remote(response: ListOffsetsResponse, remote: list[_Remote]) -> ListOffsetsResponse:
+    """Complete the response with the results of remote searches; cancel them if cancelled."""
+    try:
+        for search, find_locally, partition in remote:
+            try:
+                found = FoundOffset.of(await search) or find_locally()
+            except KafkaError as error:
+                partition.error_code = error.error
+            else:
+                _put(partition, found)
+    finally:
+        for each in remote:
+            each.search.cancel()
+    return response
+
+
+def _answer(topic: str, every: list[_Requested], finding: _Finding) -> _PartitionResponse:
+    request, call, remote = finding
+    requested = every[0]
+    index = requested.partition_index
     try:
         if len(every) > 1:
             raise KafkaError(Error.INVALID_REQUEST)
-        if asked.timestamp < 0 and not _is_known(asked.timestamp, call.version):
+        if requested.timestamp < 0 and not _is_known(requested.timestamp, call.version):
             raise KafkaError(Error.UNSUPPORTED_VERSION)
         partition = call.broker.partition(topic, index)
-        if request.replica_id != _DEBUGGER:
-            partition.check_leader(asked.current_leader_epoch)
-        found = _find(partition, asked.timestamp, request)
+        if request.replica_id == _DEBUGGER:
+            partition.check_leader_epoch(requested.current_leader_epoch)
+        else:
+            partition.leading(requested.current_leader_epoch)
+        response = _PartitionResponse(partition_index=index, error_code=0)
+        if requested.timestamp >= 0 and partition.remote is not None:
+            remote.append(
+                _Remote(
+                    partition.remote.offset_for_timestamp(requested.timestamp),
+                    partial(_find, partition, requested.timestamp, request),
+                    response,
+                )
+            )
+        else:
+            _put(response, _find(partition, requested.timestamp, request))
     except KafkaError as error:
         return _PartitionResponse(partition_index=index, error_code=error.error)
-    return _PartitionResponse(partition_index=index, error_code=0, timestamp=found.timestamp,
-                              offset=found.offset, leader_epoch=found.leader_epoch)
+    return response
+
+
+def _put(response: _PartitionResponse, found: FoundOffset) -> None:
+    response.timestamp, response.offset, response.leader_epoch = found
 
 
 def _is_known(timestamp: int, version: int) -> bool:
@@ -106,10 +181,9 @@ def _is_known(timestamp: int, version: int) -> bool:
     return version >= _FIRST_VERSION.get(timestamp, version + 1)
 
 
-def _find(
-    partition: replicas.Partition, timestamp: int, request: ListOffsetsRequest
-) -> FoundOffset:
-    if request.replica_id != _CONSUMER:
+def _find(partition: LocalPartition, timestamp: int, request: ListOffsetsRequest) -> FoundOffset:
+    is_consumer = request.replica_id == _CONSUMER
+    if not is_consumer:
         end_offset = partition.log.end_offset
     elif request.isolation_level == _READ_COMMITTED:
         end_offset = partition.last_stable_offset
@@ -117,28 +191,44 @@ def _find(
         end_offset = partition.high_watermark
     match timestamp:
         case -1:
-            return FoundOffset(offset=partition.check_available(end_offset),
-                               leader_epoch=partition.leader_epoch)
-        case -2 | -4:
+            if is_consumer:
+                partition.check_available()
+            return FoundOffset(offset=end_offset, leader_epoch=partition.leader_epoch)
+        case -2:
             return partition.earliest()
+        case -4:
+            return partition.earliest_local()
         case -5 | -6:
-            # Nothing is tiered: no copy is in remote storage, and none is on its way there.
+            # No segment is in remote storage or waiting for upload.
             return _NONE
-        case -3:
-            return partition.newest() or _NONE
         case _:
-            found = partition.at_timestamp(timestamp)
+            found = (
+                partition.newest()
+                if timestamp == _MAX_TIMESTAMP
+                else partition.at_timestamp(timestamp)
+            )
             if found is not None and found.offset < end_offset:
                 return found
-            partition.check_available(end_offset)
+            if is_consumer:
+                partition.check_available()
             return _NONE
 
 
-def list_offsets_failure(request: ListOffsetsRequest, error: KafkaError,
-                         call: Call) -> ListOffsetsResponse:
-    """Every partition fails alike."""
-    return ListOffsetsResponse(topics=[
-        _TopicResponse(name=topic.name, partitions=[
-            _PartitionResponse(partition_index=asked.partition_index, error_code=error.error)
-            for asked in topic.partitions])
-        for topic in request.topics])
+@failure_of(list_offsets)
+def list_offsets_failure(
+    request: ListOffsetsRequest, error: KafkaError, call: Call
+) -> ListOffsetsResponse:
+    """Report the error for every partition of the request."""
+    return ListOffsetsResponse(
+        topics=[_failed_topic(topic, error.error) for topic in request.topics]
+    )
+
+
+def _failed_topic(topic: ListOffsetsRequest.Topic, error: Error) -> _TopicResponse:
+    return _TopicResponse(
+        name=topic.name,
+        partitions=[
+            _PartitionResponse(partition_index=requested.partition_index, error_code=error)
+            for requested in topic.partitions
+        ],
+    )

@@ -1,11 +1,12 @@
-"""ListPartitionReassignments: tells which partitions are being moved (KIP-455)."""
+"""ListPartitionReassignments: lists the partitions that are being reassigned (KIP-455)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import ControllerCall, api
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
 from wirekafka.metadata.image import PartitionImage
 from wirekafka.metadata.reassignments import is_moving
+from wirekafka.security.acl import CLUSTER, DESCRIBE
 
 
 class ListPartitionReassignmentsRequest(Request, key=46, versions="0", flexible="0+"):
@@ -38,20 +39,21 @@ _Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 _Partition = _Topic.OngoingPartitionReassignment
 
 
-@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse)
+@api(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, forwarded=True)
 def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, call: Call
+    request: ListPartitionReassignmentsRequest, call: ControllerCall
 ) -> ListPartitionReassignmentsResponse:
-    """Tell what moves, of all partitions or of those asked for (KIP-455)."""
-    image = call.broker.image
+    """List the ongoing reassignments of the requested partitions, or of all."""
+    call.authorize(DESCRIBE, CLUSTER)
+    image = call.controller.image
     if request.topics is None:
-        asked = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
+        requested = [(topic.name, list(topic.partitions)) for topic in image.topics.values()]
     else:
-        asked = [(topic.name, topic.partition_indexes) for topic in request.topics]
+        requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
     topics = []
-    for name, indexes in asked:
-        found = (image.partition(name, index) for index in indexes)
-        moving = [_moving(each) for each in found if each is not None and is_moving(each)]
+    for name, indexes in requested:
+        partitions = (image.partition(name, index) for index in indexes)
+        moving = [_moving(each) for each in partitions if each is not None and is_moving(each)]
         if moving:
             topics.append(_Topic(name=name, partitions=moving))
     return ListPartitionReassignmentsResponse(error_message=None, topics=topics)

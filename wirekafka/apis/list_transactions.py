@@ -11,6 +11,7 @@ from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response
 from wirekafka.coordinator.transaction import TransactionState
 from wirekafka.coordinator.transaction_commands import ListTransactions
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DESCRIBE, TRANSACTIONAL_ID
 
 
 class ListTransactionsRequest(Request, key=66, versions="0-2", flexible="0+"):
@@ -36,22 +37,34 @@ _LABELS = frozenset(state.label for state in TransactionState)
 
 
 @api(ListTransactionsRequest, ListTransactionsResponse)
-async def list_transactions(request: ListTransactionsRequest,
-                            call: Call) -> ListTransactionsResponse:
+async def list_transactions(
+    request: ListTransactionsRequest, call: Call
+) -> ListTransactionsResponse:
     """All transactions coordinated here that pass every filter."""
     pattern = _compiled(request.transactional_id_pattern)
     states = frozenset(request.state_filters)
     unknown = [state for state in request.state_filters if state not in _LABELS]
     if states and not states & _LABELS:
         return ListTransactionsResponse(unknown_state_filters=unknown)
-    listed = await call.broker.transactions.list_transactions(ListTransactions(
-        states & _LABELS, frozenset(request.producer_id_filters), request.duration_filter))
+    listed = await call.broker.transactions.list_transactions(
+        ListTransactions(
+            states & _LABELS, frozenset(request.producer_id_filters), request.duration_filter
+        )
+    )
     kind = ListTransactionsResponse.TransactionState
-    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=[
-        kind(transactional_id=transactional_id, producer_id=transaction.producer_id,
-             transaction_state=transaction.state.label)
-        for transactional_id, transaction in listed
-        if pattern is None or pattern.fullmatch(transactional_id)])
+    return ListTransactionsResponse(
+        unknown_state_filters=unknown,
+        transaction_states=[
+            kind(
+                transactional_id=transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.state.label,
+            )
+            for transactional_id, transaction in listed
+            if (pattern is None or pattern.fullmatch(transactional_id))
+            and call.is_authorized(DESCRIBE, TRANSACTIONAL_ID, transactional_id)
+        ],
+    )
 
 
 def _compiled(text: str | None) -> re.Pattern[str] | None:

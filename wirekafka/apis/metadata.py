@@ -1,28 +1,23 @@
-"""Metadata: tells brokers, topics and leaders;
-v4: opt out of auto-creation, v7: leader epochs (KIP-320), v12: by topic id (KIP-516).
+"""Metadata: lists the brokers, and topics with their partitions and leaders.
+
+v4: no auto-creation on request, v7: leader epochs (KIP-320), v8: authorized operations (KIP-430),
+v10: topic ids (KIP-516), v12: requests by topic id.
 """
 
 from __future__ import annotations
 
 import logging
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.apis.topic_access import topics_by_id
+from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
-from wirekafka.metadata.image import PartitionImage, TopicImage, is_internal
+from wirekafka.metadata.image import PartitionImage, TopicImage
 from wirekafka.metadata.topic_names import check_name
 from wirekafka.metadata.view import View, nodes
+from wirekafka.replication.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
+from wirekafka.security.acl import CLUSTER, CREATE, DESCRIBE, TOPIC
 
 
 class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
@@ -72,71 +67,83 @@ class MetadataResponse(Response, answers=MetadataRequest):
 _Topic = MetadataResponse.Topic
 _Partition = _Topic.Partition
 _NO_ID = bytes(16)
-_METADATA_TOPIC = "__cluster_metadata"
 
 logger = logging.getLogger(__name__)
 
 
 @api(MetadataRequest, MetadataResponse)
 async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
-    """Tell who serves what, creating topics that are asked for and may come into being."""
+    """Describe the requested topics or all; create missing ones where that is enabled."""
     broker = call.broker
-    teller = _Teller(request, call)
+    descriptions = _Descriptions(request, call)
     asks_for_all = request.topics is None or (call.version == 0 and not request.topics)
     if asks_for_all:
-        answers = [teller.known(topic) for topic in broker.image.topics.values()]
+        answers = [
+            descriptions.known(topic)
+            for topic in broker.image.topics.values()
+            if call.may(DESCRIBE, TOPIC, topic.name)
+        ]
     elif any(topic.topic_id != _NO_ID or topic.name is None for topic in request.topics or ()):
-        answers = _by_id(request, call, teller)
+        answers = _by_id(request, call, descriptions)
     else:
-        answers = await _by_name(request, call, teller)
+        answers = await _by_name(request, call, descriptions)
     reachable = [node for node in nodes(broker.image, call.listener) if not node.broker.fenced]
     return MetadataResponse(
         brokers=[
             MetadataResponse.Broker(
-                node_id=node.broker.id, host=node.host, port=node.port, rack=node.broker.rack)
+                node_id=node.broker.id, host=node.host, port=node.port, rack=node.broker.rack
+            )
             for node in reachable
         ],
         cluster_id=broker.cluster_id,
-        # Any broker passes on what is for the controller; asking this one saves a way.
+        # Clients send controller requests to a broker, and this one forwards them.
         controller_id=broker.node_id,
         topics=answers,
         cluster_authorized_operations=(
-            operations.ON_CLUSTER if request.include_cluster_authorized_operations
-            else operations.NOT_ASKED),
+            call.cluster_operations()
+            if request.include_cluster_authorized_operations
+            else operations.NOT_ASKED
+        ),
     )
 
 
-class _Teller:
-    """Puts topics into the words of one request."""
+class _Descriptions:
+    """Describes topics as one request asks: for its listener, version and operations."""
 
     def __init__(self, request: MetadataRequest, call: Call):
         self._view = View(call.broker.image, call.listener)
-        # Before v6 a client knows of one kind of missing leader.
-        self._tells_listeners = call.version >= 6
-        self._operations = (operations.ON_TOPIC if request.include_topic_authorized_operations
-                            else operations.NOT_ASKED)
+        # Before v6 clients know only LEADER_NOT_AVAILABLE for an unreachable leader.
+        self._knows_listener_errors = call.version >= 6
+        self._call = call
+        self._includes_operations = request.include_topic_authorized_operations
 
     def known(self, topic: TopicImage) -> _Topic:
         return _Topic(
             name=topic.name,
             topic_id=topic.id,
-            is_internal=is_internal(topic.name),
-            partitions=[self._partition(topic.partitions[index])
-                        for index in sorted(topic.partitions)],
-            topic_authorized_operations=self._operations,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[
+                self._partition(topic.partitions[index]) for index in sorted(topic.partitions)
+            ],
+            topic_authorized_operations=self._operations(topic.name),
         )
 
     def unknown(self, name: str, error: Error) -> _Topic:
         return _Topic(
             error_code=error,
             name=name,
-            is_internal=is_internal(name),
-            topic_authorized_operations=self._operations,
+            is_internal=name in INTERNAL_TOPICS,
+            topic_authorized_operations=self._operations(name),
         )
+
+    def _operations(self, name: str) -> int:
+        if not self._includes_operations:
+            return operations.NOT_ASKED
+        return self._call.allowed_operations(TOPIC, name)
 
     def _partition(self, partition: PartitionImage) -> _Partition:
         error, leader_id, offline = self._view.partition(partition)
-        if error is Error.LISTENER_NOT_FOUND and not self._tells_listeners:
+        if error is Error.LISTENER_NOT_FOUND and not self._knows_listener_errors:
             error = Error.LEADER_NOT_AVAILABLE
         return _Partition(
             error_code=error,
@@ -149,38 +156,52 @@ class _Teller:
         )
 
 
-def _by_id(request: MetadataRequest, call: Call, teller: _Teller) -> list[_Topic]:
-    """Names beside ids are not looked at, as Kafka does it."""
+def _by_id(request: MetadataRequest, call: Call, descriptions: _Descriptions) -> list[_Topic]:
+    """Describe topics by id; names beside ids are ignored, as in Kafka."""
     if call.version < 12:
         raise KafkaError(Error.INVALID_REQUEST)
-    wanted = {topic.topic_id: None for topic in request.topics or () if topic.topic_id != _NO_ID}
+    wanted = {topic.topic_id: topic for topic in request.topics or () if topic.topic_id != _NO_ID}
     if not wanted:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    answers = []
-    for topic_id in wanted:
-        topic = call.broker.image.topics_by_id.get(topic_id)
-        if topic is not None:
-            answers.append(teller.known(topic))
-        else:
-            answers.append(_Topic(error_code=Error.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
-    return answers
+    found = topics_by_id(list(wanted.values()), DESCRIBE, call)
+    return [
+        descriptions.known(topic)
+        if isinstance(topic, TopicImage)
+        else _Topic(error_code=topic, name=None, topic_id=topic_id)
+        for topic_id, topic in zip(wanted, found, strict=True)
+    ]
 
 
-async def _by_name(request: MetadataRequest, call: Call, teller: _Teller) -> list[_Topic]:
+async def _by_name(
+    request: MetadataRequest, call: Call, descriptions: _Descriptions
+) -> list[_Topic]:
     names = dict.fromkeys(topic.name or "" for topic in request.topics or ())
     topics = call.broker.image.topics
-    answers = [teller.known(topics[name]) for name in names if name in topics]
+    may_describe = call.authorized(DESCRIBE, TOPIC, names)
+    hidden = [name for name in names if name not in may_describe]
+    names = {name: None for name in names if name in may_describe}
+    answers = [descriptions.known(topics[name]) for name in names if name in topics]
     missing = {name: _why_missing(name) for name in names if name not in topics}
     if request.allow_auto_topic_creation and call.broker.config.auto_create_topics_enable:
-        # What was missing is told to be missing even so: a client asks again, and a look at
-        # whether a topic is there must not find what the look itself brought about.
-        await _create([name for name, error in missing.items()
-                       if error is Error.UNKNOWN_TOPIC_OR_PARTITION], call)
-    return answers + [teller.unknown(name, error) for name, error in missing.items()]
+        if missing and not call.may(CREATE, CLUSTER):
+            may_create = call.authorized(CREATE, TOPIC, missing)
+            hidden += [name for name in missing if name not in may_create]
+            missing = {name: error for name, error in missing.items() if name in may_create}
+        # Topics created here are still reported as missing, as in Kafka: clients retry, and a
+        # check whether a topic exists must not find the topic that the check created.
+        await _create(
+            [name for name, error in missing.items() if error is Error.UNKNOWN_TOPIC_OR_PARTITION],
+            call,
+        )
+    return [
+        *answers,
+        *(descriptions.unknown(name, error) for name, error in missing.items()),
+        *(_Topic(error_code=Error.TOPIC_AUTHORIZATION_FAILED, name=name) for name in hidden),
+    ]
 
 
 async def _create(names: list[str], call: Call) -> None:
-    wanted = [name for name in names if name != _METADATA_TOPIC]
+    wanted = [name for name in names if name != METADATA_TOPIC]
     if not wanted:
         return
     try:
@@ -197,8 +218,9 @@ def _why_missing(name: str) -> Error:
     return Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
+@failure_of(metadata)
 def metadata_failure(request: MetadataRequest, error: KafkaError, call: Call) -> MetadataResponse:
-    """Every topic that was asked for fails the same way."""
+    """Report the error for every topic of the request."""
     return MetadataResponse(
         topics=[
             _Topic(error_code=error.error, name=topic.name or "", topic_id=topic.topic_id)

@@ -1,10 +1,12 @@
-"""OffsetCommit: commits a group's offsets;
-v7: static members (KIP-345), v9: new group protocol, v10: topic ids (KIP-848).
+"""OffsetCommit: commits the offsets of a group.
+
+v7: static members (KIP-345), v9: member epochs (KIP-848), v10: topic ids (KIP-848).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.apis.topic_access import topics_by_id, topics_by_name
 from wirekafka.codec.message import (
     Int16,
     Int32,
@@ -18,6 +20,8 @@ from wirekafka.codec.message import (
 )
 from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
 from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.image import TopicImage
+from wirekafka.security.acl import GROUP, READ
 
 
 class OffsetCommitRequest(Request, key=8, versions="2-10", flexible="8+"):
@@ -59,20 +63,24 @@ _TOPIC_IDS_SINCE = 10
 
 @api(OffsetCommitRequest, OffsetCommitResponse)
 async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommitResponse:
-    """Commit what can be; each partition has an error of its own."""
-    topics, places, offsets = _sort_out(request, call)
+    """Commit the offsets of existing partitions; each partition has its own error."""
+    call.authorize(READ, GROUP, request.group_id)
+    topics, offsets, places = _resolve(request, call)
     errors: list[Error] = []
     if offsets:
         try:
-            errors = await call.broker.groups.submit(request.group_id, CommitOffsets(
+            errors = await call.broker.groups.submit(
                 request.group_id,
-                request.generation_id_or_member_epoch,
-                request.member_id,
-                offsets,
-                request.group_instance_id,
-                request.retention_time_ms,
-                call.version,
-            ))
+                CommitOffsets(
+                    request.group_id,
+                    request.generation_id_or_member_epoch,
+                    request.member_id,
+                    offsets,
+                    request.group_instance_id,
+                    request.retention_time_ms,
+                    call.version,
+                ),
+            )
         except KafkaError as error:
             errors = [error.error] * len(offsets)
     kind = OffsetCommitResponse.Topic.Partition
@@ -81,42 +89,66 @@ async def offset_commit(request: OffsetCommitRequest, call: Call) -> OffsetCommi
     return OffsetCommitResponse(topics=[topic for topic in topics if topic.partitions])
 
 
-def _sort_out(request: OffsetCommitRequest, call: Call) -> tuple[
+def _resolve(
+    request: OffsetCommitRequest, call: Call
+) -> tuple[
     list[OffsetCommitResponse.Topic],
-    list[list[OffsetCommitResponse.Topic.Partition]],
     list[OffsetToCommit],
+    list[list[OffsetCommitResponse.Topic.Partition]],
 ]:
-    """The answer with what cannot be committed, and for the rest where its answer goes."""
+    """Split the request into valid offsets and a response with the errors of the others.
+
+    Returns the topics of the response, the offsets to commit, and, for each offset, the list of
+    partitions to which its result belongs.
+    """
     kind = OffsetCommitResponse.Topic
-    image = call.broker.image
     by_id = call.version >= _TOPIC_IDS_SINCE
-    unknown = Error.UNKNOWN_TOPIC_ID if by_id else Error.UNKNOWN_TOPIC_OR_PARTITION
-    topics, places, offsets = [], [], []
-    for told in request.topics:
-        known = (image.topics_by_id.get(told.topic_id) if by_id
-                 else image.topics.get(told.name))
-        answers: list[OffsetCommitResponse.Topic.Partition] = []
-        topics.append(kind(name=told.name, topic_id=told.topic_id, partitions=answers))
-        for each in told.partitions:
+    found = (topics_by_id if by_id else topics_by_name)(request.topics, READ, call)
+    topics, offsets, places = [], [], []
+    for topic, known in zip(request.topics, found, strict=True):
+        results: list[OffsetCommitResponse.Topic.Partition] = []
+        topics.append(kind(name=topic.name, topic_id=topic.topic_id, partitions=results))
+        for each in topic.partitions:
             index = each.partition_index
-            if known is not None and index in known.partitions:
-                places.append(answers)
-                offsets.append(OffsetToCommit(
-                    known.name, index, each.committed_offset, each.committed_leader_epoch,
-                    each.committed_metadata or "", known.id))
+            if isinstance(known, TopicImage) and index in known.partitions:
+                places.append(results)
+                offsets.append(
+                    OffsetToCommit(
+                        known.name,
+                        index,
+                        each.committed_offset,
+                        each.committed_leader_epoch,
+                        each.committed_metadata or "",
+                        known.id,
+                    )
+                )
             else:
-                answers.append(kind.Partition(
-                    partition_index=index,
-                    error_code=unknown if known is None else Error.UNKNOWN_TOPIC_OR_PARTITION))
-    return topics, places, offsets
+                missing = Error.UNKNOWN_TOPIC_OR_PARTITION
+                results.append(
+                    kind.Partition(
+                        partition_index=index,
+                        error_code=known if isinstance(known, Error) else missing,
+                    )
+                )
+    return topics, offsets, places
 
 
-def offset_commit_failure(request: OffsetCommitRequest, error: KafkaError,
-                          call: Call) -> OffsetCommitResponse:
-    """Every partition fails alike."""
+@failure_of(offset_commit)
+def offset_commit_failure(
+    request: OffsetCommitRequest, error: KafkaError, call: Call
+) -> OffsetCommitResponse:
+    """Report the error for every partition of the request."""
     answered = OffsetCommitResponse.Topic
-    return OffsetCommitResponse(topics=[
-        answered(name=topic.name, topic_id=topic.topic_id, partitions=[
-            answered.Partition(partition_index=each.partition_index, error_code=error.error)
-            for each in topic.partitions])
-        for topic in request.topics])
+    return OffsetCommitResponse(
+        topics=[
+            answered(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    answered.Partition(partition_index=each.partition_index, error_code=error.error)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,11 +1,13 @@
-"""OffsetDelete: deletes committed offsets of topics a group no longer reads (KIP-496)."""
+"""OffsetDelete: deletes a group's committed offsets of topics that it does not read (KIP-496)."""
 
 from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
+from wirekafka.apis.topic_access import topics_by_name
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
 from wirekafka.coordinator.group_commands import DeleteOffsets
 from wirekafka.errors import Error
+from wirekafka.security.acl import DELETE, GROUP, READ
 
 
 class OffsetDeleteRequest(Request, key=47, versions="0", flexible="none"):
@@ -36,23 +38,31 @@ class OffsetDeleteResponse(Response, answers=OffsetDeleteRequest):
 
 @api(OffsetDeleteRequest, OffsetDeleteResponse)
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
-    """Forget offsets of topics that nobody in the group subscribes to."""
-    image = call.broker.image
+    """Delete the offsets of topics that no member of the group subscribes to."""
+    call.authorize(DELETE, GROUP, request.group_id)
     kind = OffsetDeleteResponse.Topic
     topics, places, deleted = [], [], []
-    for topic in request.topics:
+    for topic, known in zip(
+        request.topics, topics_by_name(request.topics, READ, call), strict=True
+    ):
         answer = kind(name=topic.name)
         topics.append(answer)
         for each in topic.partitions:
             index = each.partition_index
-            if image.partition(topic.name, index) is None:
-                answer.partitions.append(kind.Partition(
-                    partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION))
+            if isinstance(known, Error):
+                answer.partitions.append(kind.Partition(partition_index=index, error_code=known))
+            elif index not in known.partitions:
+                answer.partitions.append(
+                    kind.Partition(
+                        partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                )
             else:
                 places.append((topic.name, index))
                 deleted.append((answer, index))
     errors: list[Error] = await call.broker.groups.submit(
-        request.group_id, DeleteOffsets(request.group_id, places))
+        request.group_id, DeleteOffsets(request.group_id, places)
+    )
     for (answer, index), error in zip(deleted, errors, strict=True):
         answer.partitions.append(kind.Partition(partition_index=index, error_code=error))
     return OffsetDeleteResponse(topics=topics)

@@ -1,10 +1,13 @@
-"""OffsetFetch: reads committed offsets;
-v7: RequireStable (KIP-447), v8: several groups (KIP-709), v10: topic ids (KIP-848).
+"""OffsetFetch: reads the committed offsets of groups.
+
+v7: RequireStable (KIP-447), v8: several groups (KIP-709), v9: member epochs (KIP-848),
+v10: topic ids (KIP-848).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.apis.topic_access import topics_by_id
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -19,6 +22,7 @@ from wirekafka.codec.message import (
 )
 from wirekafka.coordinator.group_commands import FetchAllOffsets, FetchedOffset, FetchOffsets
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC
 
 
 class OffsetFetchRequest(Request, key=9, versions="1-10", flexible="6+"):
@@ -82,9 +86,14 @@ _NULL_TOPICS_SINCE = 2
 _GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _NO_TOPIC_ID = bytes(16)
-_OF_PARTITIONS = frozenset({
-    Error.UNSTABLE_OFFSET_COMMIT, Error.TOPIC_AUTHORIZATION_FAILED, Error.UNKNOWN_TOPIC_ID,
-    Error.UNKNOWN_TOPIC_OR_PARTITION})
+_OF_PARTITIONS = frozenset(
+    {
+        Error.UNSTABLE_OFFSET_COMMIT,
+        Error.TOPIC_AUTHORIZATION_FAILED,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 _Group = OffsetFetchResponse.Group
 _Topics = OffsetFetchResponse.Group.Topics
@@ -93,85 +102,126 @@ _Partitions = OffsetFetchResponse.Group.Topics.Partitions
 
 @api(OffsetFetchRequest, OffsetFetchResponse)
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
-    """Tell committed offsets: of some partitions, or of all the group has."""
+    """Read the committed offsets of the given partitions, or of all that the group has."""
     if call.version >= _GROUPS_SINCE:
-        return OffsetFetchResponse(groups=[
-            await _fetch(group, request.require_stable, call) for group in request.groups])
+        return OffsetFetchResponse(
+            groups=[await _fetch(group, request.require_stable, call) for group in request.groups]
+        )
     return _as_one_group(
-        await _fetch(_only_group(request), request.require_stable, call), request, call)
+        await _fetch(_only_group(request), request.require_stable, call), request, call
+    )
 
 
-def offset_fetch_failure(request: OffsetFetchRequest, error: KafkaError,
-                         call: Call) -> OffsetFetchResponse:
-    """Each group fails as a whole, or each of its partitions where that is what clients expect."""
+@failure_of(offset_fetch)
+def offset_fetch_failure(
+    request: OffsetFetchRequest, error: KafkaError, call: Call
+) -> OffsetFetchResponse:
+    """Report the error for each group, or for its partitions where Kafka does so."""
     if call.version >= _GROUPS_SINCE:
-        return OffsetFetchResponse(groups=[
-            _failed(group, error.error) for group in request.groups])
+        return OffsetFetchResponse(groups=[_failed(group, error.error) for group in request.groups])
     return _as_one_group(_failed(_only_group(request), error.error), request, call)
 
 
 def _failed(group: OffsetFetchRequest.Group, error: Error) -> OffsetFetchResponse.Group:
     if error not in _OF_PARTITIONS or group.topics is None:
         return _Group(group_id=group.group_id, error_code=error)
-    return _Group(group_id=group.group_id, topics=[
-        _Topics(name=topic.name, topic_id=topic.topic_id, partitions=[
-            _partition(FetchedOffset("", index, error=error), topic.topic_id)
-            for index in topic.partition_indexes])
-        for topic in group.topics])
+    return _Group(
+        group_id=group.group_id, topics=[_failed_topic(topic, error) for topic in group.topics]
+    )
 
 
 async def _fetch(
-    asked: OffsetFetchRequest.Group, require_stable: bool, call: Call
+    group: OffsetFetchRequest.Group, require_stable: bool, call: Call
 ) -> OffsetFetchResponse.Group:
     groups = call.broker.groups
+    if not call.is_authorized(DESCRIBE, GROUP, group.group_id):
+        return _Group(group_id=group.group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
     try:
-        if asked.topics is None:
-            found = await groups.submit(
-                asked.group_id, FetchAllOffsets(asked.group_id, require_stable))
-            return _Group(group_id=asked.group_id, topics=_all_topics(found, call))
-        named, unknown = _named(asked.topics, call)
+        if group.topics is None:
+            offsets = await groups.submit(
+                group.group_id,
+                FetchAllOffsets(
+                    group.group_id, require_stable, group.member_id, group.member_epoch
+                ),
+            )
+            may_describe = call.authorized(DESCRIBE, TOPIC, {each.topic for each in offsets})
+            offsets = [each for each in offsets if each.topic in may_describe]
+            return _Group(group_id=group.group_id, topics=_all_topics(offsets, call))
+        named, unknown = _named(group.topics, call)
         places = [(topic.name, index) for topic in named for index in topic.partition_indexes]
-        found = iter(await groups.submit(
-            asked.group_id, FetchOffsets(asked.group_id, places, require_stable)))
+        offsets = iter(
+            await groups.submit(
+                group.group_id,
+                FetchOffsets(
+                    group.group_id, places, require_stable, group.member_id, group.member_epoch
+                ),
+            )
+        )
     except KafkaError as error:
-        return _Group(group_id=asked.group_id, error_code=error.error)
-    return _Group(group_id=asked.group_id, topics=[
-        _Topics(name=topic.name, topic_id=topic.topic_id, partitions=[
-            _partition(next(found), topic.topic_id) for _ in topic.partition_indexes])
-        for topic in named
-    ] + unknown)
+        return _Group(group_id=group.group_id, error_code=error.error)
+    return _Group(
+        group_id=group.group_id,
+        topics=[
+            _Topics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    _partition(next(offsets), topic.topic_id) for _ in topic.partition_indexes
+                ],
+            )
+            for topic in named
+        ]
+        + unknown,
+    )
 
 
 def _named(
     topics: list[OffsetFetchRequest.Group.Topics], call: Call
 ) -> tuple[list[OffsetFetchRequest.Group.Topics], list[OffsetFetchResponse.Group.Topics]]:
-    """The topics with their names, which version 10 does not send, and answers for the rest."""
+    """Return topics with their names, which v10 does not send, and the errors of the others.
+
+    Topics given by name need not exist.
+    """
     if call.version < _TOPIC_IDS_SINCE:
-        return topics, []
-    named, unknown = [], []
-    for topic in topics:
-        known = call.broker.image.topics_by_id.get(topic.topic_id)
-        if known is not None:
+        may_describe = call.authorized(DESCRIBE, TOPIC, [topic.name for topic in topics])
+        refused = Error.TOPIC_AUTHORIZATION_FAILED
+        return (
+            [topic for topic in topics if topic.name in may_describe],
+            [_failed_topic(topic, refused) for topic in topics if topic.name not in may_describe],
+        )
+    named, failed = [], []
+    found = topics_by_id(topics, DESCRIBE, call)
+    for topic, known in zip(topics, found, strict=True):
+        if isinstance(known, Error):
+            failed.append(_failed_topic(topic, known))
+        else:
             topic.name = known.name
             named.append(topic)
-            continue
-        unknown.append(_Topics(topic_id=topic.topic_id, partitions=[
-            _partition(FetchedOffset("", index, error=Error.UNKNOWN_TOPIC_ID), topic.topic_id)
+    return named, failed
+
+
+def _failed_topic(
+    topic: OffsetFetchRequest.Group.Topics, error: Error
+) -> OffsetFetchResponse.Group.Topics:
+    return _Topics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            _partition(FetchedOffset("", index, error=error), topic.topic_id)
             for index in topic.partition_indexes
-        ]))
-    return named, unknown
+        ],
+    )
 
 
-def _all_topics(
-    found: list[FetchedOffset], call: Call
-) -> list[OffsetFetchResponse.Group.Topics]:
+def _all_topics(offsets: list[FetchedOffset], call: Call) -> list[OffsetFetchResponse.Group.Topics]:
     by_name: dict[str, OffsetFetchResponse.Group.Topics] = {}
-    for offset in found:
+    for offset in offsets:
         topic = by_name.get(offset.topic)
         if topic is None:
             known = call.broker.image.topics.get(offset.topic)
             topic = by_name[offset.topic] = _Topics(
-                name=offset.topic, topic_id=known.id if known else offset.topic_id, partitions=[])
+                name=offset.topic, topic_id=known.id if known else offset.topic_id, partitions=[]
+            )
         topic.partitions.append(_partition(offset, topic.topic_id))
     if call.version < _TOPIC_IDS_SINCE:
         return list(by_name.values())
@@ -182,7 +232,7 @@ def _partition(
     offset: FetchedOffset, topic_id: bytes
 ) -> OffsetFetchResponse.Group.Topics.Partitions:
     if _NO_TOPIC_ID != offset.topic_id != topic_id != _NO_TOPIC_ID:
-        # It was committed for a topic of that name that is no more.
+        # The offset was committed for a deleted topic of the same name.
         offset = FetchedOffset(offset.topic, offset.partition)
     return _Partitions(
         partition_index=offset.partition,
@@ -193,40 +243,56 @@ def _partition(
     )
 
 
-# Before version 8 there is one group, told at the top level.
+# Before version 8 a request has one group, in the top-level fields.
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequest.Group:
     kind = OffsetFetchRequest.Group
-    return kind(group_id=request.group_id, topics=None if request.topics is None else [
-        kind.Topics(name=topic.name, partition_indexes=topic.partition_indexes)
-        for topic in request.topics
-    ])
+    return kind(
+        group_id=request.group_id,
+        topics=None
+        if request.topics is None
+        else [
+            kind.Topics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ],
+    )
 
 
 def _as_one_group(
     group: OffsetFetchResponse.Group, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:
     if group.error_code and call.version < _NULL_TOPICS_SINCE:
-        # There is no error for the whole: each partition has it.
+        # There is no top-level error: each partition has it.
         group.topics = [
-            _Topics(name=topic.name, partitions=[
-                _partition(FetchedOffset("", index, error=Error(group.error_code)), _NO_TOPIC_ID)
-                for index in topic.partition_indexes
-            ])
+            _Topics(
+                name=topic.name,
+                partitions=[
+                    _partition(
+                        FetchedOffset("", index, error=Error(group.error_code)), _NO_TOPIC_ID
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
             for topic in request.topics or ()
         ]
     kind = OffsetFetchResponse.Topic
-    return OffsetFetchResponse(error_code=group.error_code, topics=[
-        kind(name=topic.name, partitions=[
-            kind.Partition(
-                partition_index=each.partition_index,
-                committed_offset=each.committed_offset,
-                committed_leader_epoch=each.committed_leader_epoch,
-                metadata=each.metadata,
-                error_code=each.error_code,
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            kind(
+                name=topic.name,
+                partitions=[
+                    kind.Partition(
+                        partition_index=each.partition_index,
+                        committed_offset=each.committed_offset,
+                        committed_leader_epoch=each.committed_leader_epoch,
+                        metadata=each.metadata,
+                        error_code=each.error_code,
+                    )
+                    for each in topic.partitions
+                ],
             )
-            for each in topic.partitions
-        ])
-        for topic in group.topics
-    ])
+            for topic in group.topics
+        ],
+    )

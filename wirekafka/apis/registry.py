@@ -1,47 +1,100 @@
-"""The table of APIs: each sibling module declares itself with `@api`, the rest is derived."""
+"""The registry of APIs, which the other modules of this package enter with `@api`.
+
+Dispatch, ApiVersions and the documentation are derived from it.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
+from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
+    from wirekafka.controller import ControllerRole
+    from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+Failure = TypeVar("Failure", bound=Callable[..., Response])
+
+_API_VERSIONS = 18
 
 
-class Call:
-    """Who asks, and how: one object per connection, refilled for every request.
+class Call(Access):
+    """A connection and its current request: client, principal, listener and version.
 
-    A connection serves one request at a time, so a handler may keep it across awaits.
+    There is one per connection, reused for every request. A connection serves one request at
+    a time, so that a handler may keep it across awaits.
     """
 
-    __slots__ = ("broker", "client_host", "client_id", "client_software", "connection_id",
-                 "correlation_id", "listener", "needs_buffer", "principal", "version",
-                 "wants_close")
+    __slots__ = (
+        "api_name",
+        "authorizer",
+        "broker",
+        "client_host",
+        "client_id",
+        "client_software",
+        "connection_id",
+        "correlation_id",
+        "identity",
+        "is_authenticated",
+        "listener",
+        "login",
+        "needs_buffer",
+        "principal",
+        "throttle_ms",
+        "version",
+        "wants_close",
+    )
 
-    def __init__(self, broker: Broker, *, client_host: str = "/127.0.0.1",
-                 connection_id: str = "", listener: str = "PLAINTEXT"):
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        client_host: str = "/127.0.0.1",
+        connection_id: str = "",
+        listener: str = "PLAINTEXT",
+    ):
         self.broker = broker
+        self.authorizer = broker.authorizer
+        self.api_name = ""
         self.client_host = client_host
         self.client_id: str | None = None
         self.client_software = ("unknown", "unknown")
         self.connection_id = connection_id
         self.listener = listener
-        self.principal = "User:ANONYMOUS"
+        self.login: Login | None = None
+        """The SASL authentication of the connection; None on a listener without SASL."""
+        self.authenticated("User:ANONYMOUS")
         self.version = 0
         self.correlation_id = 0
         self.wants_close = False
+        self.throttle_ms = 0
+        """The throttle time of this request: the response reports it, and the connection is muted
+        for that long after the response (KIP-219)."""
         self.needs_buffer = False
-        """Set by a handler that looks at `Records` of its request after it has awaited: they are
-        slices of the buffer the request came in, which is otherwise used again meanwhile."""
+        """Set by a handler that reads `Records` of its request after an await: they are slices of
+        the receive buffer, which is otherwise reused meanwhile."""
+
+    def authenticated(self, principal: str) -> None:
+        """Set the client's principal, such as "User:name"."""
+        self.principal = principal
+        self.is_authenticated = True
+        self.identity = f"{principal} at {self.client_host}"
+        """What authorization depends on: principal and host. Empty until the client has
+        authenticated."""
+
+    def require_authentication(self) -> None:
+        """Reject APIs that are not declared `before_authentication`, until `authenticated`."""
+        self.is_authenticated = False
+        self.identity = ""
 
     @property
     def now_ms(self) -> int:
@@ -49,18 +102,62 @@ class Call:
         return self.broker.clock.now_ms()
 
     def close(self) -> None:
-        """Close the connection once this request is done; a returned response is sent first."""
+        """Close the connection after this request; a returned response is sent first."""
         self.wants_close = True
+
+
+class ControllerCall(Access):
+    """A request at the controller, from a client through a broker, or from a broker itself.
+
+    The client's name, address, principal and version are those of the request that a broker
+    forwarded (KIP-590). A node's requests to its own controller are not authorized.
+    """
+
+    __slots__ = (
+        "api_name",
+        "authorizer",
+        "client_host",
+        "client_id",
+        "controller",
+        "listener",
+        "principal",
+        "version",
+    )
+
+    def __init__(self, controller: ControllerRole, version: int, asked_by: Call | None = None):
+        self.controller = controller
+        self.version = version
+        self.authorizer = controller.authorizer if asked_by else None
+        self.api_name = asked_by.api_name if asked_by else ""
+        self.client_host = asked_by.client_host if asked_by else "/127.0.0.1"
+        self.client_id = asked_by.client_id if asked_by else None
+        self.listener = asked_by.listener if asked_by else ""
+        self.principal = asked_by.principal if asked_by else "User:ANONYMOUS"
+
+
+class Scope(Enum):
+    """The listeners that serve an API, and whether broker or controller handles it."""
+
+    BROKER = "on listeners for clients, by the broker"
+    FORWARDED = "on listeners for clients and for brokers, by the controller"
+    CONTROLLER = "on listeners for brokers, by the controller"
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One declared API: its schemas, its handler and the version range ApiVersions tells."""
+    """One declared API: its schemas, its handler and the version range in ApiVersions."""
 
     request: type[Request]
     response: type[Response]
     handler: Callable[[Any, Call], Any]
     advertised: Versions
+    scope: Scope = Scope.BROKER
+    decide: Callable[[Any, ControllerCall], Any] | None = None
+    """The controller's handler; None for an API that brokers handle alone."""
+    before_authentication: bool = False
+    """Whether clients may use it before they have authenticated."""
+    make_failure: Callable[[Any, KafkaError, Any], Response] | None = None
+    """The function declared with `failure_of`; None where the top-level error code suffices."""
 
     @property
     def key(self) -> int:
@@ -72,15 +169,12 @@ class Api:
         """Kafka's name of the API, such as "Fetch"."""
         return self.request.__name__.removesuffix("Request")
 
-    def failure(self, request: Any, error: KafkaError, call: Call) -> Response:
-        """The response that tells `error`: by the module's `<handler>_failure`, else top level."""
-        custom = self.handler.__globals__.get(f"{self.handler.__name__}_failure")
-        if custom is not None:
-            response: Response = custom(request, error, call)
-            return response
+    def failure(self, request: Any, error: KafkaError, call: Call | ControllerCall) -> Response:
+        """The response that reports `error` to the client."""
+        if self.make_failure is not None:
+            return self.make_failure(request, error, call)
         names = {field.name for field in self.response.fields}
-        if "error_code" not in names:
-            raise error
+        assert "error_code" in names, f"{self.name} needs a failure_of"
         values: dict[str, Any] = {"error_code": error.error}
         if "error_message" in names:
             values["error_message"] = error.message
@@ -88,41 +182,118 @@ class Api:
 
 
 class Route:
-    """All that serving one (API, version) needs, compiled on first use."""
+    """The decoder, encoder and handler of one version of an API, compiled on first use."""
 
-    __slots__ = ("api", "decode", "encode", "handle", "header_is_flexible",
-                 "response_header_is_flexible", "version")
+    __slots__ = (
+        "api",
+        "decode",
+        "encode",
+        "handle",
+        "header_is_flexible",
+        "name",
+        "needs_authentication",
+        "reports_throttling",
+        "response_header_is_flexible",
+        "version",
+    )
 
     def __init__(self, declared: Api, version: int):
         self.api = declared
+        self.name = declared.name
         self.version = version
         self.decode = declared.request.decoder(version)
         self.encode = declared.response.encoder(version)
-        self.handle = declared.handler
+        self.handle = _forward if declared.scope is Scope.FORWARDED else declared.handler
         self.header_is_flexible = version in declared.request.flexible
-        # A client reads the ApiVersions answer before it knows what the broker speaks.
-        self.response_header_is_flexible = self.header_is_flexible and declared.key != 18
+        # Clients decode the ApiVersions response before they know the broker's versions.
+        self.response_header_is_flexible = self.header_is_flexible and declared.key != _API_VERSIONS
+        self.needs_authentication = not declared.before_authentication
+        self.reports_throttling = any(
+            field.name == "throttle_time_ms" for field in declared.response.fields
+        )
 
 
 _apis: dict[int, Api] = {}
 routes: dict[int, Route] = {}
-"""Those used so far, by `key << 16 | version`."""
+"""The routes used so far, by `key << 16 | version`."""
 
 
-def api(request: type[Request], response: type[Response], *,
-        advertise: str | None = None) -> Callable[[Handler], Handler]:
-    """Declare a handler: `def` when it never waits, `async def` when it may; a `def` may also
-    return a coroutine in those cases where it waits.
+def api(
+    request: type[Request],
+    response: type[Response],
+    *,
+    advertise: str | None = None,
+    forwarded: bool = False,
+    on_controller: Callable[[Any, ControllerCall], Any] | None = None,
+    before_authentication: bool = False,
+) -> Callable[[Handler], Handler]:
+    """Declare the handler of an API that brokers serve to clients.
+
+    It is a `def` if it never waits, an `async def` if it may wait; a `def` may also return a
+    coroutine in those cases where it waits.
 
     It is called with (request, call) and returns a response, or None to send none.
-    A KafkaError it raises is told by `<handler>_failure(request, error, call)` of its module,
-    or else in the response's top-level error code. `advertise` widens what ApiVersions tells.
+    A KafkaError it raises is reported by the response's top-level error code, or by the
+    function that the module declares with `failure_of`. `advertise` widens the versions in
+    ApiVersions.
+    `before_authentication`: clients may use it before they have authenticated.
+
+    A `forwarded` request is passed to the controller unchanged, and the handler is called there
+    with (request, ControllerCall). Where brokers check a request before they forward it,
+    `on_controller` is the controller's handler.
     """
+
     def declare(handler: Handler) -> Handler:
         advertised = Versions.parse(advertise) if advertise else request.versions
         assert request.key not in _apis, f"API {request.key} declared twice"
-        _apis[request.key] = Api(request, response, handler, advertised)
+        scope = Scope.FORWARDED if forwarded else Scope.BROKER
+        _apis[request.key] = Api(
+            request,
+            response,
+            handler,
+            advertised,
+            scope=scope,
+            decide=handler if forwarded else on_controller,
+            before_authentication=before_authentication,
+        )
         return handler
+
+    return declare
+
+
+def controller_api(
+    request: type[Request], response: type[Response]
+) -> Callable[[Handler], Handler]:
+    """Declare the handler of an API that the controller serves to brokers, not to clients.
+
+    It is called with (request, ControllerCall), otherwise as `api`.
+    """
+
+    def declare(handler: Handler) -> Handler:
+        assert request.key not in _apis, f"API {request.key} declared twice"
+        _apis[request.key] = Api(
+            request, response, handler, request.versions, scope=Scope.CONTROLLER, decide=handler
+        )
+        return handler
+
+    return declare
+
+
+def _forward(request: Any, call: Call) -> Any:
+    return call.broker.controller_channel.forward(request, call)
+
+
+def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
+    """Declare how a handler's errors are reported where no top-level error code can.
+
+    It is called with (request, error, call), `error` being a KafkaError, and returns a response.
+    """
+
+    def declare(failure: Failure) -> Failure:
+        [key] = [declared.key for declared in _apis.values() if declared.handler is handler]
+        _apis[key] = replace(_apis[key], make_failure=failure)
+        return failure
+
     return declare
 
 
@@ -132,7 +303,7 @@ def load() -> dict[int, Api]:
 
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
-    # Another broker of this process may be serving: it must not find one missing meanwhile.
+    # Move entries one by one: another broker of this process may be looking them up.
     if list(_apis) != sorted(_apis):
         for key in sorted(_apis):
             _apis[key] = _apis.pop(key)
@@ -140,17 +311,27 @@ def load() -> dict[int, Api]:
 
 
 def served() -> Iterable[Api]:
-    """The declared APIs in key order, once `load` has been called."""
-    return _apis.values()
+    """The APIs that clients may use, in key order. Call `load` first."""
+    return [declared for declared in _apis.values() if declared.scope is not Scope.CONTROLLER]
+
+
+def declared_by(request: type[Request]) -> Api:
+    """The API of a request class, on any listener. Raises KeyError."""
+    key: int = request.key
+    return _apis[key]
 
 
 def find(api_and_version: int) -> Route | None:
-    """The route of `key << 16 | version`; None when it is not spoken here."""
+    """The route of `key << 16 | version`; None for APIs and versions that clients may not use."""
     route = routes.get(api_and_version)
     if route is None:
         declared = _apis.get(api_and_version >> 16)
         version = api_and_version & 0xFFFF
-        if declared is None or version not in declared.request.versions:
+        if (
+            declared is None
+            or declared.scope is Scope.CONTROLLER
+            or version not in declared.request.versions
+        ):
             return None
         route = routes[api_and_version] = Route(declared, version)
     return route

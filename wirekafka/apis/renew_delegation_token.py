@@ -1,10 +1,12 @@
-"""RenewDelegationToken: lets a delegation token live on (KIP-48)."""
+"""RenewDelegationToken: extends the expiry of a delegation token (KIP-48)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.token_access import require_may_manage_tokens
 from wirekafka.codec.message import Bytes, Int16, Int32, Int64, Request, Response
-from wirekafka.errors import Error
+from wirekafka.errors import KafkaError
+from wirekafka.metadata.tokens import RenewToken
 
 
 class RenewDelegationTokenRequest(Request, key=39, versions="1-2", flexible="2+"):
@@ -18,10 +20,33 @@ class RenewDelegationTokenResponse(Response, answers=RenewDelegationTokenRequest
     throttle_time_ms: Int32
 
 
-@api(RenewDelegationTokenRequest, RenewDelegationTokenResponse)
-def renew_delegation_token(
+async def _on_controller(
+    request: RenewDelegationTokenRequest, call: ControllerCall
+) -> RenewDelegationTokenResponse:
+    command = RenewToken(bytes(request.hmac), call.principal, request.renew_period_ms)
+    try:
+        expiry_ms = await call.controller.submit(command)
+    except KafkaError as error:
+        # Kafka's controller reports the time 0, its brokers -1.
+        return RenewDelegationTokenResponse(error_code=error.error)
+    return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
+
+
+@api(RenewDelegationTokenRequest, RenewDelegationTokenResponse, on_controller=_on_controller)
+async def renew_delegation_token(
     request: RenewDelegationTokenRequest, call: Call
 ) -> RenewDelegationTokenResponse:
-    """Refuse, as Kafka does to who is not authenticated: nobody is on a plaintext listener."""
-    return RenewDelegationTokenResponse(
-        error_code=Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=-1)
+    """Set a token's expiry; its owner and its renewers may."""
+    require_may_manage_tokens(call)
+    response: RenewDelegationTokenResponse = await call.broker.controller_channel.forward(
+        request, call
+    )
+    return response
+
+
+@failure_of(renew_delegation_token)
+def renew_delegation_token_failure(
+    request: RenewDelegationTokenRequest, error: KafkaError, call: Call | ControllerCall
+) -> RenewDelegationTokenResponse:
+    """Report the error without a time."""
+    return RenewDelegationTokenResponse(error_code=error.error, expiry_timestamp_ms=-1)

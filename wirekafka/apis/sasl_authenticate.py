@@ -1,10 +1,14 @@
-"""SaslAuthenticate: takes a step of a SASL mechanism (KIP-152, KIP-368)."""
+"""SaslAuthenticate: exchanges the tokens of a SASL mechanism (KIP-152).
+
+v1: session lifetime (KIP-368).
+"""
 
 from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Bytes, Int16, Int64, Request, Response, String, field
 from wirekafka.errors import Error
+from wirekafka.security.sasl.login import Expected
 
 
 class SaslAuthenticateRequest(Request, key=36, versions="0-2", flexible="2+"):
@@ -18,9 +22,20 @@ class SaslAuthenticateResponse(Response, answers=SaslAuthenticateRequest):
     session_lifetime_ms: Int64 = field("1+")
 
 
-@api(SaslAuthenticateRequest, SaslAuthenticateResponse)
+@api(SaslAuthenticateRequest, SaslAuthenticateResponse, before_authentication=True)
 def sasl_authenticate(request: SaslAuthenticateRequest, call: Call) -> SaslAuthenticateResponse:
-    """Refuse, as Kafka does to who has no step left to take: everybody on a plaintext listener."""
+    """Answer a token of the login; the last one comes with the lifetime of the session.
+
+    Refused after the login and on listeners without SASL, where the connection stays open.
+    """
+    login = call.login
+    if login is None or login.expected is not Expected.TOKEN:
+        return SaslAuthenticateResponse(
+            error_code=Error.ILLEGAL_SASL_STATE,
+            error_message="SaslAuthenticate request received after successful authentication",
+        )
+    now_ms = call.now_ms
+    step = login.respond(bytes(request.auth_bytes), now_ms)
     return SaslAuthenticateResponse(
-        error_code=Error.ILLEGAL_SASL_STATE,
-        error_message="SaslAuthenticate request received after successful authentication")
+        auth_bytes=step.token, session_lifetime_ms=login.session_lifetime_ms(now_ms)
+    )

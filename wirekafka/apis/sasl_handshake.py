@@ -1,10 +1,11 @@
-"""SaslHandshake: asks for a mechanism to authenticate by (KIP-43)."""
+"""SaslHandshake: selects the SASL mechanism to authenticate with (KIP-43)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Request, Response, String
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security.sasl.login import Expected
 
 
 class SaslHandshakeRequest(Request, key=17, versions="0-1", flexible="none"):
@@ -16,7 +17,25 @@ class SaslHandshakeResponse(Response, answers=SaslHandshakeRequest):
     mechanisms: list[String]
 
 
-@api(SaslHandshakeRequest, SaslHandshakeResponse)
+@api(SaslHandshakeRequest, SaslHandshakeResponse, before_authentication=True)
 def sasl_handshake(request: SaslHandshakeRequest, call: Call) -> SaslHandshakeResponse:
-    """Refuse, as Kafka does where there is nothing to authenticate for: on a plaintext listener."""
-    return SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
+    """Select the mechanism of this login.
+
+    Refused after the login and on listeners without SASL, where the connection stays open.
+    """
+    login = call.login
+    if login is None or login.expected is Expected.REQUESTS:
+        return SaslHandshakeResponse(error_code=Error.ILLEGAL_SASL_STATE)
+    login.handshake(request.mechanism, call.version)
+    return SaslHandshakeResponse(mechanisms=login.mechanisms)
+
+
+@failure_of(sasl_handshake)
+def sasl_handshake_failure(
+    request: SaslHandshakeRequest, error: KafkaError, call: Call
+) -> SaslHandshakeResponse:
+    """Report the error; UNSUPPORTED_SASL_MECHANISM comes with the enabled mechanisms."""
+    mechanisms: list[str] = []
+    if error.error is Error.UNSUPPORTED_SASL_MECHANISM and call.login is not None:
+        mechanisms = call.login.mechanisms
+    return SaslHandshakeResponse(error_code=error.error, mechanisms=mechanisms)

@@ -1,30 +1,47 @@
-"""TxnOffsetCommit: commits offsets within a transaction;
-v3: group fencing (KIP-447), v5: adds the partition itself (KIP-890).
+"""TxnOffsetCommit: commits the offsets of a group within a transaction (KIP-98).
+
+v3: group fencing (KIP-447), v4: TRANSACTION_ABORTABLE, v5: adds the partition to the transaction
+(both KIP-890), v6: topic ids (KIP-1319).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.apis.topic_access import topics_by_id, topics_by_name
+from wirekafka.codec.message import (
+    Int16,
+    Int32,
+    Int64,
+    Part,
+    Request,
+    Response,
+    String,
+    Uuid,
+    field,
+)
+from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
-from wirekafka.coordinator.groups import OFFSETS_TOPIC
 from wirekafka.coordinator.transaction_commands import ProducerIdentity
-from wirekafka.coordinator.transactions import Support, TransactionalWrite
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.verification import CoordinatorWrite
+from wirekafka.metadata.image import TopicImage
+from wirekafka.replication.internal_topics import OFFSETS_TOPIC
+from wirekafka.security.acl import GROUP, READ, TRANSACTIONAL_ID, WRITE
 
 
-class TxnOffsetCommitRequest(Request, key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitRequest(Request, key=28, versions="0-6", flexible="3+"):
     transactional_id: String
     group_id: String
     producer_id: Int64
     producer_epoch: Int16
-    generation_id: Int32 = field("3+", default=-1)
+    generation_id_or_member_epoch: Int32 = field("3+", default=-1)
     member_id: String = field("3+")
     group_instance_id: String | None = field("3+", default=None)
     topics: list[Topic]
 
     class Topic(Part):
-        name: String
+        name: String = field("0-5")
+        topic_id: Uuid = field("6+")
         partitions: list[Partition]
 
         class Partition(Part):
@@ -39,7 +56,8 @@ class TxnOffsetCommitResponse(Response, answers=TxnOffsetCommitRequest):
     topics: list[Topic]
 
     class Topic(Part):
-        name: String
+        name: String = field("0-5")
+        topic_id: Uuid = field("6+")
         partitions: list[Partition]
 
         class Partition(Part):
@@ -50,34 +68,47 @@ class TxnOffsetCommitResponse(Response, answers=TxnOffsetCommitRequest):
 _NOT_AVAILABLE_BEFORE = 2
 _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
+_TOPIC_IDS_SINCE = 6
 
 
 @api(TxnOffsetCommitRequest, TxnOffsetCommitResponse)
-async def txn_offset_commit(
-    request: TxnOffsetCommitRequest, call: Call
-) -> TxnOffsetCommitResponse:
+async def txn_offset_commit(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
     """Commit offsets within a transaction; each partition has an error of its own."""
+    call.authorize(WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    call.authorize(READ, GROUP, request.group_id)
     kind = TxnOffsetCommitResponse.Topic
     topics, places, offsets = [], [], []
-    for told in request.topics:
-        known = call.broker.image.topics.get(told.name)
-        answer = kind(name=told.name, partitions=[])
-        topics.append(answer)
-        for each in told.partitions:
+    by_id = call.version >= _TOPIC_IDS_SINCE
+    found = (topics_by_id if by_id else topics_by_name)(request.topics, READ, call)
+    for topic, known in zip(request.topics, found, strict=True):
+        result = kind(name=topic.name, topic_id=topic.topic_id, partitions=[])
+        topics.append(result)
+        for each in topic.partitions:
             index = each.partition_index
-            if known is not None and index in known.partitions:
-                places.append(answer.partitions)
-                offsets.append(OffsetToCommit(
-                    told.name, index, each.committed_offset, each.committed_leader_epoch,
-                    each.committed_metadata or "", known.id))
+            if isinstance(known, TopicImage) and index in known.partitions:
+                places.append(result.partitions)
+                offsets.append(
+                    OffsetToCommit(
+                        known.name,
+                        index,
+                        each.committed_offset,
+                        each.committed_leader_epoch,
+                        each.committed_metadata or "",
+                        known.id,
+                    )
+                )
             else:
-                answer.partitions.append(kind.Partition(
-                    partition_index=index, error_code=Error.UNKNOWN_TOPIC_OR_PARTITION))
+                missing = Error.UNKNOWN_TOPIC_OR_PARTITION
+                result.partitions.append(
+                    kind.Partition(
+                        partition_index=index,
+                        error_code=known if isinstance(known, Error) else missing,
+                    )
+                )
     errors = await _commit(request, offsets, call) if offsets else []
     for partitions, offset, error_code in zip(places, offsets, errors, strict=True):
-        partitions.append(kind.Partition(
-            partition_index=offset.partition, error_code=error_code))
-    return TxnOffsetCommitResponse(topics=[topic for topic in topics if topic.partitions])
+        partitions.append(kind.Partition(partition_index=offset.partition, error_code=error_code))
+    return TxnOffsetCommitResponse(topics=[each for each in topics if each.partitions])
 
 
 async def _commit(
@@ -86,51 +117,78 @@ async def _commit(
     try:
         await _confirm(request, call)
         errors: list[Error] = await call.broker.groups.submit(
-            request.group_id, CommitTransactionOffsets(
+            request.group_id,
+            CommitTransactionOffsets(
                 group_id=request.group_id,
-                generation_id=request.generation_id,
+                generation_id=request.generation_id_or_member_epoch,
                 member_id=request.member_id,
                 instance_id=request.group_instance_id,
                 offsets=offsets,
                 producer_id=request.producer_id,
                 producer_epoch=request.producer_epoch,
-            ))
+                version=call.version,
+            ),
+        )
     except KafkaError as failure:
         error = failure.error
         if call.version < _NOT_AVAILABLE_BEFORE and error is Error.COORDINATOR_LOAD_IN_PROGRESS:
-            # Producers before 2.0 take loading for a fatal error.
+            # Producers before 2.0 treat COORDINATOR_LOAD_IN_PROGRESS as fatal.
             error = Error.COORDINATOR_NOT_AVAILABLE
         return [error] * len(offsets)
     return errors
 
 
 async def _confirm(request: TxnOffsetCommitRequest, call: Call) -> None:
-    """See that the group's offsets are part of the open transaction (KIP-890)."""
+    """Verify that the group's partition is part of the transaction, or add it (KIP-890)."""
     if not request.group_id:
         raise KafkaError(Error.INVALID_GROUP_ID)
-    where = OFFSETS_TOPIC, call.broker.groups.partition_for(request.group_id)
+    groups = call.broker.groups
+    groups.shard_for(request.group_id)
+    where = OFFSETS_TOPIC, groups.partition_for(request.group_id)
+    partition = call.broker.partition(*where)
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
-    log = call.broker.partition(*where).log
-    if log.producers.has_open_transaction(*producer):
+    support = (
+        Support.ADDS
+        if call.version >= _ADDS_SINCE
+        else Support.KNOWS_ABORTABLE
+        if call.version >= _ABORTABLE_SINCE
+        else Support.EXPLICIT
+    )
+    guard = partition.leading().begin_verification(
+        CoordinatorWrite(*producer), supports_epoch_bump=support is Support.ADDS
+    )
+    if guard is None:
         return
-    support = (Support.ADDS if call.version >= _ADDS_SINCE
-               else Support.TELLS_ABORTABLE if call.version >= _ABORTABLE_SINCE
-               else Support.EXPLICIT)
-    refused = await call.broker.transactions.confirm(TransactionalWrite(
-        request.transactional_id, producer, frozenset({where}), support))
+    refused = await call.broker.transactions.confirmations.confirm(
+        TransactionalWrite(request.transactional_id, producer, frozenset({where}), support)
+    )
     if where in refused:
         error = refused[where]
         if error.error is Error.NOT_ENOUGH_REPLICAS:
             raise KafkaError(Error.COORDINATOR_NOT_AVAILABLE)
         raise error
+    groups.shard_for(request.group_id)  # Leadership may have moved meanwhile.
+    if not partition.leading().is_verified(producer.producer_id, guard):
+        # A marker was written after the coordinator's response: the transaction has ended.
+        raise KafkaError(Error.INVALID_TXN_STATE)
 
 
-def txn_offset_commit_failure(request: TxnOffsetCommitRequest, error: KafkaError,
-                              call: Call) -> TxnOffsetCommitResponse:
-    """Every partition fails alike."""
-    answered = TxnOffsetCommitResponse.Topic
-    return TxnOffsetCommitResponse(topics=[
-        answered(name=topic.name, partitions=[
-            answered.Partition(partition_index=each.partition_index, error_code=error.error)
-            for each in topic.partitions])
-        for topic in request.topics])
+@failure_of(txn_offset_commit)
+def txn_offset_commit_failure(
+    request: TxnOffsetCommitRequest, error: KafkaError, call: Call
+) -> TxnOffsetCommitResponse:
+    """Report the error for every partition of the request."""
+    kind = TxnOffsetCommitResponse.Topic
+    return TxnOffsetCommitResponse(
+        topics=[
+            kind(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    kind.Partition(partition_index=each.partition_index, error_code=error.error)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,10 +1,11 @@
-"""UnregisterBroker: forgets a broker that is gone for good (KIP-500)."""
+"""UnregisterBroker: removes the registration of a broker that does not return (KIP-500)."""
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import ControllerCall, api
 from wirekafka.codec.message import Int16, Int32, Request, Response, String, field
 from wirekafka.metadata.registration import UnregisterBroker
+from wirekafka.security.acl import ALTER, CLUSTER
 
 
 class UnregisterBrokerRequest(Request, key=64, versions="0", flexible="0+"):
@@ -17,9 +18,11 @@ class UnregisterBrokerResponse(Response, answers=UnregisterBrokerRequest):
     error_message: String | None = field(default="")
 
 
-@api(UnregisterBrokerRequest, UnregisterBrokerResponse)
+@api(UnregisterBrokerRequest, UnregisterBrokerResponse, forwarded=True)
 async def unregister_broker(
-        request: UnregisterBrokerRequest, call: Call) -> UnregisterBrokerResponse:
-    """Take a broker's registration out of the metadata."""
-    await call.broker.controller.submit(UnregisterBroker(request.broker_id))
+    request: UnregisterBrokerRequest, call: ControllerCall
+) -> UnregisterBrokerResponse:
+    """Remove the broker's registration from the metadata."""
+    call.authorize(ALTER, CLUSTER)
+    await call.controller.submit(UnregisterBroker(request.broker_id))
     return UnregisterBrokerResponse()

@@ -1,10 +1,11 @@
-"""WriteTxnMarkers: writes commit and abort markers on behalf of a coordinator (KIP-98);
-v2: transaction version (KIP-1228).
+"""WriteTxnMarkers: appends commit and abort markers for a transaction coordinator (KIP-98).
+
+v2: transaction versions (KIP-1228).
 """
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
     Int8,
@@ -19,9 +20,10 @@ from wirekafka.codec.message import (
 )
 from wirekafka.coordinator.markers import Ending, TopicPartition
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control import Marker
+from wirekafka.log.control_records import Marker
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.promise import Promise
+from wirekafka.security.acl import ALTER, CLUSTER, CLUSTER_ACTION
 
 
 class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
@@ -64,49 +66,91 @@ _Topic = _Written.WritableTxnMarkerTopicResult
 async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> WriteTxnMarkersResponse:
     """Append each marker to its partitions; each has an error of its own.
 
-    The answer is for markers that are committed: synced too where the topic asks for that.
+    Responds once the markers are committed, and synced where the topic requires that, or with
+    REQUEST_TIMED_OUT after `request.timeout.ms`: the coordinator then sends them again.
     """
-    written = [_write(told, call) for told in request.markers]
-    settled = Promise()
+    if not call.may(ALTER, CLUSTER):
+        call.authorize(CLUSTER_ACTION, CLUSTER)
+    written = [_write(marker, call) for marker in request.markers]
+    settled = Promise()  # The partitions whose marker was lost; None after a timeout.
     call.broker.markers.when_settled(
         {where for errors in written for where, error in errors.items() if error is Error.NONE},
-        settled.set)
-    for where in await settled:
-        for errors in written:
-            if errors.get(where) is Error.NONE:
+        settled.set,
+    )
+    timer = call.broker.clock.call_later(
+        call.broker.config.request_timeout_ms, lambda: settled.set(None)
+    )
+    lost = await settled
+    timer.cancel()
+    for errors in written:
+        for where, error in errors.items():
+            if error is Error.NONE and lost is None:
+                errors[where] = Error.REQUEST_TIMED_OUT
+            elif error is Error.NONE and where in lost:
                 errors[where] = Error.NOT_LEADER_OR_FOLLOWER
-    return WriteTxnMarkersResponse(markers=[
-        _answer(told, errors) for told, errors in zip(request.markers, written, strict=True)])
+    return WriteTxnMarkersResponse(
+        markers=[
+            _result(marker, errors) for marker, errors in zip(request.markers, written, strict=True)
+        ]
+    )
 
 
-def _write(told: WriteTxnMarkersRequest.WritableTxnMarker,
-           call: Call) -> dict[TopicPartition, Error]:
+def _write(
+    marker: WriteTxnMarkersRequest.WritableTxnMarker, call: Call
+) -> dict[TopicPartition, Error]:
     ending = Ending(
-        Producer(told.producer_id, told.producer_epoch),
-        Marker(told.transaction_result, told.coordinator_epoch, call.now_ms),
-        told.transaction_version)
+        Producer(marker.producer_id, marker.producer_epoch),
+        Marker(marker.transaction_result, marker.coordinator_epoch, call.now_ms),
+        marker.transaction_version,
+    )
     return call.broker.markers.write(
-        ending, [(topic.name, index) for topic in told.topics for index in topic.partition_indexes])
+        ending,
+        [(topic.name, index) for topic in marker.topics for index in topic.partition_indexes],
+    )
 
 
-def _answer(told: WriteTxnMarkersRequest.WritableTxnMarker,
-            errors: dict[TopicPartition, Error]) -> _Written:
-    return _Written(producer_id=told.producer_id, topics=[
-        _Topic(name=topic.name, partitions=[
-            _Topic.WritableTxnMarkerPartitionResult(
-                partition_index=index, error_code=errors[topic.name, index])
-            for index in topic.partition_indexes])
-        for topic in told.topics])
+def _result(
+    marker: WriteTxnMarkersRequest.WritableTxnMarker, errors: dict[TopicPartition, Error]
+) -> _Written:
+    return _Written(
+        producer_id=marker.producer_id,
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _Topic.WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=errors[topic.name, index]
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in marker.topics
+        ],
+    )
 
 
-def write_txn_markers_failure(request: WriteTxnMarkersRequest, error: KafkaError,
-                              call: Call) -> WriteTxnMarkersResponse:
-    """Every partition fails alike."""
-    return WriteTxnMarkersResponse(markers=[
-        _Written(producer_id=marker.producer_id, topics=[
-            _Topic(name=topic.name, partitions=[
-                _Topic.WritableTxnMarkerPartitionResult(
-                    partition_index=index, error_code=error.error)
-                for index in topic.partition_indexes])
-            for topic in marker.topics])
-        for marker in request.markers])
+@failure_of(write_txn_markers)
+def write_txn_markers_failure(
+    request: WriteTxnMarkersRequest, error: KafkaError, call: Call
+) -> WriteTxnMarkersResponse:
+    """Report the error for every partition of the request."""
+    return WriteTxnMarkersResponse(
+        markers=[
+            _Written(
+                producer_id=marker.producer_id,
+                topics=[
+                    _Topic(
+                        name=topic.name,
+                        partitions=[
+                            _Topic.WritableTxnMarkerPartitionResult(
+                                partition_index=index, error_code=error.error
+                            )
+                            for index in topic.partition_indexes
+                        ],
+                    )
+                    for topic in marker.topics
+                ],
+            )
+            for marker in request.markers
+        ]
+    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
@@ -15,6 +17,7 @@ from wirekafka.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request, Response
+from wirekafka.config.client_config import ClientConfig
 from wirekafka.errors import Error
 
 R = TypeVar("R", bound=Response)
@@ -29,11 +32,11 @@ _LARGEST_RESPONSE_BYTES = 1 << 30
 
 
 class CliError(Exception):
-    """What went wrong, in one line for the user."""
+    """A failure of a command, with a message of one line for the user."""
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The host and port of a broker."""
 
     host: str
     port: int
@@ -53,7 +56,7 @@ class Address(NamedTuple):
 class Connection:
     """One socket to one broker; requests are answered one at a time."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, config: ClientConfig | None = None) -> None:
         self.address = address
         self._correlation_id = 0
         try:
@@ -61,15 +64,19 @@ class Connection:
         except OSError as error:
             raise CliError(f"cannot connect to {address}: {_reason(error)}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if config is not None and config.uses_tls:
+            self._socket = _encrypted(self._socket, address, config)
         self._socket.settimeout(RESPONSE_TIMEOUT_S)
         self._versions = self._negotiate()
+        if config is not None and config.logs_in:
+            self._log_in(config)
 
     def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
-        """The response, in the newest version both sides know, `most` at most."""
+        """Send a request in the newest common version, at most `most`; returns the response."""
         return self._exchange(request, answer, self.version_of(type(request), most))
 
     def version_of(self, request: type[Request], most: int | None = None) -> int:
-        """The version to speak; CliError if there is none."""
+        """The newest common version of an API; CliError if there is none."""
         low, high = self._versions.get(request.key, (0, -1))
         first, last = request.versions
         version = min(high, last, last if most is None else most)
@@ -84,12 +91,23 @@ class Connection:
         self._write(encode_request(self._correlation_id, _CLIENT_ID, request, version))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
+
+    def _log_in(self, config: ClientConfig) -> None:
+        from wirekafka.cli.login import log_in
+        from wirekafka.security.sasl.exchange import AuthenticationFailed
+
+        try:
+            log_in(config, self.send)
+        except AuthenticationFailed as error:
+            self.close()
+            raise CliError(f"{self.address} refuses the login: {error}") from None
 
     def _negotiate(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(
-            client_software_name="wirekafka", client_software_version=__version__)
+            client_software_name="wirekafka", client_software_version=__version__
+        )
         response = self._exchange(request, ApiVersionsResponse, ApiVersionsRequest.versions.last)
         if response.error_code == Error.UNSUPPORTED_VERSION:
             response = self._exchange(ApiVersionsRequest(), ApiVersionsResponse, 0)
@@ -136,10 +154,16 @@ class Connection:
 class Client:
     """A cluster reached through its bootstrap addresses."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, command_config: Path | None = None) -> None:
+        """Raises CliError, and ConfigError for a file that cannot be used."""
         self._bootstrap = [Address.parse(part) for part in bootstrap.split(",") if part.strip()]
         if not self._bootstrap:
             raise CliError("no bootstrap address: expected HOST:PORT")
+        self._config = ClientConfig.read(command_config) if command_config else None
+        if self._config is not None and self._config.logs_in:
+            from wirekafka.cli.login import login_of
+
+            login_of(self._config)  # Mistakes are reported before any connection is made.
         self._connections: dict[Address, Connection] = {}
         self._nodes: dict[int, Address] = {}
 
@@ -147,18 +171,20 @@ class Client:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         for connection in self._connections.values():
             connection.close()
 
     def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
-        """Ask whichever bootstrap broker answers."""
+        """Send a request to the first bootstrap broker that can be reached."""
         return self.any().send(request, answer, most=most)
 
     def any(self) -> Connection:
-        """A connection to the first bootstrap address that takes one."""
+        """A connection to the first bootstrap broker that can be reached."""
         for address in self._bootstrap:
             if address in self._connections:
                 return self._connections[address]
@@ -170,7 +196,7 @@ class Client:
         return self._connect(self._bootstrap[-1])
 
     def node(self, node_id: int) -> Connection:
-        """A connection to a broker that Metadata named."""
+        """A connection to a broker by its id, whose address Metadata returned."""
         address = self._nodes.get(node_id)
         if address is None:
             raise CliError(f"no broker {node_id} in the cluster")
@@ -179,7 +205,7 @@ class Client:
     def metadata(
         self, topics: Iterable[str] | None = None, *, create: bool = False
     ) -> MetadataResponse:
-        """Brokers and topics (None: all); remembers where the brokers are."""
+        """Request Metadata of topics (None: all) and keep the brokers' addresses."""
         named = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
         response = self.send(request, MetadataResponse)
@@ -202,7 +228,7 @@ class Client:
             time.sleep(_RETRY_EVERY_S)
 
     def coordinator(self, group: str) -> Connection:
-        """The group's coordinator; waits while it loads or is not there yet."""
+        """The coordinator of a group; retries while it is not available or still loading."""
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
             found = self._find_coordinator(group)
@@ -213,18 +239,19 @@ class Client:
                 raise CliError(f"group {group}: {error.name}")
             time.sleep(_RETRY_EVERY_S)
 
-    def offsets(self, partitions: Iterable[tuple[str, int]], timestamp: int) -> dict[
-            tuple[str, int], int]:
+    def offsets(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int
+    ) -> dict[tuple[str, int], int]:
         """Each partition's offset for a timestamp in ms (-1 latest, -2 earliest)."""
         by_leader: dict[int, dict[str, list[int]]] = {}
         for name, index in partitions:
-            leader = next(p.leader_id for p in self.topic(name).partitions
-                          if p.partition_index == index)
+            leader = next(
+                p.leader_id for p in self.topic(name).partitions if p.partition_index == index
+            )
             by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
         found: dict[tuple[str, int], int] = {}
         for leader, topics in by_leader.items():
-            response = self.node(leader).send(
-                _list_offsets(topics, timestamp), ListOffsetsResponse)
+            response = self.node(leader).send(_list_offsets(topics, timestamp), ListOffsetsResponse)
             found |= _listed(response)
         return found
 
@@ -241,7 +268,7 @@ class Client:
     def _connect(self, address: Address) -> Connection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = Connection(address)
+            connection = self._connections[address] = Connection(address, self._config)
         return connection
 
 
@@ -253,8 +280,27 @@ def check(error_code: int, subject: str, message: str | None = None) -> None:
         raise CliError(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
 
 
+def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> socket.socket:
+    from wirekafka.server import tls_context
+
+    secured = tls_context.client_context(config)
+    try:
+        encrypted = secured.context.wrap_socket(plain, server_hostname=address.host)
+    except ssl.SSLCertVerificationError as error:
+        reason = f"the certificate of {address} is refused: {error.verify_message}"
+        raise CliError(reason) from None
+    except ssl.SSLError as error:
+        raise CliError(f"no TLS with {address}: {error.reason or error}") from None
+    except OSError as error:
+        raise CliError(f"no TLS with {address}: {_reason(error)}") from None
+    cipher = encrypted.cipher()
+    if cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in secured.suites:
+        raise CliError(f"{address} has chosen {cipher[0]}, which ssl.cipher.suites lacks")
+    return encrypted
+
+
 def _is_old_refusal(request: Request, payload: bytes) -> bool:
-    """An ApiVersions request in a version the broker lacks is answered in version 0."""
+    """Whether this is ApiVersions with UNSUPPORTED_VERSION, which is encoded in version 0."""
     code = int.from_bytes(payload[4:6], "big", signed=True)
     return isinstance(request, ApiVersionsRequest) and code == Error.UNSUPPORTED_VERSION
 
@@ -264,8 +310,12 @@ def _list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRe
     return ListOffsetsRequest(
         replica_id=-1,
         topics=[
-            kind(name=name, partitions=[
-                kind.Partition(partition_index=index, timestamp=timestamp) for index in indexes])
+            kind(
+                name=name,
+                partitions=[
+                    kind.Partition(partition_index=index, timestamp=timestamp) for index in indexes
+                ],
+            )
             for name, indexes in topics.items()
         ],
         timeout_ms=int(RESPONSE_TIMEOUT_S * 1000),
@@ -285,4 +335,3 @@ def _reason(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "timed out"
     return error.strerror or str(error)
-

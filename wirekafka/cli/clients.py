@@ -1,4 +1,4 @@
-"""Clients: how far each has fetched, also those that commit no offsets, as Spark."""
+"""`wirekafka clients`: each client's fetch position and lag, for clients without commits too."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from typing import Any
 
 from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.cli.client import Client, CliError, check
-from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, show_json, show_table
-from wirekafka.server.control import SOCKET
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_json, show_table
+from wirekafka.server.local_socket import SOCKET
 
 _COLUMNS = ("client", "host", "topic", "partition", "last_fetched", "end", "lag", "idle_s")
 _TIMEOUT_S = 10.0
 
 
-def command(bootstrap: Bootstrap = BOOTSTRAP, as_json: AsJson = False) -> None:
+def command(
+    bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None, as_json: AsJson = False
+) -> None:
     """Show each client's last fetched offset and lag, on the broker's own machine.
 
     The broker forgets them when it restarts, and the longest idle when there are many.
     """
     rows: list[dict[str, Any]] = []
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         for broker in client.metadata([]).brokers:
             response = client.node(broker.node_id).send(
-                DescribeLogDirsRequest(), DescribeLogDirsResponse)
+                DescribeLogDirsRequest(), DescribeLogDirsResponse
+            )
             check(response.error_code, f"broker {broker.node_id}")
             rows += _ask([result.log_dir for result in response.results], bootstrap)
     if as_json:
@@ -36,7 +39,7 @@ def command(bootstrap: Bootstrap = BOOTSTRAP, as_json: AsJson = False) -> None:
 
 
 def _ask(directories: Iterable[str], bootstrap: str) -> list[dict[str, Any]]:
-    """What the broker of one of these log directories says, through the socket in it."""
+    """The report of the broker that uses one of these log directories, read from its socket."""
     for directory in directories:
         with socket.socket(socket.AF_UNIX) as asked:
             asked.settimeout(_TIMEOUT_S)
@@ -47,5 +50,7 @@ def _ask(directories: Iterable[str], bootstrap: str) -> list[dict[str, Any]]:
             except (OSError, ValueError):
                 continue
             return rows
-    raise CliError(f"the broker at {bootstrap} tells how far clients are only on its own machine, "
-                   "to whoever may read its data, and only if it is wirekafka")
+    raise CliError(
+        f"the broker at {bootstrap} reports clients only on its own machine, "
+        "to whoever may read its data, and only if it is wirekafka"
+    )

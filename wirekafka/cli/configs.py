@@ -13,14 +13,27 @@ from wirekafka.apis.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from wirekafka.cli.client import Client, CliError, Connection, check
-from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, note, show_json, show_table
+from wirekafka.cli.output import (
+    BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    CommandConfig,
+    note,
+    show_json,
+    show_table,
+)
 
 TOPIC, BROKER = 2, 4
 KINDS = {"topic": TOPIC, "broker": BROKER, "client-metrics": 16, "group": 32}
 _SET, _DELETE = 0, 1
 _SOURCES = {
-    1: "topic", 2: "broker, dynamic", 3: "cluster, dynamic", 4: "broker, static", 5: "default",
-    7: "client metrics", 8: "group",
+    1: "topic",
+    2: "broker, dynamic",
+    3: "cluster, dynamic",
+    4: "broker, static",
+    5: "default",
+    7: "client metrics",
+    8: "group",
 }
 _DEFAULT_SOURCE = 5
 
@@ -29,8 +42,12 @@ Entry = DescribeConfigsResponse.Result.ResourceResult
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help=", ".join(KINDS))]
-Name = Annotated[str, typer.Argument(
-    metavar="NAME", help="The topic, broker id or group; '' is the default of all brokers.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The topic, broker id or group; '' is the default of all brokers."
+    ),
+]
 
 
 @app.command()
@@ -39,26 +56,41 @@ def describe(
     name: Name,
     *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    every: Annotated[bool, typer.Option(
-        "--all", help="Options left at their defaults too.")] = False,
+    command_config: CommandConfig = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Include options left at their defaults.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a resource's options and where their values come from."""
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         entries = described(client, _kind(kind), name)
     entries = [e for e in entries if every or e.config_source != _DEFAULT_SOURCE]
     if as_json:
-        show_json([
-            {"name": e.name, "value": e.value, "read_only": e.read_only,
-             "sensitive": e.is_sensitive, "source": _SOURCES.get(e.config_source, "unknown")}
-            for e in entries
-        ])
+        show_json(
+            [
+                {
+                    "name": e.name,
+                    "value": e.value,
+                    "read_only": e.read_only,
+                    "sensitive": e.is_sensitive,
+                    "source": _SOURCES.get(e.config_source, "unknown"),
+                }
+                for e in entries
+            ]
+        )
         return
-    show_table(("name", "value", "source"), [
-        (e.name, "(hidden)" if e.is_sensitive else e.value,
-         _SOURCES.get(e.config_source, "unknown"))
-        for e in entries
-    ])
+    show_table(
+        ("name", "value", "source"),
+        [
+            (
+                e.name,
+                "(hidden)" if e.is_sensitive else e.value,
+                _SOURCES.get(e.config_source, "unknown"),
+            )
+            for e in entries
+        ],
+    )
 
 
 @app.command()
@@ -67,16 +99,21 @@ def alter(
     name: Name,
     *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    assign: Annotated[list[str] | None, typer.Option(
-        "--set", metavar="KEY=VALUE", help="Set an option; may be repeated.")] = None,
-    delete: Annotated[list[str] | None, typer.Option(
-        "--delete", metavar="KEY", help="Drop what was set; may be repeated.")] = None,
+    command_config: CommandConfig = None,
+    assign: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set an option; may be repeated."),
+    ] = None,
+    delete: Annotated[
+        list[str] | None,
+        typer.Option("--delete", metavar="KEY", help="Delete a set value; may be repeated."),
+    ] = None,
 ) -> None:
     """Change a resource's options."""
     changes: dict[str, str | None] = {**pairs(assign, "--set"), **dict.fromkeys(delete or [])}
     if not changes:
         raise CliError("nothing to alter: give --set or --delete")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         alter_configs(client, _kind(kind), name, changes)
     note(f"altered {kind} {name}".rstrip())
 
@@ -95,25 +132,29 @@ def pairs(words: Iterable[str] | None, option: str) -> dict[str, str]:
 def described(client: Client, kind: int, name: str) -> list[Entry]:
     """A resource's options, by name."""
     resource = DescribeConfigsRequest.Resource(
-        resource_type=kind, resource_name=name, configuration_keys=None)
-    [result] = _owner(client, kind, name).send(
-        DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse).results
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    [result] = (
+        _owner(client, kind, name)
+        .send(DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse)
+        .results
+    )
     check(result.error_code, name, result.error_message)
     return sorted(result.configs, key=lambda entry: entry.name)
 
 
-def alter_configs(
-    client: Client, kind: int, name: str, changes: Mapping[str, str | None]
-) -> None:
+def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
     """Set options, or delete those whose value is None."""
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     configs = [
         resource.AlterableConfig(
-            name=key, value=value, config_operation=_DELETE if value is None else _SET)
+            name=key, value=value, config_operation=_DELETE if value is None else _SET
+        )
         for key, value in changes.items()
     ]
-    request = IncrementalAlterConfigsRequest(resources=[
-        resource(resource_type=kind, resource_name=name, configs=configs)])
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=kind, resource_name=name, configs=configs)]
+    )
     response = _owner(client, kind, name).send(request, IncrementalAlterConfigsResponse)
     for result in response.responses:
         check(result.error_code, name, result.error_message)
@@ -126,7 +167,7 @@ def _kind(word: str) -> int:
 
 
 def _owner(client: Client, kind: int, name: str) -> Connection:
-    """A broker answers for its own configuration only."""
+    """The connection for a resource: a broker serves only its own configuration."""
     if kind != BROKER or not name:
         return client.any()
     if not name.isdigit():

@@ -15,7 +15,7 @@ import typer
 from wirekafka.cli.client import Client, CliError
 from wirekafka.cli.fetcher import Fetched, Fetcher
 from wirekafka.cli.membership import Membership
-from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, note
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note
 
 _LATEST, _EARLIEST = -1, -2
 _COMMIT_EVERY_S = 5.0
@@ -23,7 +23,7 @@ _TOKEN = re.compile(rb"%[tpoTkvh%]")
 
 
 class Limits(NamedTuple):
-    """When to stop: after so many records, so long without one, or at the end as it is now."""
+    """When to stop: after a number of records, a time without one, or at the present end."""
 
     records: int | None
     idle_s: float | None
@@ -34,25 +34,49 @@ def command(
     topic: Annotated[str, typer.Argument(help="The topic to read.")],
     *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    start: Annotated[str, typer.Option(
-        "--from", "-f", metavar="WHERE",
-        help="beginning, end, an offset, -N for the last N, or @MILLISECONDS since 1970. "
-        "In a group: for partitions without a committed offset.")] = "end",
-    partition: Annotated[list[int] | None, typer.Option(
-        "--partition", "-p", help="Read this partition only; may be repeated.")] = None,
-    group: Annotated[str | None, typer.Option(
-        "--group", "-g", help="Join this group, and commit what was read.")] = None,
-    max_messages: Annotated[int | None, typer.Option(
-        "--max-messages", "-n", min=0, help="Stop after so many records.")] = None,
-    timeout: Annotated[float | None, typer.Option(
-        "--timeout", "-t", metavar="SECONDS", help="Stop after so long without a record.")] = None,
-    at_end: Annotated[bool, typer.Option(
-        "--exit-at-end", "-e", help="Stop at the end of the topic as it is now.")] = False,
-    committed_only: Annotated[bool, typer.Option(
-        "--read-committed", help="Leave out transactions that are open or aborted.")] = False,
-    template: Annotated[str, typer.Option(
-        "--format", help="%t topic, %p partition, %o offset, %T timestamp, %k key, %v value, "
-        "%h headers, %% a percent sign; \\n and \\t as usual.")] = "%v\\n",
+    command_config: CommandConfig = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            "-f",
+            metavar="WHERE",
+            help="beginning, end, an offset, -N for the last N, or @MILLISECONDS since 1970. "
+            "In a group: for partitions without a committed offset.",
+        ),
+    ] = "end",
+    partition: Annotated[
+        list[int] | None,
+        typer.Option("--partition", "-p", help="Read this partition only; may be repeated."),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", help="Join this group, and commit what was read.")
+    ] = None,
+    max_messages: Annotated[
+        int | None,
+        typer.Option("--max-messages", "-n", min=0, help="Stop after this many records."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", "-t", metavar="SECONDS", help="Stop after this time without a record."
+        ),
+    ] = None,
+    at_end: Annotated[
+        bool, typer.Option("--exit-at-end", "-e", help="Stop at the present end of the topic.")
+    ] = False,
+    committed_only: Annotated[
+        bool,
+        typer.Option("--read-committed", help="Skip records of open and aborted transactions."),
+    ] = False,
+    template: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="%t topic, %p partition, %o offset, %T timestamp, %k key, %v value, "
+            "%h headers, %% a percent sign; \\n and \\t as usual.",
+        ),
+    ] = "%v\\n",
     as_json: AsJson = False,
 ) -> None:
     """Print the records of a topic."""
@@ -60,7 +84,7 @@ def command(
         raise CliError("--group and --partition: a group shares out the partitions itself")
     limits = Limits(max_messages, timeout, at_end)
     write = _json_line if as_json else _Template(template)
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         fetcher = Fetcher(client, topic, committed_only=committed_only)
         if group is None:
             reading = _read_alone(fetcher, partition, start, limits)
@@ -74,10 +98,10 @@ def command(
 def _print(
     reading: Generator[Fetched, None, None], fetcher: Fetcher, write: Callable[[Fetched], bytes]
 ) -> int:
-    """Print all records, or those until Ctrl-C; how many there were."""
+    """Print records until the end or Ctrl-C; returns how many."""
     count = 0
     output = sys.stdout.buffer
-    # What was read is seen at once, yet a full pipe gets it in large pieces.
+    # Output appears at once on a terminal, and in large pieces in a full pipe.
     fetcher.before_waiting = output.flush
     try:
         for record in reading:
@@ -124,7 +148,7 @@ def _read_in_group(
 
 
 class _Keeper:
-    """Keeps a membership alive between records, and its commits near what was read."""
+    """Sends heartbeats and commits offsets between records."""
 
     def __init__(self, fetcher: Fetcher, membership: Membership) -> None:
         self._fetcher, self._membership = fetcher, membership
@@ -132,7 +156,7 @@ class _Keeper:
         self.rejoins = False
 
     def must_rejoin(self) -> bool:
-        """Beat and commit when due; whether the group rebalances."""
+        """Send a heartbeat and commit when due; returns whether the group rebalances."""
         if time.monotonic() - self._committed_at > _COMMIT_EVERY_S:
             self.commit()
         self.rejoins = self._membership.must_rejoin()
@@ -144,7 +168,8 @@ class _Keeper:
         self._membership.commit(self._fetcher.moved())
 
 
-def _limited(fetcher: Fetcher, limits: Limits, interrupted: Callable[[], bool]
+def _limited(
+    fetcher: Fetcher, limits: Limits, interrupted: Callable[[], bool]
 ) -> Generator[Fetched, None, None]:
     """Records until a limit is met or `interrupted()` says so, between fetches."""
     left = limits.records
@@ -169,7 +194,7 @@ def _limited(fetcher: Fetcher, limits: Limits, interrupted: Callable[[], bool]
 
 
 def start_offsets(fetcher: Fetcher, partitions: list[int], start: str) -> dict[int, int]:
-    """Where to begin in each partition; CliError for a word that says no such place."""
+    """The start offset of each partition; CliError for an invalid --from."""
     if not partitions:
         return {}
     if start in ("beginning", "earliest"):
@@ -217,23 +242,28 @@ def _piece(token: bytes, record: Fetched) -> bytes:
         case b"%v":
             return record.value or b""
         case b"%h":
-            return b",".join(name.encode() + b"=" + (value or b"")
-                             for name, value in record.headers)
+            return b",".join(
+                name.encode() + b"=" + (value or b"") for name, value in record.headers
+            )
         case _:
             return b"%"
 
 
 def _json_line(record: Fetched) -> bytes:
     fields: dict[str, Any] = {
-        "topic": record.topic, "partition": record.partition, "offset": record.offset,
-        "timestamp": record.timestamp, **_text("key", record.key), **_text("value", record.value),
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_text("key", record.key),
+        **_text("value", record.value),
         "headers": [{"name": name, **_text("value", value)} for name, value in record.headers],
     }
     return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
 
 
 def _text(name: str, data: bytes | None) -> dict[str, str | None]:
-    """Bytes as text, or, where they are none, in base64 under another name."""
+    """Bytes as text under `name`, or as base64 under another name if they are not UTF-8."""
     try:
         return {name: None if data is None else data.decode()}
     except UnicodeDecodeError:

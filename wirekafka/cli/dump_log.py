@@ -1,4 +1,4 @@
-"""dump-log: prints any file of a log directory, internal topics' records with their meaning."""
+"""`wirekafka dump-log`: prints any file of a log directory, with internal records decoded."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import typer
 
 from wirekafka.cli.client import CliError
 from wirekafka.cli.output import AsJson, show_json
-from wirekafka.coordinator.dump import decoder_for
+from wirekafka.coordinator.record_decoders import decoder_for
 from wirekafka.log.dump import UnknownFile, dump, readable
 from wirekafka.log.files import RealDisk
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(
-        metavar="FILE...", help="Files such as 00000000000000000000.log, .index, .timeindex, "
-        ".txnindex, .snapshot, .checkpoint, or a checkpoint by name.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Files such as 00000000000000000000.log, .index, .timeindex, "
+            ".txnindex, .snapshot, .checkpoint, or a checkpoint by name.",
+        ),
+    ],
     *,
     as_json: AsJson = False,
 ) -> None:
@@ -41,6 +46,6 @@ def _print(path: Path, as_json: bool) -> None:
                 print(readable(entry))
             damage = entry.get("error", damage)
     except UnknownFile:
-        raise CliError(f"{path} is not a kind of file that a log directory has") from None
+        raise CliError(f"{path} is not a known kind of log directory file") from None
     if damage is not None:
         raise CliError(f"{path}: {damage}")

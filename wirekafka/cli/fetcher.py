@@ -11,11 +11,11 @@ from wirekafka.cli.client import RETRY_FOR_S, Client, CliError, check
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import Error
-from wirekafka.log.control import ControlType, control_type
+from wirekafka.log.control_records import ControlType, control_type
 
 _MAX_BYTES = 50 << 20
 _PARTITION_BYTES = 1 << 20
-# From version 13 on topics go by id.
+# From version 13 on, requests name topics by id.
 _NAMED = 12
 _EARLIEST = -2
 
@@ -23,7 +23,7 @@ PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 class Fetched(NamedTuple):
-    """A record and where it was."""
+    """A record with its topic, partition and offset."""
 
     topic: str
     partition: int
@@ -73,13 +73,13 @@ class Fetcher:
         return all(self._positions[index] >= end for index, end in ends.items())
 
     def moved(self) -> dict[int, int]:
-        """Positions that moved since they were last asked for."""
+        """Positions that have changed since the last call."""
         moved = {index: self._positions[index] for index in self._moved}
         self._moved = set()
         return moved
 
     def fetch(self, wait_s: float) -> Iterator[Fetched]:
-        """What the leaders have, waiting so long for a first record."""
+        """Fetch from all leaders, waiting for at most this time for a first record."""
         self.before_waiting()
         by_leader: dict[int, list[int]] = {}
         for index in self._positions:
@@ -93,7 +93,7 @@ class Fetcher:
             answers = [data for topic in response.responses for data in topic.partitions]
             for data in answers:
                 yield from self._records(data)
-        # The order of partitions decides who fills a response: let each be first in turn.
+        # Leaders fill responses in the order of partitions: rotate it, so that each is first.
         first = next(iter(self._positions), None)
         if first is not None:
             self._positions[first] = self._positions.pop(first)
@@ -101,13 +101,24 @@ class Fetcher:
     def _request(self, indexes: list[int], wait_s: float) -> FetchRequest:
         topic = FetchRequest.Topic
         return FetchRequest(
-            max_wait_ms=int(wait_s * 1000), min_bytes=1, max_bytes=_MAX_BYTES,
+            max_wait_ms=int(wait_s * 1000),
+            min_bytes=1,
+            max_bytes=_MAX_BYTES,
             isolation_level=int(self._committed_only),
-            topics=[topic(topic=self._topic, partitions=[
-                topic.Partition(partition=index, fetch_offset=self._positions[index],
-                                partition_max_bytes=_PARTITION_BYTES)
-                for index in indexes
-            ])])
+            topics=[
+                topic(
+                    topic=self._topic,
+                    partitions=[
+                        topic.Partition(
+                            partition=index,
+                            fetch_offset=self._positions[index],
+                            partition_max_bytes=_PARTITION_BYTES,
+                        )
+                        for index in indexes
+                    ],
+                )
+            ],
+        )
 
     def _records(self, data: PartitionData) -> Iterator[Fetched]:
         index = data.partition_index
@@ -118,7 +129,7 @@ class Fetcher:
         aborted = _Aborted(data)
         records = data.records or b""
         for at, header in batches(records):
-            batch = records[at:at + header.size_bytes]
+            batch = records[at : at + header.size_bytes]
             if not aborted.hides(batch, header):
                 for record in decode_records(batch, header):
                     if record.offset >= self._positions[index]:
@@ -131,11 +142,18 @@ class Fetcher:
         self._moved.add(index)
 
     def _fetched(self, index: int, record: Record) -> Fetched:
-        return Fetched(self._topic, index, record.offset, record.timestamp, record.key,
-                       record.value, record.headers)
+        return Fetched(
+            self._topic,
+            index,
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            record.headers,
+        )
 
     def _recover(self, index: int, error_code: int) -> None:
-        """Go on where there is something to read, or wait for a leader; CliError if neither."""
+        """Reset an offset below the log start, or retry retriable errors; else raise CliError."""
         if error_code == Error.OFFSET_OUT_OF_RANGE:
             earliest = self.offsets([index], _EARLIEST)[index]
             if self._positions[index] < earliest:
@@ -156,12 +174,13 @@ class Fetcher:
 
 
 class _Aborted:
-    """Tells which batches of one fetched partition belong to aborted transactions."""
+    """Finds the batches of a fetched partition that belong to aborted transactions."""
 
     def __init__(self, data: PartitionData) -> None:
         self._starts = sorted(
             (transaction.first_offset, transaction.producer_id)
-            for transaction in data.aborted_transactions or ())
+            for transaction in data.aborted_transactions or ()
+        )
         self._open: set[int] = set()
 
     def hides(self, batch: bytes, header: BatchHeader) -> bool:

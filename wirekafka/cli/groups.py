@@ -1,29 +1,41 @@
-"""Consumer groups: list, describe, reset offsets, delete."""
+"""Groups of all types: list, describe, reset offsets, delete."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from wirekafka.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from wirekafka.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from wirekafka.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.cli.client import Client, CliError, check
-from wirekafka.cli.membership import (
-    TopicPartition,
-    commit_offsets,
-    decode_assignment,
-    fetch_offsets,
+from wirekafka.cli.group_types import CLASSIC, TYPES, Group, GroupType, type_of
+from wirekafka.cli.membership import TopicPartition
+from wirekafka.cli.output import (
+    BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    CommandConfig,
+    note,
+    show_json,
+    show_table,
 )
-from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, note, show_json, show_table
-from wirekafka.errors import Error
 
 _LATEST, _EARLIEST = -1, -2
 _EMPTY_STATES = ("Empty", "Dead")
-
-Group = DescribeGroupsResponse.DescribedGroup
+_TYPE_NAMES = ", ".join(TYPES)
+_PARTITION_COLUMNS: Sequence[str] = (
+    "topic",
+    "partition",
+    "committed",
+    "end",
+    "lag",
+    "member",
+    "host",
+)
+_MEMBER_COLUMNS: Sequence[str] = ("member", "client", "host", "epoch", "count", "partitions")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -31,77 +43,160 @@ Name = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.")]
 
 
 @app.command("list")
-def list_groups(bootstrap: Bootstrap = BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Print the groups of all brokers."""
-    with Client(bootstrap) as client:
+def list_groups(
+    *,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help=f"Only groups of this type: {_TYPE_NAMES}."),
+    ] = None,
+    states: Annotated[
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only groups in this state, as Empty."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the groups of all brokers; --type and --state can be repeated."""
+    wanted_types = {each.lower() for each in types or ()}
+    wanted_states = {each.lower() for each in states or ()}
+    if unknown := wanted_types - TYPES.keys():
+        raise CliError(f"unknown type {', '.join(sorted(unknown))}: expected {_TYPE_NAMES}")
+    with Client(bootstrap, command_config) as client:
         rows = []
         for broker in client.metadata([]).brokers:
             response = client.node(broker.node_id).send(ListGroupsRequest(), ListGroupsResponse)
             check(response.error_code, f"broker {broker.node_id}")
-            rows += [(g.group_id, g.group_type, g.group_state, g.protocol_type)
-                     for g in response.groups]
-    rows.sort()
+            rows += [
+                (g.group_id, g.group_type or CLASSIC, g.group_state, g.protocol_type)
+                for g in response.groups
+            ]
+    rows = sorted(
+        row
+        for row in rows
+        if (not wanted_types or row[1].lower() in wanted_types)
+        and (not wanted_states or row[2].lower() in wanted_states)
+    )
+    columns = ("group", "type", "state", "protocol")
     if as_json:
-        show_json([dict(zip(("group", "type", "state", "protocol"), row, strict=True))
-                   for row in rows])
+        show_json([dict(zip(columns, row, strict=True)) for row in rows])
         return
-    show_table(("group", "type", "state", "protocol"), rows)
+    show_table(columns, rows)
 
 
 @app.command()
-def describe(name: Name, bootstrap: Bootstrap = BOOTSTRAP, as_json: AsJson = False) -> None:
-    """Print a group's state, and how far it is in each partition."""
-    with Client(bootstrap) as client:
-        group = _described(client, name)
-        committed = fetch_offsets(client, name, None)
-        owners = _owners(group)
-        known = sorted(committed.keys() | owners.keys())
-        ends = client.offsets(known, _LATEST)
+def describe(
+    name: Name,
+    *,
+    members: Annotated[
+        bool, typer.Option("--members", help="Print the members instead of the partitions.")
+    ] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a group's state, and its offset and lag in each partition, or its members."""
+    with Client(bootstrap, command_config) as client:
+        kind = type_of(client, name)
+        group = kind.describe(client, name)
+        roles = tuple(group.members[0].tasks) if group.members else ()
+        columns = (*_MEMBER_COLUMNS, *roles) if members else _PARTITION_COLUMNS
+        rows = _member_rows(group) if members else _partition_rows(client, group, kind)
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    if as_json:
+        show_json(
+            {
+                "group": name,
+                "type": group.type,
+                "state": group.state,
+                "assignor": group.assignor,
+                "epoch": group.epoch,
+                "members": found if members else [each.member_id for each in group.members],
+            }
+            | ({} if group.topology is None else {"topology": group.topology})
+            | ({} if members else {"partitions": found})
+        )
+        return
+    epoch = "" if group.epoch is None else f"epoch {group.epoch}"
+    words = (name, group.type, group.state, f"{len(group.members)} members", group.assignor, epoch)
+    print("  ".join(word for word in words if word))
+    show_table(columns, rows)
+    for subtopology, topics in (group.topology or {}).items():
+        parts = (f"{part} {' '.join(names)}" for part, names in topics.items() if names)
+        print(f"subtopology {subtopology}:", ", ".join(parts))
+
+
+def _member_rows(group: Group) -> list[tuple[Any, ...]]:
+    return [
+        (
+            member.member_id,
+            member.client_id,
+            member.host,
+            member.epoch,
+            len(member.partitions),
+            " ".join(f"{topic}-{index}" for topic, index in sorted(member.partitions)),
+            *(" ".join(tasks) for tasks in member.tasks.values()),
+        )
+        for member in sorted(group.members, key=lambda each: each.member_id)
+    ]
+
+
+def _partition_rows(client: Client, group: Group, kind: GroupType) -> list[tuple[Any, ...]]:
+    offsets = kind.offsets(client, group.name)
+    owners = {partition: member for member in group.members for partition in member.partitions}
+    known = sorted(offsets.keys() | owners.keys())
+    ends = client.offsets(known, _LATEST)
     rows = []
     for partition in known:
-        offset, end = committed.get(partition), ends[partition]
-        lag = None if offset is None else max(end - offset, 0)
+        found, end = offsets.get(partition), ends[partition]
+        offset = None if found is None else found.offset
+        lag = None if found is None else found.lag
+        if found is not None and lag is None:
+            lag = max(end - found.offset, 0)
         member = owners.get(partition)
-        rows.append((*partition, offset, end, lag, member and member.member_id,
-                     member and member.client_host))
-    columns = ("topic", "partition", "committed", "end", "lag", "member", "host")
-    if as_json:
-        show_json({
-            "group": name, "state": group.group_state, "assignor": group.protocol_data,
-            "members": [member.member_id for member in group.members],
-            "partitions": [dict(zip(columns, row, strict=True)) for row in rows],
-        })
-        return
-    print(f"{name}  {group.group_state}  {len(group.members)} members  "
-          f"{group.protocol_data}".rstrip())
-    show_table(columns, rows)
+        rows.append(
+            (*partition, offset, end, lag, member and member.member_id, member and member.host)
+        )
+    return rows
 
 
 @app.command("reset-offsets")
 def reset_offsets(
     name: Name,
     *,
-    topics: Annotated[list[str], typer.Option(
-        "--topic", "-t", metavar="TOPIC[:P,...]", help="All or some of a topic's partitions.")],
-    to: Annotated[str, typer.Option(
-        "--to", metavar="WHERE", help="earliest, latest, an offset, +N or -N from what is "
-        "committed, or an ISO 8601 time.")],
+    topics: Annotated[
+        list[str],
+        typer.Option(
+            "--topic", "-t", metavar="TOPIC[:P,...]", help="All or some of a topic's partitions."
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="WHERE",
+            help="earliest, latest, an offset, +N or -N from what is "
+            "committed, or an ISO 8601 time.",
+        ),
+    ],
     bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, but change nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move a group's committed offsets; nobody may be in the group."""
-    with Client(bootstrap) as client:
-        state = _state(client, name)
+    """Change the committed offsets of a group, which must have no members."""
+    with Client(bootstrap, command_config) as client:
+        kind = type_of(client, name)
+        state = _state(client, name, kind)
         if state not in _EMPTY_STATES:
-            raise CliError(f"group {name} is {state}: its offsets can be reset only while it is "
-                           "Empty")
+            raise CliError(
+                f"group {name} is {state}: its offsets can be reset only while it is Empty"
+            )
         partitions = [p for word in topics for p in _partitions(client, word)]
-        before = fetch_offsets(client, name, None)
+        before = {each: found.offset for each, found in kind.offsets(client, name).items()}
         offsets = _targets(client, partitions, to, before)
         if not dry_run:
-            error = commit_offsets(client, name, offsets)
-            check(error, f"group {name}")
+            check(kind.reset(client, name, offsets), f"group {name}")
     rows = [(*p, before.get(p), offsets[p]) for p in sorted(offsets)]
     columns = ("topic", "partition", "before", "after")
     if as_json:
@@ -114,49 +209,31 @@ def reset_offsets(
 def delete(
     names: Annotated[list[str], typer.Argument(metavar="GROUP...", help="The groups' names.")],
     bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
 ) -> None:
-    """Delete groups that nobody is in, and their offsets."""
-    with Client(bootstrap) as client:
+    """Delete groups without members, and their offsets."""
+    with Client(bootstrap, command_config) as client:
         for name in names:
             response = client.coordinator(name).send(
-                DeleteGroupsRequest(groups_names=[name]), DeleteGroupsResponse)
+                DeleteGroupsRequest(groups_names=[name]), DeleteGroupsResponse
+            )
             for result in response.results:
                 check(result.error_code, f"group {name}")
             note(f"deleted {name}")
 
 
-def _described(client: Client, name: str) -> Group:
-    """The group; CliError if there is none."""
-    response = client.coordinator(name).send(
-        DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)
-    [group] = response.groups
-    if group.error_code == Error.GROUP_ID_NOT_FOUND or group.group_state == "Dead":
-        raise CliError(f"no group {name}")
-    check(group.error_code, f"group {name}", group.error_message)
-    return group
-
-
-def _state(client: Client, name: str) -> str:
+def _state(client: Client, name: str, kind: GroupType) -> str:
     try:
-        return _described(client, name).group_state
+        return kind.describe(client, name).state
     except CliError as error:
-        # A group that is not there yet may get its first offsets.
+        # A group that does not exist yet may get its first offsets.
         if str(error) == f"no group {name}":
             return "Empty"
         raise
 
 
-def _owners(group: Group) -> dict[TopicPartition, Any]:
-    if group.protocol_type != "consumer":
-        return {}
-    return {
-        partition: member for member in group.members
-        for partition in decode_assignment(member.member_assignment)
-    }
-
-
 def _partitions(client: Client, word: str) -> list[TopicPartition]:
-    """TOPIC or TOPIC:0,1 as partitions; CliError if there is no such thing."""
+    """The partitions named by TOPIC or TOPIC:0,1; CliError if one does not exist."""
     name, colon, listed = word.partition(":")
     every = sorted(p.partition_index for p in client.topic(name).partitions)
     if not colon:
@@ -171,17 +248,16 @@ def _partitions(client: Client, word: str) -> list[TopicPartition]:
 
 
 def _targets(
-    client: Client, partitions: list[TopicPartition], to: str,
-    before: dict[TopicPartition, int],
+    client: Client, partitions: list[TopicPartition], to: str, before: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Where each partition goes, kept between its earliest and latest offset."""
+    """The new offset of each partition, between its earliest and latest one."""
     earliest, latest = (client.offsets(partitions, at) for at in (_EARLIEST, _LATEST))
     if to == "earliest":
         return earliest
     if to == "latest":
         return latest
     if to.lstrip("+-").isdigit():
-        start = before if to[0] in "+-" else {}
+        start: Mapping[TopicPartition, int] = before if to[0] in "+-" else {}
         wanted = {p: start.get(p, 0) + int(to) for p in partitions}
     else:
         found = client.offsets(partitions, _milliseconds(to))

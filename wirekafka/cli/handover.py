@@ -1,4 +1,4 @@
-"""handover: prints the server.properties that Apache Kafka starts with on a log directory."""
+"""`wirekafka handover`: prints the server.properties for Apache Kafka on these directories."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from wirekafka.log.log_directory import UnusableDirectory
 
 
 def command(
-    directories: Annotated[list[Path], typer.Argument(
-        metavar="DIR...", help="Every log directory of one broker that has been stopped.")],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...", help="Every log directory of one broker that has been stopped."
+        ),
+    ],
     *,
-    host: Annotated[str, typer.Option(help="Where Kafka is to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(
-        help="Its port; its controller takes the next one.", min=1, max=65534)] = 9092,
+    host: Annotated[str, typer.Option(help="The host that Kafka listens on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Its port; its controller takes the next one.", min=1, max=65534)
+    ] = 9092,
 ) -> None:
     """Check that Apache Kafka can take over, and print the server.properties it needs."""
     paths = [str(path.resolve()) for path in directories]

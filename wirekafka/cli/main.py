@@ -23,13 +23,16 @@ COMMANDS = {
     "clients": ("wirekafka.cli.clients", "Show how far each client has fetched."),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
-    "repair": ("wirekafka.cli.repair", "Tell what is broken in a log directory, or cut it."),
+    "repair": (
+        "wirekafka.cli.repair",
+        "Find corrupt batches in a log directory, or truncate a log.",
+    ),
     "dump-log": ("wirekafka.cli.dump_log", "Print the batches and records of a log file."),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line and exit: 0 done, 1 failed (one line says why), 2 misused."""
+    """Run a command line and exit: 0 for success, 1 for a failure, 2 for wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     # A broker must be up within 0.3 s; the command-line library alone takes a third of that.
     if words[:1] == ["serve"]:
@@ -45,8 +48,11 @@ def build(words: Sequence[str]) -> typer.Typer:
     import typer
 
     app = typer.Typer(
-        name="wirekafka", help="A Kafka broker in Python, and commands for any Kafka broker.",
-        no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+        name="wirekafka",
+        help="A Kafka broker in Python, and commands for any Kafka broker.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
 
@@ -84,7 +90,7 @@ def _guarded(run: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does: nothing to tell.
+        # The reader of the output has closed it, as `head` does; this is no failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A member of a classic consumer group: joins, shares out by range, beats, commits, leaves."""
+"""A member of a classic consumer group: joins, assigns by range, heartbeats, commits, leaves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from wirekafka.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from wirekafka.cli.client import Client, check
 from wirekafka.codec.message import Message
-from wirekafka.coordinator.records import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-)
+from wirekafka.coordinator.records import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from wirekafka.errors import Error
 
 SESSION_TIMEOUT_MS = 30_000
@@ -25,19 +22,25 @@ REBALANCE_TIMEOUT_MS = 60_000
 _HEARTBEAT_EVERY_S = 3.0
 _PROTOCOL = "range"
 _VERSION = Struct(">h")
-# From version 10 on topics go by id; below 8 a request asks for one group only.
+# From version 10 on, requests name topics by id; below 8, they name one group only.
 _NAMED = 9
-_REJOIN = frozenset({
-    Error.REBALANCE_IN_PROGRESS, Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID,
-    Error.NOT_COORDINATOR, Error.COORDINATOR_NOT_AVAILABLE, Error.COORDINATOR_LOAD_IN_PROGRESS,
-})
+_REJOIN = frozenset(
+    {
+        Error.REBALANCE_IN_PROGRESS,
+        Error.ILLEGAL_GENERATION,
+        Error.UNKNOWN_MEMBER_ID,
+        Error.NOT_COORDINATOR,
+        Error.COORDINATOR_NOT_AVAILABLE,
+        Error.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
 
 TopicPartition = tuple[str, int]
 M = TypeVar("M", bound=Message)
 
 
 class Membership:
-    """One member's place in a group subscribed to one topic."""
+    """A membership in a group, subscribed to one topic."""
 
     def __init__(self, client: Client, group: str, topic: str) -> None:
         self._client, self._group, self._topic = client, group, topic
@@ -45,7 +48,7 @@ class Membership:
         self._beaten_at = 0.0
 
     def join(self) -> list[int]:
-        """Take part in a rebalance; the partitions this member got."""
+        """Join or rejoin the group; returns the assigned partitions."""
         while True:
             joined = self._join()
             mine = self._sync(joined) if joined else None
@@ -54,47 +57,61 @@ class Membership:
                 return mine
 
     def must_rejoin(self) -> bool:
-        """Send a heartbeat if one is due; whether the group rebalances."""
+        """Send a heartbeat if one is due; returns whether the group rebalances."""
         if time.monotonic() - self._beaten_at < _HEARTBEAT_EVERY_S:
             return False
         self._beaten_at = time.monotonic()
         response = self._client.coordinator(self._group).send(
-            HeartbeatRequest(group_id=self._group, generation_id=self._generation,
-                             member_id=self._member_id), HeartbeatResponse)
+            HeartbeatRequest(
+                group_id=self._group, generation_id=self._generation, member_id=self._member_id
+            ),
+            HeartbeatResponse,
+        )
         return self._is_lost(response.error_code)
 
     def committed(self, partitions: list[int]) -> dict[int, int]:
         """The group's committed offsets; partitions without one are left out."""
         return {
-            index: offset for (_, index), offset in
-            fetch_offsets(self._client, self._group, {self._topic: partitions}).items()
+            index: offset
+            for (_, index), offset in fetch_offsets(
+                self._client, self._group, {self._topic: partitions}
+            ).items()
         }
 
     def commit(self, offsets: dict[int, int]) -> None:
-        """Commit the next offset to read of each partition; a commit too late is dropped."""
+        """Commit the next offset of each partition; a commit of an old generation is dropped."""
         if not offsets:
             return
         error = commit_offsets(
-            self._client, self._group, {(self._topic, i): o for i, o in offsets.items()},
-            (self._member_id, self._generation))
+            self._client,
+            self._group,
+            {(self._topic, i): o for i, o in offsets.items()},
+            (self._member_id, self._generation),
+        )
         if error and error not in _REJOIN:
             check(error, f"group {self._group}")
 
     def leave(self) -> None:
-        """Go, so that the others need not wait for the session to time out."""
+        """Leave the group, so that the others need not wait for the session timeout."""
         member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id)
         request = LeaveGroupRequest(
-            group_id=self._group, member_id=self._member_id, members=[member])
+            group_id=self._group, member_id=self._member_id, members=[member]
+        )
         self._client.coordinator(self._group).send(request, LeaveGroupResponse)
 
     def _join(self) -> JoinGroupResponse | None:
         subscription = ConsumerProtocolSubscription(topics=[self._topic])
         protocol = JoinGroupRequest.Protocol(
-            name=_PROTOCOL, metadata=_VERSION.pack(1) + subscription.encode(1))
+            name=_PROTOCOL, metadata=_VERSION.pack(1) + subscription.encode(1)
+        )
         request = JoinGroupRequest(
-            group_id=self._group, session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS, member_id=self._member_id,
-            protocol_type="consumer", protocols=[protocol])
+            group_id=self._group,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            member_id=self._member_id,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
         response = self._client.coordinator(self._group).send(request, JoinGroupResponse)
         if response.error_code == Error.MEMBER_ID_REQUIRED:
             self._member_id = response.member_id
@@ -109,22 +126,28 @@ class Membership:
         if joined.leader == self._member_id and not joined.skip_assignment:
             shares = self._shares(joined)
         request = SyncGroupRequest(
-            group_id=self._group, generation_id=self._generation, member_id=self._member_id,
-            protocol_type="consumer", protocol_name=joined.protocol_name,
+            group_id=self._group,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            protocol_type="consumer",
+            protocol_name=joined.protocol_name,
             assignments=[
                 SyncGroupRequest.Assignment(member_id=member, assignment=self._assignment(share))
                 for member, share in shares.items()
-            ])
+            ],
+        )
         response = self._client.coordinator(self._group).send(request, SyncGroupResponse)
         if self._is_lost(response.error_code):
             return None
         return self._mine(response.assignment)
 
     def _shares(self, joined: JoinGroupResponse) -> dict[str, list[int]]:
-        """Neighbouring partitions for each subscriber, as Kafka's range assignor deals them."""
+        """Assign consecutive partitions to each subscriber, as Kafka's range assignor."""
         subscribers = sorted(
-            member.member_id for member in joined.members
-            if self._topic in _decoded(ConsumerProtocolSubscription, member.metadata).topics)
+            member.member_id
+            for member in joined.members
+            if self._topic in _decoded(ConsumerProtocolSubscription, member.metadata).topics
+        )
         count = len(self._client.topic(self._topic).partitions)
         size, extra = divmod(count, len(subscribers))
         shares: dict[str, list[int]] = {member.member_id: [] for member in joined.members}
@@ -161,7 +184,7 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
 
 
 def _decoded(kind: type[M], data: bytes) -> M:
-    """A consumer-protocol message behind its version; a newer one may say more at its end."""
+    """Decode a consumer-protocol message after its version; newer ones may have more fields."""
     [version] = _VERSION.unpack_from(data)
     decode = kind.decoder(min(version, kind.versions.last))
     return decode(data, _VERSION.size, len(data))[0]
@@ -170,23 +193,33 @@ def _decoded(kind: type[M], data: bytes) -> M:
 def fetch_offsets(
     client: Client, group: str, topics: dict[str, list[int]] | None
 ) -> dict[TopicPartition, int]:
-    """Committed offsets of a group (None: all it has); what it never committed is left out."""
+    """Committed offsets of a group (None: all it has); partitions without one are left out."""
     asked = OffsetFetchRequest.Group
-    wanted = asked(group_id=group, topics=None if topics is None else [
-        asked.Topics(name=name, partition_indexes=indexes) for name, indexes in topics.items()])
+    wanted = asked(
+        group_id=group,
+        topics=None
+        if topics is None
+        else [
+            asked.Topics(name=name, partition_indexes=indexes) for name, indexes in topics.items()
+        ],
+    )
     response = client.coordinator(group).send(
-        OffsetFetchRequest(groups=[wanted]), OffsetFetchResponse, most=_NAMED)
+        OffsetFetchRequest(groups=[wanted]), OffsetFetchResponse, most=_NAMED
+    )
     [found] = response.groups
     check(found.error_code, f"group {group}")
     return {
         (topic.name, partition.partition_index): partition.committed_offset
-        for topic in found.topics for partition in topic.partitions
+        for topic in found.topics
+        for partition in topic.partitions
         if partition.committed_offset >= 0
     }
 
 
 def commit_offsets(
-    client: Client, group: str, offsets: dict[TopicPartition, int],
+    client: Client,
+    group: str,
+    offsets: dict[TopicPartition, int],
     member: tuple[str, int] = ("", -1),
 ) -> Error:
     """Commit offsets as a member (id, generation), or for an empty group; the first error."""
@@ -194,11 +227,17 @@ def commit_offsets(
     topics: dict[str, list[OffsetCommitRequest.Topic.Partition]] = {}
     for (name, index), offset in offsets.items():
         topics.setdefault(name, []).append(
-            kind.Partition(partition_index=index, committed_offset=offset))
+            kind.Partition(partition_index=index, committed_offset=offset)
+        )
     response = client.coordinator(group).send(
         OffsetCommitRequest(
-            group_id=group, member_id=member[0], generation_id_or_member_epoch=member[1],
-            topics=[kind(name=name, partitions=parts) for name, parts in topics.items()]),
-        OffsetCommitResponse, most=_NAMED)
+            group_id=group,
+            member_id=member[0],
+            generation_id_or_member_epoch=member[1],
+            topics=[kind(name=name, partitions=parts) for name, parts in topics.items()],
+        ),
+        OffsetCommitResponse,
+        most=_NAMED,
+    )
     codes = [p.error_code for topic in response.topics for p in topic.partitions]
     return Error(next((code for code in codes if code), 0))

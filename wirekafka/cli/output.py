@@ -1,17 +1,34 @@
-"""What commands print: tables for people, JSON for scripts."""
+"""Output of commands: tables for people, JSON for scripts."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-Bootstrap = Annotated[str, typer.Option(
-    "--bootstrap-server", "-b", envvar="WIREKAFKA_BOOTSTRAP", metavar="HOST:PORT[,...]",
-    help="Brokers to ask first.")]
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        envvar="WIREKAFKA_BOOTSTRAP",
+        metavar="HOST:PORT[,...]",
+        help="Bootstrap brokers.",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        envvar="WIREKAFKA_COMMAND_CONFIG",
+        metavar="FILE",
+        help="Properties of a Kafka client, for clusters with security.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts to read.")]
 BOOTSTRAP = "127.0.0.1:9092"
 
@@ -34,7 +51,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def note(text: str) -> None:
-    """A remark beside the output, on standard error."""
+    """Print a remark on standard error."""
     print(text, file=sys.stderr)
 
 

@@ -18,7 +18,7 @@ def murmur2(data: bytes) -> int:
     mixed = _SEED ^ size
     whole = size - size % 4
     for at in range(0, whole, 4):
-        word = int.from_bytes(data[at:at + 4], "little") * _MULTIPLIER & _MASK
+        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
         word = (word ^ word >> 24) * _MULTIPLIER & _MASK
         mixed = mixed * _MULTIPLIER & _MASK ^ word
     if whole < size:

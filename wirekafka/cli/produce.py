@@ -1,4 +1,4 @@
-"""Produce: each line of standard input becomes a record; batches go out as they fill."""
+"""`wirekafka produce`: appends each line of standard input as a record, in batches."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ import typer
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.cli.client import RETRY_FOR_S, Client, CliError, check
 from wirekafka.cli.configs import pairs
-from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, note, show_json
+from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note, show_json
 from wirekafka.cli.partitioner import partition_of
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error
 
-# Half of what a broker takes by default, so that a batch fits however it compresses.
+# Half of the default message.max.bytes, so that a batch fits however it compresses.
 BATCH_BYTES = 500_000
 _RECORD_OVERHEAD_BYTES = 32
 _LINGER_S = 0.05
 _READ_BYTES = 1 << 18
 _TIMEOUT_MS = 30_000
-# From version 13 on topics go by id, which gains a one-shot command nothing.
+# From version 13 on, requests name topics by id, which has no advantage for one command.
 _NAMED = 12
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -36,7 +36,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """How a line becomes a record."""
+    """How lines are parsed into records."""
 
     key_separator: bytes | None
     null: bytes | None
@@ -58,8 +58,9 @@ class Producer:
     def add(self, record: Record, partition: int | None) -> None:
         """Queue a record for a partition, its key's by default; CliError if there is none."""
         if partition is None:
-            partition = (self._sticky if record.key is None
-                         else partition_of(record.key, len(self._leaders)))
+            partition = (
+                self._sticky if record.key is None else partition_of(record.key, len(self._leaders))
+            )
         if partition not in self._leaders:
             raise CliError(f"topic {self._topic} has no partition {partition}")
         size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
@@ -110,27 +111,42 @@ def command(
     topic: Annotated[str, typer.Argument(help="The topic to write to.")],
     *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    key_separator: Annotated[str | None, typer.Option(
-        "--key-separator", "-K", help="What parts a line's key from its value.")] = None,
-    header: Annotated[list[str] | None, typer.Option(
-        "--header", "-H", metavar="NAME=VALUE", help="A header of every record.")] = None,
-    partition: Annotated[int | None, typer.Option(
-        "--partition", "-p", help="Write to this partition only.")] = None,
-    compression: Annotated[str, typer.Option(
-        "--compression", "-z", help="none, gzip, snappy, lz4 or zstd.")] = "none",
+    command_config: CommandConfig = None,
+    key_separator: Annotated[
+        str | None, typer.Option("--key-separator", "-K", help="The separator of key and value.")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record."),
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", help="Write to this partition only.")
+    ] = None,
+    compression: Annotated[
+        str, typer.Option("--compression", "-z", help="none, gzip, snappy, lz4 or zstd.")
+    ] = "none",
     acks: Annotated[str, typer.Option("--acks", "-a", help="0, 1 or all.")] = "all",
-    null: Annotated[str | None, typer.Option(
-        "--null", "-Z", metavar="TEXT", help="A key or value of this text is null.")] = None,
-    json_input: Annotated[bool, typer.Option(
-        "--json-input", help="Lines are JSON objects: key, value, headers, partition, timestamp.",
-    )] = False,
+    null: Annotated[
+        str | None,
+        typer.Option("--null", "-Z", metavar="TEXT", help="A key or value of this text is null."),
+    ] = None,
+    json_input: Annotated[
+        bool,
+        typer.Option(
+            "--json-input",
+            help="Lines are JSON objects: key, value, headers, partition, timestamp.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write standard input to a topic, a record a line."""
+    """Append standard input to a topic, one record per line."""
     line_format = Format(
-        key_separator=_bytes(key_separator), null=_bytes(null), is_json=json_input,
-        headers=tuple((k, v.encode()) for k, v in pairs(header, "--header").items()))
-    with Client(bootstrap) as client:
+        key_separator=_bytes(key_separator),
+        null=_bytes(null),
+        is_json=json_input,
+        headers=tuple((k, v.encode()) for k, v in pairs(header, "--header").items()),
+    )
+    with Client(bootstrap, command_config) as client:
         producer = Producer(client, topic, _codec(compression), _acks(acks))
         for number, line in enumerate(_lines(producer), 1):
             record, own = _record(line, number, line_format)
@@ -138,8 +154,15 @@ def command(
         producer.flush()
     total = sum(producer.counts.values())
     if as_json:
-        show_json({"topic": topic, "records": total, "partitions": {
-            str(index): count for index, count in sorted(producer.counts.items())}})
+        show_json(
+            {
+                "topic": topic,
+                "records": total,
+                "partitions": {
+                    str(index): count for index, count in sorted(producer.counts.items())
+                },
+            }
+        )
     else:
         note(f"{total} records to {topic}")
 
@@ -181,8 +204,11 @@ def _json_record(line: bytes, number: int, headers: Headers) -> tuple[Record, in
         raise CliError(f"line {number}: not a JSON object")
     own = tuple((str(k), _json_bytes(v)) for k, v in (fields.get("headers") or {}).items())
     record = Record(
-        key=_json_bytes(fields.get("key")), value=_json_bytes(fields.get("value")),
-        headers=headers + own, timestamp=int(fields.get("timestamp") or _now_ms()))
+        key=_json_bytes(fields.get("key")),
+        value=_json_bytes(fields.get("value")),
+        headers=headers + own,
+        timestamp=int(fields.get("timestamp") or _now_ms()),
+    )
     return record, fields.get("partition")
 
 
@@ -195,9 +221,15 @@ def _json_bytes(value: Any) -> bytes | None:
 def _request(topic: str, partition: int, batch: bytes, acks: int) -> ProduceRequest:
     data = ProduceRequest.TopicProduceData
     return ProduceRequest(
-        acks=acks, timeout_ms=_TIMEOUT_MS,
-        topic_data=[data(name=topic, partition_data=[
-            data.PartitionProduceData(index=partition, records=batch)])])
+        acks=acks,
+        timeout_ms=_TIMEOUT_MS,
+        topic_data=[
+            data(
+                name=topic,
+                partition_data=[data.PartitionProduceData(index=partition, records=batch)],
+            )
+        ],
+    )
 
 
 def _codec(name: str) -> Codec:

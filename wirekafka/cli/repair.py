@@ -1,4 +1,4 @@
-"""repair: tells which batches of a stopped broker's logs are broken, and cuts a log if asked."""
+"""`wirekafka repair`: finds corrupt batches in a stopped broker's logs and can truncate a log."""
 
 from __future__ import annotations
 
@@ -17,25 +17,35 @@ from wirekafka.log.repair import Damage
 
 
 def command(
-    directory: Annotated[Path, typer.Argument(
-        metavar="DIR", help="A log directory of a broker that has been stopped.")],
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A log directory of a broker that has been stopped."),
+    ],
     *,
-    cut: Annotated[list[str] | None, typer.Option(
-        metavar="TOPIC-PARTITION", help="Cut this log at its first bad batch: that batch and all"
-        " behind it are lost for good. May be given several times.")] = None,
+    cut: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC-PARTITION",
+            help="Cut this log at its first bad batch: that batch and all"
+            " behind it are lost for good. May be given several times.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check every batch of every log; without --cut nothing is changed."""
     if not directory.is_dir():
-        raise CliError(f"{directory} is no directory")
+        raise CliError(f"{directory} is not a directory")
     disk, path = RealDisk(), str(directory.resolve())
     try:
         if cut:
             for name in cut:
                 damage = repair.cut(disk, path, name)
-                print(f"{name}: nothing is broken, nothing was cut" if damage is None else
-                      f"{name}: cut at byte {damage.position} of {damage.path}; the log now ends"
-                      f" at offset {damage.end_offset}, {damage.lost_bytes} bytes are gone")
+                print(
+                    f"{name}: nothing is broken, nothing was cut"
+                    if damage is None
+                    else f"{name}: cut at byte {damage.position} of {damage.path}; the log now ends"
+                    f" at offset {damage.end_offset}, {damage.lost_bytes} bytes are gone"
+                )
             return
         damages = list(repair.examine(disk, path))
     except UnusableDirectory as error:
@@ -44,17 +54,21 @@ def command(
         if as_json:
             show_json(asdict(damage))
         else:
-            print(_told(damage))
+            print(_description(damage))
     if not damages and not as_json:
         print("Every batch is whole")
     if any(not damage.is_torn_tail for damage in damages):
         raise typer.Exit(1)
 
 
-def _told(damage: Damage) -> str:
-    text = (f"{damage.log}: {damage.reason} at byte {damage.position} of {damage.path}, at offset"
-            f" {damage.end_offset}; ")
+def _description(damage: Damage) -> str:
+    text = (
+        f"{damage.log}: {damage.reason} at byte {damage.position} of {damage.path}, at offset"
+        f" {damage.end_offset}; "
+    )
     if damage.is_torn_tail:
         return text + f"nothing readable follows: the next start cuts {damage.lost_bytes} bytes"
-    return text + (f"{damage.readable_after} whole batches follow, so it is not served;"
-                   f" --cut {damage.log} gives up {damage.lost_bytes} bytes from there on")
+    return text + (
+        f"{damage.readable_after} whole batches follow, so it is not served;"
+        f" --cut {damage.log} gives up {damage.lost_bytes} bytes from there on"
+    )

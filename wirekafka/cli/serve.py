@@ -1,4 +1,4 @@
-"""`wirekafka serve`: runs a broker until it is told to stop."""
+"""`wirekafka serve`: runs a broker until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,25 +8,38 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.config.servable import require_servable
+from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.log.checkpoints import uuid_from, uuid_text
+
+if TYPE_CHECKING:
+    from wirekafka.metadata.bootstrap import FirstUsers
 
 _DATA = "wirekafka-data"
 _LISTENER = "PLAINTEXT"
+_SECURE_LISTENER = "SASL_SSL"
 
 
 def main(words: Sequence[str]) -> int:
-    """Serve until SIGTERM or Ctrl-C; the exit status. Raises ConfigError, OSError."""
+    """Serve until SIGTERM or Ctrl-C; returns the exit status. Raises ConfigError, OSError."""
     arguments = _parser().parse_args(words)
     _log_to_stderr(arguments.log_level)
     config = configuration(arguments)
-    require_servable(config)
-    from wirekafka.server.node import run
+    refuse_unsupported(config)
+    users = _first_users(arguments.add_scram)
+    ready = None
+    if arguments.secure:
+        from wirekafka.cli import secure
 
-    return run(config, arguments.loop, _cluster_id(arguments.cluster_id))
+        secured, keystore = secure.prepare(config)
+        config = secure.with_keystore(config, keystore)
+        users, ready = [*secured.first_users(), *users], secured.announce
+    from wirekafka.server.node import Format, run
+
+    return run(config, arguments.loop, Format(_cluster_id(arguments.cluster_id), users), ready)
 
 
 def configuration(arguments: argparse.Namespace) -> BrokerConfig:
@@ -35,8 +48,16 @@ def configuration(arguments: argparse.Namespace) -> BrokerConfig:
     if arguments.data is not None:
         given["log.dirs"] = arguments.data
     if arguments.listen:
-        given["listeners"] = ",".join(map(_listener, arguments.listen))
+        name = _SECURE_LISTENER if arguments.secure else _LISTENER
+        given["listeners"] = ",".join(
+            text if "://" in text else f"{name}://{text}" for text in arguments.listen
+        )
     config = BrokerConfig.of(given, os.environ, arguments.config)
+    if arguments.secure:
+        from wirekafka.cli import secure
+
+        given |= secure.settings(config)
+        config = BrokerConfig.of(given, os.environ, arguments.config)
     if {"log.dir", "log.dirs"}.isdisjoint(config.sources.static):
         config = BrokerConfig.of(given | {"log.dirs": _DATA}, os.environ, arguments.config)
     return config
@@ -44,22 +65,60 @@ def configuration(arguments: argparse.Namespace) -> BrokerConfig:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="wirekafka serve", description="Run a broker; no configuration is needed.",
-        epilog="Settings, strongest first: --set, KAFKA_* in the environment, --config, defaults.")
+        prog="wirekafka serve",
+        description="Run a broker; no configuration is needed.",
+        epilog="Settings, strongest first: --set, KAFKA_* in the environment, --config, defaults.",
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
-    parser.add_argument("--data", metavar="DIR", help=f"where the data is (default: {_DATA})")
-    parser.add_argument("--listen", action="append", default=[], metavar="[NAME://]HOST:PORT",
-                        help="where to listen; port 0 takes a free one; may be repeated")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="set a Kafka option; may be repeated")
-    parser.add_argument("--loop", choices=("auto", "uvloop", "asyncio"), default="auto",
-                        help="the event loop (default: uvloop where it is installed)")
-    parser.add_argument("--cluster-id", metavar="ID", default=os.environ.get("CLUSTER_ID"),
-                        help="of a new data directory: a UUID in Kafka's form (default:"
-                        " CLUSTER_ID in the environment, or else a random one)")
-    parser.add_argument("--log-level", default="info", metavar="LEVEL",
-                        choices=("debug", "info", "warning", "error"),
-                        help="what to log to standard error (default: info)")
+    parser.add_argument("--data", metavar="DIR", help=f"the data directory (default: {_DATA})")
+    parser.add_argument(
+        "--listen",
+        action="append",
+        default=[],
+        metavar="[NAME://]HOST:PORT",
+        help="an address to listen on; port 0 takes a free one; may be repeated",
+    )
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="TLS, SCRAM-SHA-512 and denial by default: certificates and an administrator's"
+        " password are generated beside the data directory, and client settings are printed",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a Kafka option; may be repeated",
+    )
+    parser.add_argument(
+        "--loop",
+        choices=("auto", "uvloop", "asyncio"),
+        default="auto",
+        help="the event loop (default: uvloop where it is installed)",
+    )
+    parser.add_argument(
+        "--cluster-id",
+        metavar="ID",
+        default=os.environ.get("CLUSTER_ID"),
+        help="cluster id of a new data directory: a UUID in Kafka's form (default:"
+        " CLUSTER_ID in the environment, or else a random one)",
+    )
+    parser.add_argument(
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="MECHANISM=[name=NAME,password=PASSWORD]",
+        help="create a SCRAM user in a new data directory, as kafka-storage format does; for"
+        " example SCRAM-SHA-512=[name=admin,password=secret]; may be repeated",
+    )
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        metavar="LEVEL",
+        choices=("debug", "info", "warning", "error"),
+        help="the log level on standard error (default: info)",
+    )
     return parser
 
 
@@ -81,10 +140,19 @@ def _cluster_id(text: str | None) -> str | None:
         raise ConfigError("cluster.id", text, expected, message) from None
 
 
-def _listener(text: str) -> str:
-    return text if "://" in text else f"{_LISTENER}://{text}"
+def _first_users(texts: Sequence[str]) -> FirstUsers:
+    if not texts:
+        return ()
+    from secrets import token_bytes
+
+    from wirekafka.metadata.first_users import parse
+
+    return [parse(text, token_bytes(16)) for text in texts]
 
 
 def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(stream=sys.stderr, level=level.upper(),
-                        format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )

@@ -14,7 +14,15 @@ from wirekafka.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsRespon
 from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.cli.client import Client, CliError, check
 from wirekafka.cli.configs import TOPIC, alter_configs, described, pairs
-from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, note, show_json, show_table
+from wirekafka.cli.output import (
+    BOOTSTRAP,
+    AsJson,
+    Bootstrap,
+    CommandConfig,
+    note,
+    show_json,
+    show_table,
+)
 from wirekafka.errors import Error
 
 TIMEOUT_MS = 30_000
@@ -23,18 +31,23 @@ _TOPIC_SOURCE = 1
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics' names.")]
-Config = Annotated[list[str] | None, typer.Option(
-    "--config", "-c", metavar="KEY=VALUE", help="Set a topic option; may be repeated.")]
+Config = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config", "-c", metavar="KEY=VALUE", help="Set a topic option; may be repeated."
+    ),
+]
 
 
 @app.command("list")
 def list_topics(
     bootstrap: Bootstrap = BOOTSTRAP,
-    internal: Annotated[bool, typer.Option("--internal", help="Kafka's own topics too.")] = False,
+    command_config: CommandConfig = None,
+    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the topics' names."""
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         topics = client.metadata().topics
     names = sorted(topic.name or "" for topic in topics if internal or not topic.is_internal)
     if as_json:
@@ -49,53 +62,83 @@ def create(
     names: Names,
     *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    partitions: Annotated[int, typer.Option(
-        "--partitions", "-p", help="How many; -1 is the broker's default.")] = -1,
-    replication_factor: Annotated[int, typer.Option(
-        "--replication-factor", "-r", help="Copies of each; -1 is the broker's default.")] = -1,
+    command_config: CommandConfig = None,
+    partitions: Annotated[
+        int, typer.Option("--partitions", "-p", help="How many; -1 is the broker's default.")
+    ] = -1,
+    replication_factor: Annotated[
+        int,
+        typer.Option(
+            "--replication-factor", "-r", help="Copies of each; -1 is the broker's default."
+        ),
+    ] = -1,
     config: Config = None,
-    if_not_exists: Annotated[bool, typer.Option(
-        "--if-not-exists", help="A topic that exists is no error.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Ignore topics that exist.")
+    ] = False,
 ) -> None:
     """Create topics."""
     kind = CreateTopicsRequest.CreatableTopic
-    configs = [kind.CreatableTopicConfig(name=key, value=value)
-               for key, value in pairs(config, "--config").items()]
-    request = CreateTopicsRequest(timeout_ms=TIMEOUT_MS, topics=[
-        kind(name=name, num_partitions=partitions, replication_factor=replication_factor,
-             configs=configs)
-        for name in names
-    ])
-    with Client(bootstrap) as client:
+    configs = [
+        kind.CreatableTopicConfig(name=key, value=value)
+        for key, value in pairs(config, "--config").items()
+    ]
+    request = CreateTopicsRequest(
+        timeout_ms=TIMEOUT_MS,
+        topics=[
+            kind(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=replication_factor,
+                configs=configs,
+            )
+            for name in names
+        ],
+    )
+    with Client(bootstrap, command_config) as client:
         response = client.send(request, CreateTopicsResponse)
-    _report("created", [
-        (topic.name, topic.error_code, topic.error_message) for topic in response.topics
-        if not (if_not_exists and topic.error_code == Error.TOPIC_ALREADY_EXISTS)
-    ])
+    _report(
+        "created",
+        [
+            (topic.name, topic.error_code, topic.error_message)
+            for topic in response.topics
+            if not (if_not_exists and topic.error_code == Error.TOPIC_ALREADY_EXISTS)
+        ],
+    )
 
 
 @app.command()
-def delete(names: Names, bootstrap: Bootstrap = BOOTSTRAP) -> None:
+def delete(
+    names: Names, bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None
+) -> None:
     """Delete topics and all their records."""
     states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
     request = DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=TIMEOUT_MS)
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         response = client.send(request, DeleteTopicsResponse)
-    _report("deleted", [
-        (topic.name, topic.error_code, topic.error_message) for topic in response.responses])
+    _report(
+        "deleted",
+        [(topic.name, topic.error_code, topic.error_message) for topic in response.responses],
+    )
 
 
 @app.command()
 def describe(
-    names: Annotated[list[str] | None, typer.Argument(
-        metavar="[TOPIC...]", help="The topics' names; none is all.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC...]", help="The topics' names; none is all."),
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print topics' partitions, leaders, replicas and what they override."""
-    with Client(bootstrap) as client:
-        topics = client.metadata(names).topics if names else [
-            topic for topic in client.metadata().topics if not topic.is_internal]
+    """Print the partitions, leaders, replicas and config overrides of topics."""
+    with Client(bootstrap, command_config) as client:
+        topics = (
+            client.metadata(names).topics
+            if names
+            else [topic for topic in client.metadata().topics if not topic.is_internal]
+        )
         for topic in topics:
             if topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
                 raise CliError(f"no topic {topic.name}")
@@ -111,19 +154,23 @@ def describe(
 @app.command()
 def alter(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    *,
     bootstrap: Bootstrap = BOOTSTRAP,
-    partitions: Annotated[int | None, typer.Option(
-        "--partitions", "-p", help="Grow to this many partitions.")] = None,
+    command_config: CommandConfig = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", help="Grow to this many partitions.")
+    ] = None,
     config: Config = None,
-    delete_config: Annotated[list[str] | None, typer.Option(
-        "--delete-config", metavar="KEY", help="Go back to the broker's value.")] = None,
+    delete_config: Annotated[
+        list[str] | None, typer.Option("--delete-config", metavar="KEY", help="Delete an override.")
+    ] = None,
 ) -> None:
     """Add partitions to a topic, or change its options."""
     changes: dict[str, str | None] = {**pairs(config, "--config")}
     changes |= dict.fromkeys(delete_config or [])
     if partitions is None and not changes:
         raise CliError("nothing to alter: give --partitions, --config or --delete-config")
-    with Client(bootstrap) as client:
+    with Client(bootstrap, command_config) as client:
         if changes:
             alter_configs(client, TOPIC, name, changes)
         if partitions is not None:
@@ -134,13 +181,14 @@ def alter(
 def _grow(client: Client, name: str, count: int) -> None:
     wanted = CreatePartitionsRequest.Topic(name=name, count=count, assignments=None)
     response = client.send(
-        CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS), CreatePartitionsResponse)
+        CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS), CreatePartitionsResponse
+    )
     for result in response.results:
         check(result.error_code, f"topic {name}", result.error_message)
 
 
 def _report(done: str, results: Iterable[tuple[str | None, int, str | None]]) -> None:
-    """Say what was done; raise CliError, in one line, for what was not."""
+    """Report the topics that succeeded; raise CliError with one line for those that failed."""
     failures = []
     for name, error_code, message in results:
         if error_code:
@@ -159,7 +207,8 @@ def _report(done: str, results: Iterable[tuple[str | None, int, str | None]]) ->
 
 def _details(client: Client, topic: MetadataResponse.Topic) -> dict[str, Any]:
     overrides = {
-        entry.name: entry.value for entry in described(client, TOPIC, topic.name or "")
+        entry.name: entry.value
+        for entry in described(client, TOPIC, topic.name or "")
         if entry.config_source == _TOPIC_SOURCE
     }
     return {
@@ -168,9 +217,13 @@ def _details(client: Client, topic: MetadataResponse.Topic) -> dict[str, Any]:
         "internal": topic.is_internal,
         "configs": overrides,
         "partitions": [
-            {"partition": partition.partition_index, "leader": partition.leader_id,
-             "leader_epoch": partition.leader_epoch, "replicas": partition.replica_nodes,
-             "isr": partition.isr_nodes}
+            {
+                "partition": partition.partition_index,
+                "leader": partition.leader_id,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": partition.replica_nodes,
+                "isr": partition.isr_nodes,
+            }
             for partition in sorted(topic.partitions, key=lambda p: p.partition_index)
         ],
     }
@@ -179,10 +232,13 @@ def _details(client: Client, topic: MetadataResponse.Topic) -> dict[str, Any]:
 def _show(detail: dict[str, Any]) -> None:
     configs = ", ".join(f"{key}={value}" for key, value in sorted(detail["configs"].items()))
     print(f"{detail['name']}  id {detail['id']}  {configs}".rstrip())
-    show_table(("partition", "leader", "replicas", "isr"), [
-        (p["partition"], p["leader"], _joined(p["replicas"]), _joined(p["isr"]))
-        for p in detail["partitions"]
-    ])
+    show_table(
+        ("partition", "leader", "replicas", "isr"),
+        [
+            (p["partition"], p["leader"], _joined(p["replicas"]), _joined(p["isr"]))
+            for p in detail["partitions"]
+        ],
+    )
 
 
 def _joined(nodes: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""The v2 record batch header: reading it, bounds-checked iteration, and rewriting a few fields."""
+"""The header of v2 record batches: decoding, iteration over batches, rewriting single fields."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ MAGIC_AT = 16
 CRC_AT = 17
 CRC_COVERS_FROM = 21
 ATTRIBUTES_AT = 21
-MAX_TIMESTAMP_AT = 35
-COUNT_AT = 57
 
 MAGIC = 2
 SMALLEST_LENGTH = 14
-"""The overhead of a magic 0 record; a smaller length field cannot frame anything."""
+"""The overhead of a magic 0 record, and so the smallest valid length field."""
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
@@ -74,7 +72,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, base offset and length field included."""
+        """The size of the whole batch, base offset and length field included."""
         return self.length + LOG_OVERHEAD_BYTES
 
     @property
@@ -91,7 +89,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> int:
-        """The codec number of the attributes; 5 to 7 are no codec."""
+        """The codec number in the attributes; 5 to 7 are undefined."""
         return self.attributes & COMPRESSION_MASK
 
     @property
@@ -109,7 +107,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon(self) -> int | None:
-        """When tombstones and markers of this batch may go, in ms; None before a cleaner saw it."""
+        """When tombstones and markers can be deleted, in ms; None if not set (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
@@ -122,12 +120,12 @@ _unpack_header = HEADER.unpack_from
 
 
 def read_header(buffer: Buffer, at: int = 0) -> BatchHeader:
-    """The header at a position; the caller knows that 61 bytes are there (struct.error if not)."""
+    """Decode the header at a position. Raises struct.error where fewer than 61 bytes are left."""
     return _new_header(BatchHeader, _unpack_header(buffer, at))
 
 
 def batches(buffer: Buffer, at: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of every whole batch; a partial one at the end is left out.
+    """Position and header of every complete batch; an incomplete one at the end is left out.
 
     Checks framing only (`is_intact` checks the CRC). Raises KafkaError(CORRUPT_MESSAGE) for a
     length that cannot hold a batch or a magic other than 2.
@@ -159,7 +157,7 @@ def batches(buffer: Buffer, at: int = 0) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def is_intact(buffer: Buffer, at: int = 0, header: BatchHeader | None = None) -> bool:
-    """Whether the batch at a position is whole and its checksum holds."""
+    """Whether the batch at a position is complete and its checksum is right."""
     header = header or read_header(buffer, at)
     end = at + header.size_bytes
     if header.length < HEADER_BYTES - LOG_OVERHEAD_BYTES or end > len(buffer):
@@ -168,21 +166,21 @@ def is_intact(buffer: Buffer, at: int = 0, header: BatchHeader | None = None) ->
 
 
 def checksum(batch: Buffer) -> int:
-    """The CRC-32C of one whole batch: everything from the attributes on."""
+    """The CRC-32C of a batch, which covers everything from the attributes on."""
     return crc32c(memoryview(batch)[CRC_COVERS_FROM:])
 
 
 def with_prefix(batch: Buffer, base_offset: int, leader_epoch: int) -> list[Buffer]:
-    """The batch at its place in a log: 16 fresh bytes, and the rest untouched and not copied."""
+    """The batch with its base offset and leader epoch: a new 16-byte prefix, the rest uncopied."""
     view = memoryview(batch)
     length = len(view) - LOG_OVERHEAD_BYTES
     return [PREFIX.pack(base_offset, length, leader_epoch), view[PREFIX_BYTES:]]
 
 
 def with_timestamp(batch: Buffer, timestamp_type: int, max_timestamp: int) -> list[Buffer]:
-    """The batch with another timestamp type and maximum in ms, and the checksum that follows.
+    """The batch with another timestamp type, maximum timestamp in ms, and checksum.
 
-    Two buffers: a new header, and the untouched body. Record deltas are not changed: readers of
+    Two buffers: a new header, and the uncopied body. Record deltas are not changed: readers of
     a LogAppendTime batch take the maximum for every record (KIP-32).
     """
     view = memoryview(batch)

@@ -1,4 +1,4 @@
-"""The rare parts of compact encoding (KIP-482): values of 127 bytes and more, unknown tags."""
+"""The rare cases of compact encoding (KIP-482): values of 127 bytes and more, unknown tags."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from wirekafka.codec.varint import decode_uvarint, encode_uvarint
 
 LONGEST_STRING_BYTES = 32767
 
-# Whatever a frame's size, it does not hold the event loop up with more than these. Kafka's largest
+# Limits for a message of any size, so that decoding does not block the event loop. Kafka's largest
 # clusters have some 200,000 partitions; no struct of Kafka's has more than four tagged fields.
 MOST_ELEMENTS = 1 << 20
 MOST_TAGS = 127
+LARGEST_TAG_BYTES = 128 << 10
 
 
 def long_bytes(data: Any, position: int) -> tuple[bytes, int]:
-    """Bytes behind the unsigned varint of their size + 1: (bytes, position after them)."""
+    """Decode bytes that follow the unsigned varint of their size + 1: (bytes, next position)."""
     start, stop = _bounds(data, position)
     return bytes(data[start:stop]), stop
 
 
 def long_string(data: Any, position: int) -> tuple[str, int]:
-    """As `long_bytes`, a string; Kafka reads none longer than an int16 can tell."""
+    """As `long_bytes`, for a string of at most 32767 bytes, which is Kafka's limit."""
     start, stop = _bounds(data, position)
     if stop - start > LONGEST_STRING_BYTES:
         raise ValueError(f"string of {stop - start} bytes")
@@ -36,7 +37,7 @@ def _bounds(data: Any, position: int) -> tuple[int, int]:
 
 
 def put_long_string(head: bytearray, value: bytes) -> None:
-    """Append a compact string. Raises ValueError where Kafka would not read it."""
+    """Append a compact string. Raises ValueError above 32767 bytes, which is Kafka's limit."""
     if len(value) > LONGEST_STRING_BYTES:
         raise ValueError(f"string of {len(value)} bytes")
     head += encode_uvarint(len(value) + 1)
@@ -44,10 +45,10 @@ def put_long_string(head: bytearray, value: bytes) -> None:
 
 
 def skip_tags(data: Any, position: int, end: int) -> int:
-    """The position after a tagged section none of whose tags is known.
+    """Skip a section of tagged fields that are all unknown; returns the position after it.
 
-    Raises ValueError when there are more than MOST_TAGS, when a tag does not ascend (a duplicate)
-    or its value goes past `end`.
+    Raises ValueError when there are more than MOST_TAGS, when a tag does not ascend (a duplicate),
+    or its value goes past `end` or takes more than LARGEST_TAG_BYTES.
     """
     count = data[position]
     if count > MOST_TAGS:
@@ -58,7 +59,7 @@ def skip_tags(data: Any, position: int, end: int) -> int:
         tag, position = decode_uvarint(data, position)
         size, position = decode_uvarint(data, position)
         position += size
-        if tag <= last or position > end:
+        if tag <= last or position > end or size > LARGEST_TAG_BYTES:
             raise ValueError(f"tag {tag} of {size} bytes after {last}")
         last = tag
     return position

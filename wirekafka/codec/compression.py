@@ -18,7 +18,7 @@ from wirekafka.errors import Error, KafkaError
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 DEFAULT_LIMIT_BYTES = 128 << 20
-"""How much one batch may inflate to when the caller names no bound."""
+"""The most bytes one batch may inflate to when the caller gives no limit."""
 
 
 class Codec(IntEnum):
@@ -31,12 +31,8 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
-DEFAULT_LEVELS = {Codec.GZIP: -1, Codec.LZ4: 9, Codec.ZSTD: 3}
-"""Kafka's defaults of compression.<codec>.level (KIP-390); snappy has no levels."""
-
-
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Compressed bytes that every Kafka client reads; `level` None is Kafka's default."""
+    """Compress as every Kafka client can read it; `level` None is Kafka's default."""
     match codec:
         case Codec.NONE:
             return bytes(data)
@@ -54,7 +50,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Buffer:
-    """The plain bytes; `data` itself for Codec.NONE.
+    """Decompress to at most `limit_bytes`; returns `data` itself for Codec.NONE.
 
     Raises KafkaError(CORRUPT_MESSAGE) for broken data, KafkaError(INVALID_RECORD) for an unknown
     codec and for data that would inflate beyond `limit_bytes`, before that much is allocated.
@@ -107,7 +103,7 @@ def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_MAGIC = _XERIAL_HEADER[:8]
 _XERIAL_BLOCK_BYTES = 32 << 10
-"""snappy-java's default block, which bounds what a reader must hold."""
+"""snappy-java's default block size, which bounds a reader's buffer."""
 _BLOCK_SIZE = struct.Struct(">i")
 
 
@@ -189,7 +185,7 @@ _STEP_BYTES = 64 << 10
 
 
 class _ZstdContexts(threading.local):
-    """Contexts cost 16 us to make and are not shared by threads, so each thread keeps its own."""
+    """Each thread's zstd contexts, which take 16 us to create and are not thread-safe."""
 
     def __init__(self) -> None:
         self.decompressor = zstandard.ZstdDecompressor()

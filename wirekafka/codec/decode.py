@@ -1,9 +1,9 @@
-"""Writes the source of a message's decode function: straight-line code for one version.
+"""Generates the decode function of a message: straight-line code for one version.
 
-Reads within a frame are not checked one by one. Fixed-width reads past the buffer raise by
+Reads within a frame are not bounds-checked one by one. Fixed-width reads past the buffer raise by
 themselves; slices do not, so positions only ever grow, every count is checked against the bytes
-left before its loop, and one check at the end tells whether any slice went too far. Elements are
-counted over the whole message, as objects take many times the bytes they are read from.
+left before its loop, and one check at the end detects any slice past the end. The elements of the
+whole message are limited, as objects take many times the bytes they are decoded from.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from struct import unpack_from
 from typing import Any
 
 from wirekafka.codec.compact import (
+    LARGEST_TAG_BYTES,
     MOST_ELEMENTS,
     MOST_TAGS,
     long_bytes,
@@ -28,7 +29,7 @@ Decoder = Callable[[Any, int, int], tuple[Any, int]]
 
 
 def compile_decoder(cls: type[Any], version: int, flexible: bool) -> Decoder:
-    """The function `(buffer, position, end) -> (message, position)` of one version.
+    """Generate the function `(buffer, position, end) -> (message, position)` of one version.
 
     It raises MalformedMessage, in time and memory linear in `end - position`.
     """
@@ -44,15 +45,20 @@ class _Writer:
         self.cls = cls
         self.version = version
         self.flexible = flexible
-        # Only record batches are worth a view: of short bytes, bytes are quicker to read.
+        # Only record batches are worth a view: short fields are read faster from bytes.
         self.views = _has_records(cls)
         self.out = Source(f"{cls.__name__} v{version}")
         self.out.names.update(
-            new=object.__new__, decode_uvarint=decode_uvarint, skip_tags=skip_tags,
-            long_string=long_string, long_bytes=long_bytes,
-            unpack_from=unpack_from, malformed=self.out.malformed,
-            FAULTS=(IndexError, StructError, ValueError))
-        self._run: list[tuple[str, str, str]] = []     # fixed-width reads not yet written
+            new=object.__new__,
+            decode_uvarint=decode_uvarint,
+            skip_tags=skip_tags,
+            long_string=long_string,
+            long_bytes=long_bytes,
+            unpack_from=unpack_from,
+            malformed=self.out.malformed,
+            FAULTS=(IndexError, StructError, ValueError),
+        )
+        self._run: list[tuple[str, str, str]] = []  # fixed-width reads not yet written
 
     def write(self) -> Decoder:
         out = self.out
@@ -135,7 +141,7 @@ class _Writer:
         if f.is_array:
             self._array(f, target, nullable, compact)
         elif f.part:
-            self._part(f.part, target, nullable)
+            self._part(f.part, target, nullable, least=self._is_tagged(f))
         elif f.kind in FIXED_BYTES:
             self._read(str(f.kind), target)
             self._flush()
@@ -144,7 +150,14 @@ class _Writer:
         else:
             self._plain_value(str(f.kind), target, nullable)
 
-    def _part(self, part: type[Any], target: str, nullable: bool) -> None:
+    def _is_tagged(self, f: Field) -> bool:
+        return f.tag is not None and self.version in f.tagged
+
+    def _part(self, part: type[Any], target: str, nullable: bool, least: int) -> None:
+        """A part; one that may be null stands behind a byte of at least `least` if it is not.
+
+        Kafka writes -1 for null, but 0 where the field is a tagged one.
+        """
         out = self.out
         local = out.fresh("part")
         if not nullable:
@@ -155,7 +168,7 @@ class _Writer:
         marker = out.fresh("marker")
         self._read("b", marker)
         self._flush()
-        with out.block(f"if {marker} < 0:"):
+        with out.block(f"if {marker} < {int(least)}:"):
             out(f"{target} = None")
         with out.block("else:"):
             self._struct(part, local)
@@ -231,7 +244,7 @@ class _Writer:
             out(f"{target} = None" if nullable else "raise ValueError('null')")
 
     def _records(self, size: str, target: str, nullable: bool) -> None:
-        """As other compact values, but two or three bytes of size are the rule: spelled out."""
+        """As other compact values; the varint is inlined, as it mostly has two or three bytes."""
         out = self.out
         with out.block(f"if {size} > 127:"):
             out("byte = data[pos]")
@@ -294,7 +307,9 @@ class _Writer:
                 out(f"{count} -= 1")
                 self._tag_head(tag, size)
                 out(f"{stop} = pos + {size}")
-                with out.block(f"if {tag} <= {last} or {stop} > end:"):
+                with out.block(
+                    f"if {tag} <= {last} or {stop} > end or {size} > {LARGEST_TAG_BYTES}:"
+                ):
                     out(f"raise ValueError(f'tag {{{tag}}} of {{{size}}} bytes after {{{last}}}')")
                 out(f"{last} = {tag}")
                 self._tag_cases(tagged, target, tag, stop)

@@ -1,4 +1,4 @@
-"""Writes the source of a message's encode function: straight-line code for one version."""
+"""Generates the encode function of a message: straight-line code for one version."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _int32 = Layout(">i").pack
 
 
 def compile_encoder(cls: type[Any], version: int, flexible: bool) -> Encoder:
-    """The function `(message, chunks, head) -> head` of one version.
+    """Generate the function `(message, chunks, head) -> head` of one version.
 
     It appends to `head`. At a Records field it moves `head` and the record buffers, uncopied, to
-    `chunks` and goes on in a fresh bytearray. What it returns is still to be sent after `chunks`.
+    `chunks` and continues in a new bytearray. The one it returns is to be sent after `chunks`.
     Fields the version lacks are left out. Raises UnencodableMessage, with `chunks` and `head`
-    half written.
+    partly written.
     """
     return _Writer(cls, version, flexible).write()
 
@@ -77,11 +77,14 @@ class _Writer:
         self.flexible = flexible
         self.out = Source(f"{cls.__name__} v{version}")
         self.out.names.update(
-            encode_uvarint=encode_uvarint, put_long_string=put_long_string,
-            put_records=_put_records, put_compact_records=_put_compact_records,
+            encode_uvarint=encode_uvarint,
+            put_long_string=put_long_string,
+            put_records=_put_records,
+            put_compact_records=_put_compact_records,
             unencodable=self.out.unencodable,
-            FAULTS=(StructError, AttributeError, TypeError, ValueError, OverflowError))
-        self._run: list[tuple[str, str, str]] = []     # fixed-width values not yet written
+            FAULTS=(StructError, AttributeError, TypeError, ValueError, OverflowError),
+        )
+        self._run: list[tuple[str, str, str]] = []  # fixed-width values not yet written
 
     def write(self) -> Encoder:
         out = self.out
@@ -136,7 +139,8 @@ class _Writer:
         elif f.is_array:
             self._array(f, source, nullable, compact)
         elif f.part:
-            self._part(f.part, source, nullable)
+            is_tagged = f.tag is not None and self.version in f.tagged
+            self._part(f.part, source, nullable, null=0 if is_tagged else 255)
         else:
             self._value(str(f.kind), source, nullable, compact)
 
@@ -146,7 +150,7 @@ class _Writer:
                 self.out(f"raise ValueError(f'uuid of {{len({source})}} bytes')")
         self._pack(kind, source)
 
-    def _part(self, part: type[Any], source: str, nullable: bool) -> None:
+    def _part(self, part: type[Any], source: str, nullable: bool, null: int) -> None:
         out = self.out
         local = out.fresh("part")
         out(f"{local} = {source}")
@@ -155,7 +159,7 @@ class _Writer:
             return
         self._flush()
         with out.block(f"if {local} is None:"):
-            out("head.append(255)")
+            out(f"head.append({null})")
         with out.block("else:"):
             out("head.append(1)")
             self._struct(part, local)
@@ -284,11 +288,12 @@ class _Writer:
         if f.part is None:
             return f"{source} == {self.out.literal(f.default)}"
         default = self.out.bind("default", f.default)
-        # Spelled out where it can be, as an == of parts costs a call for each response.
+        # Field by field where possible, as an == of parts costs a call for each response.
         if all(inner.is_fixed for inner in f.part.fields):
             same = " and ".join(
                 f"{source}.{inner.name} == {self.out.literal(getattr(f.default, inner.name))}"
-                for inner in f.part.fields)
+                for inner in f.part.fields
+            )
         else:
             same = f"{source} == {default}"
         return f"({source} is {default} or {same})"

@@ -6,8 +6,8 @@
         member_id: String
         group_instance_id: String | None = field("3+", default=None)
 
-Fields stand in wire order. A nested struct is a `Part` class in the body, below the fields. The
-module needs `from __future__ import annotations`.
+Fields are declared in wire order. A nested struct is a `Part` class in the body, below the fields.
+The module needs `from __future__ import annotations`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
-from wirekafka.codec.compile import (
-    UNSET,
-    MalformedMessage,
-    UnencodableMessage,
-    compile_initializer,
-)
+from wirekafka.codec.compile import UNSET, MalformedMessage, UnencodableMessage, compile_initializer
 from wirekafka.codec.decode import compile_decoder
 from wirekafka.codec.encode import Buffer, compile_encoder
 from wirekafka.codec.schema import ALWAYS, NEVER, Field, Versions, Wire
 
 __all__ = [
-    "Bool", "Buffer", "Bytes", "Field", "Float64", "Int8", "Int16", "Int32", "Int64",
-    "MalformedMessage", "Message", "Part", "Records", "Request", "Response", "String", "UInt16",
-    "UInt32", "UnencodableMessage", "Uuid", "Versions", "field",
+    "Bool",
+    "Buffer",
+    "Bytes",
+    "Field",
+    "Float64",
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "MalformedMessage",
+    "Message",
+    "Part",
+    "Records",
+    "Request",
+    "Response",
+    "String",
+    "UInt16",
+    "UInt32",
+    "UnencodableMessage",
+    "Uuid",
+    "Versions",
+    "field",
 ]
 
 Bool: TypeAlias = Annotated[bool, Wire("?", False)]
@@ -61,10 +75,16 @@ class _Declared:
     flexible: str | None
 
 
-def field(versions: str = "0+", *, default: Any = UNSET, tag: int | None = None,
-          nullable: str | None = None, tagged: str | None = None,
-          flexible: str | None = None) -> Any:
-    """Say more of a field than its type.
+def field(
+    versions: str = "0+",
+    *,
+    default: Any = UNSET,
+    tag: int | None = None,
+    nullable: str | None = None,
+    tagged: str | None = None,
+    flexible: str | None = None,
+) -> Any:
+    """Declare a field's versions, default, tag and nullability, beside its type.
 
     versions: those that have the field; it decodes to its default in others.
     default: Kafka's default; without it, the zero of the type, also for a nullable field.
@@ -77,12 +97,12 @@ def field(versions: str = "0+", *, default: Any = UNSET, tag: int | None = None,
 
 
 def _resolve(text: str, namespace: dict[str, Any], module: str) -> tuple[Any, bool, bool]:
-    """Read an annotation of the form `X`, `list[X]` or either `| None`: (X, is_array, nullable)."""
+    """Parse an annotation `X`, `list[X]` or either `| None`: (X, is_array, nullable)."""
     name, bar, none = text.partition(" | ")
     assert not bar or none == "None", text
     is_array = name.startswith("list[") and name.endswith("]")
     if is_array:
-        name = name[len("list["):-1]
+        name = name[len("list[") : -1]
     found = namespace.get(name, vars(sys.modules[module]).get(name))
     assert found is not None, f"{text}: no such type in {module}"
     return found, is_array, bool(bar)
@@ -104,19 +124,23 @@ def _read_field(name: str, text: str, namespace: dict[str, Any]) -> Field:
     versions = Versions.parse(declared.versions)
     assert can_be_null or declared.nullable is None, f"{name} is not `| None`"
     return Field(
-        name=name, kind=wire.kind if wire else kind, is_array=is_array, versions=versions,
+        name=name,
+        kind=wire.kind if wire else kind,
+        is_array=is_array,
+        versions=versions,
         nullable=Versions.parse(declared.nullable or "0+") if can_be_null else NEVER,
         tagged=Versions.parse(declared.tagged) if declared.tagged else versions,
         flexible=Versions.parse(declared.flexible) if declared.flexible else ALWAYS,
         tag=declared.tag,
-        default=_zero(kind, wire, is_array) if declared.default is UNSET else declared.default)
+        default=_zero(kind, wire, is_array) if declared.default is UNSET else declared.default,
+    )
 
 
 class _Schema(type):
-    """The class of messages and parts: reads the body of each, once, into `fields`.
+    """The metaclass of messages and parts, which parses each class body into `fields`.
 
-    What describes the message itself is an attribute here and not of the class, because there are
-    fields named `key`.
+    The properties of a message are attributes of the metaclass, because there are fields named
+    `key`.
     """
 
     fields: tuple[Field, ...]
@@ -126,9 +150,11 @@ class _Schema(type):
     _decoders: dict[int, Any]
     _encoders: dict[int, Any]
     _default: Any
+    _response: _Schema | None
 
-    def __new__(meta, name: str, bases: tuple[type, ...], namespace: dict[str, Any],
-                **options: Any) -> _Schema:
+    def __new__(
+        meta, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> _Schema:
         if "fields" not in namespace:
             texts = namespace.get("__annotations__", {})
             fields = tuple(_read_field(name, text, namespace) for name, text in texts.items())
@@ -137,27 +163,46 @@ class _Schema(type):
             namespace["__init__"] = _first_init
         return super().__new__(meta, name, bases, namespace)
 
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], *,
-                 key: int | None = None, versions: str | None = None,
-                 flexible: str = "none", answers: _Schema | None = None):
+    def __init__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        key: int | None = None,
+        versions: str | None = None,
+        flexible: str = "none",
+        answers: _Schema | None = None,
+    ):
         super().__init__(name, bases, namespace)
         cls._decoders, cls._encoders, cls._default = {}, {}, None
+        cls._response = None
         if answers:
+            answers._response = cls
             cls._key, cls._versions, cls._flexible = (
-                answers._key, answers._versions, answers._flexible)
+                answers._key,
+                answers._versions,
+                answers._flexible,
+            )
         else:
             cls._key, cls._versions = key, Versions.parse(versions or "none")
             cls._flexible = Versions.parse(flexible)
 
     @property
     def key(cls) -> int:
-        """The API key of a request or response; the number Kafka gives a kind of record."""
+        """The API key of a request or response; the type number of a record."""
         assert cls._key is not None, f"{cls.__name__} has no key"
         return cls._key
 
     @property
+    def response(cls) -> Any:
+        """The class of the response to a request, which was declared to answer it."""
+        assert cls._response is not None, f"{cls.__name__} has no response"
+        return cls._response
+
+    @property
     def versions(cls) -> Versions:
-        """The versions there are."""
+        """The versions of the message that exist."""
         return cls._versions
 
     @property
@@ -166,12 +211,20 @@ class _Schema(type):
         return cls._flexible
 
     def _shared_default(cls) -> Any:
-        """The one unchangeable instance that stands wherever a part of this class is unset."""
+        """The immutable instance that is the default of fields of this class."""
         if cls._default is None:
-            frozen = type(cls)(cls.__name__, (cls,), {
-                "__slots__": (), "fields": cls.fields, "__setattr__": _refuse,
-                "__reduce__": lambda _: (cls._shared_default, ()),
-                "__qualname__": cls.__qualname__, "__module__": cls.__module__})
+            frozen = type(cls)(
+                cls.__name__,
+                (cls,),
+                {
+                    "__slots__": (),
+                    "fields": cls.fields,
+                    "__setattr__": _refuse,
+                    "__reduce__": lambda _: (cls._shared_default, ()),
+                    "__qualname__": cls.__qualname__,
+                    "__module__": cls.__module__,
+                },
+            )
             default = cast(Any, object).__new__(frozen)
             for f in cls.fields:
                 value = () if isinstance(f.default, list) else f.default
@@ -181,7 +234,7 @@ class _Schema(type):
 
 
 def _first_init(self: Any, **values: Any) -> None:
-    """Compile the class's own `__init__` when it is first wanted: many classes never are."""
+    """Compile the class's `__init__` on first use: many classes are never instantiated."""
     cls = type(self)
     cls.__init__ = compile_initializer(cls.__name__, cls.fields)
     cls.__init__(self, **values)
@@ -217,22 +270,19 @@ def _same(one: Any, other: Any) -> bool:
 
 
 class Part(_Struct):
-    """A struct within a message. Unset fields take Kafka's defaults."""
+    """A struct nested in a message. Fields that are not given have Kafka's defaults."""
 
 
 class Message(_Struct):
-    """A whole message, with a codec for each of its versions.
-
-    Functions are compiled on the first use of a version.
-    """
+    """A message with a decoder and an encoder per version, compiled on first use."""
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[Buffer, int, int], tuple[Self, int]]:
         """The function `(buffer, position, end) -> (message, position after it)`.
 
-        It raises MalformedMessage, takes nothing from beyond `end`, copies at most the bytes
-        before it, and makes at most 2²⁰ elements. Bytes left before `end` are the caller's to
-        judge.
+        It raises MalformedMessage, reads nothing beyond `end`, copies at most the bytes
+        before it, and creates at most 2²⁰ elements. Whether bytes may be left before `end` is up
+        to the caller.
         """
         decode = cls._decoders.get(version)
         if decode is None:
@@ -247,7 +297,7 @@ class Message(_Struct):
         """The function `(message, chunks, head) -> head`, which copies no records.
 
         It appends to `head`; at a Records field it moves `head` and the record buffers to
-        `chunks` and goes on in a fresh bytearray. What it returns goes out after `chunks`.
+        `chunks` and continues in a new bytearray. The one it returns is to be sent after `chunks`.
         Raises UnencodableMessage.
         """
         encode = cls._encoders.get(version)
@@ -260,7 +310,7 @@ class Message(_Struct):
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int, at: int = 0) -> Self:
-        """Read a message that fills `buffer` from `at` to its end. Raises MalformedMessage."""
+        """Decode a message that fills `buffer` from `at` to its end. Raises MalformedMessage."""
         end = len(buffer)
         message, position = cls.decoder(version)(buffer, at, end)
         if position != end:
@@ -268,7 +318,7 @@ class Message(_Struct):
         return message
 
     def encode(self, version: int) -> bytes:
-        """Write the message whole. Fields the version lacks are left out.
+        """Encode the whole message. Fields the version lacks are left out.
 
         Raises UnencodableMessage when a value does not fit its field.
         """
@@ -278,8 +328,8 @@ class Message(_Struct):
 
 
 class Request(Message):
-    """What a client sends: `class XRequest(Request, key=, versions=, flexible=)`."""
+    """A request: `class XRequest(Request, key=, versions=, flexible=)`."""
 
 
 class Response(Message):
-    """The answer to a request, in the same version: `class XResponse(Response, answers=)`."""
+    """The response to a request, in its version: `class XResponse(Response, answers=XRequest)`."""

@@ -1,4 +1,4 @@
-"""Records inside a v2 batch: decode and encode, headers included."""
+"""Decodes and encodes the records of v2 batches, headers included."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from wirekafka.codec import batch as layout
 from wirekafka.codec.batch import HEADER, HEADER_BYTES, BatchHeader, Buffer, read_header
 from wirekafka.codec.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from wirekafka.codec.crc import crc32c
-from wirekafka.codec.varint import (
-    decode_varint,
-    decode_varlong,
-    encode_varint,
-)
+from wirekafka.codec.varint import decode_varint, decode_varlong, encode_varint
 from wirekafka.errors import Error, KafkaError
 
 SMALLEST_RECORD_BYTES = 7
@@ -36,10 +32,10 @@ class Record(NamedTuple):
 
 @dataclass(slots=True, frozen=True, kw_only=True)
 class BatchOptions:
-    """What a batch header says beside its records. `level` None is Kafka's default level.
+    """The properties of a batch that do not follow from its records.
 
-    `log_append_time_ms`, when given, makes it a LogAppendTime batch of that time. The
-    `delete_horizon_ms` is what a cleaner leaves (KIP-534).
+    `level` None is the codec's default in Kafka. `log_append_time_ms`, when given, makes it a
+    LogAppendTime batch of that time. `delete_horizon_ms` is set by a cleaner (KIP-534).
     """
 
     base_offset: int = 0
@@ -59,9 +55,9 @@ PLAIN = BatchOptions()
 
 
 def encode_batch(records: Sequence[Record], *, options: BatchOptions = PLAIN) -> bytes:
-    """One batch whose records take consecutive offsets from `options.base_offset` on.
+    """Encode a batch whose records have consecutive offsets from `options.base_offset` on.
 
-    The `offset` of each record is not looked at. At least one record; the checksum is set.
+    The `offset` of each record is ignored. There must be at least one record.
     """
     assert records, "a batch holds at least one record"
     base = options.base_offset
@@ -75,7 +71,7 @@ def encode_batch(records: Sequence[Record], *, options: BatchOptions = PLAIN) ->
 def encode_sparse_batch(
     records: Sequence[Record], last_offset: int, *, options: BatchOptions = PLAIN
 ) -> bytes:
-    """One batch whose records keep their own offsets, as compaction leaves it; may be empty.
+    """Encode a batch whose records keep their offsets, as after compaction; may be empty.
 
     `last_offset` is the last offset the batch covers, which may lie after its last record.
     """
@@ -94,6 +90,17 @@ def encode_sparse_batch(
         options,
         (last_offset - options.base_offset, base_timestamp, max_timestamp, len(records)),
     )
+
+
+def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) -> bytes:
+    """Make a batch of `count` encoded records, at least one, with consecutive offsets.
+
+    `body` has one `encode_record` after the other, with offset deltas from 0 on and no timestamp
+    deltas: all records have the timestamp `timestamp`, in ms.
+    """
+    if options.compression:
+        body = compress(options.compression, body, options.level)
+    return _assemble(body, options, (count - 1, timestamp, timestamp, count))
 
 
 def _assemble(body: Buffer, options: BatchOptions, extent: tuple[int, int, int, int]) -> bytes:
@@ -132,8 +139,18 @@ def _assemble(body: Buffer, options: BatchOptions, extent: tuple[int, int, int, 
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:
-    """One record with its length in front; the record's own offset and timestamp are not used."""
+    """Encode a record, prefixed by its length, with these deltas for its offset and timestamp."""
     _, _, key, value, headers = record
+    if key is None and value is not None and not headers:
+        # A record of the metadata log; thousands of them are encoded in one go.
+        size = encode_varint(len(value))
+        body = b"\0%b%b\x01%b%b\0" % (
+            encode_varint(timestamp_delta),
+            encode_varint(offset_delta),
+            size,
+            value,
+        )
+        return encode_varint(len(body)) + body
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     if key is None:
         parts.append(b"\x01")
@@ -158,17 +175,17 @@ def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> by
 def decode_records(
     batch: Buffer, header: BatchHeader | None = None, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> list[Record]:
-    """Every record of one whole batch, control records included, with absolute offsets.
+    """Decode all records of one complete batch, control records included; offsets are absolute.
 
-    The checksum is not checked here. Raises KafkaError(INVALID_RECORD) for malformed records, a
-    count that is not theirs, or data beyond `limit_bytes`; CORRUPT_MESSAGE for broken compression.
+    The checksum is not verified. Raises KafkaError(INVALID_RECORD) for malformed records, a
+    wrong count, or data beyond `limit_bytes`; CORRUPT_MESSAGE for broken compression.
     """
     header = header or read_header(batch)
     return decode_body(record_bytes(batch, header, limit_bytes=limit_bytes), header)
 
 
 def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
-    """The records of a batch from its uncompressed bytes; raises as `decode_records`."""
+    """Decode the records of a batch from its uncompressed body; raises as `decode_records`."""
     if header.count < 0:
         raise invalid(f"Found invalid record count {header.count} in magic v2 batch")
     if header.count * SMALLEST_RECORD_BYTES > len(body):
@@ -190,16 +207,16 @@ def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
 def record_bytes(
     batch: Buffer, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
 ) -> bytes:
-    """The uncompressed bytes after the header: the records, one behind the other."""
+    """The uncompressed body of a batch: its records, one after the other."""
     body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
     if header.attributes & layout.COMPRESSION_MASK:
         return bytes(decompress(header.compression, body, limit_bytes))
-    # Indexing bytes is a third faster than indexing a view, and records are cut from them.
+    # Indexing bytes is a third faster than indexing a view, and records are slices of them.
     return bytes(body)
 
 
 def invalid(message: str) -> KafkaError:
-    """The error for a batch whose insides are not as its header says."""
+    """INVALID_RECORD for a batch whose records contradict its header."""
     return KafkaError(Error.INVALID_RECORD, message)
 
 
@@ -265,6 +282,7 @@ def _decode_headers(
 __all__ = [
     "BatchOptions",
     "Record",
+    "batch_of",
     "decode_body",
     "decode_records",
     "encode_batch",

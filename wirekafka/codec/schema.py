@@ -1,4 +1,4 @@
-"""What a schema is made of: version ranges, wire types and fields."""
+"""The elements of a message schema: version ranges, wire types and fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Versions(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Read "3+", "0-12", "2" or "none", as Kafka's schemas write ranges."""
+        """Parse "3+", "0-12", "2" or "none", as ranges are written in Kafka's schemas."""
         if text == "none":
             return NEVER
         if text.endswith("+"):
@@ -78,7 +78,7 @@ class Field:
 
 
 def least_bytes(fields: tuple[Field, ...], version: int, flexible: bool) -> int:
-    """The fewest bytes a struct of these fields can take: what bounds an array's count."""
+    """The fewest bytes a struct of these fields can take, which bounds an array's count."""
     total = 1 if flexible else 0
     for field in fields:
         if version in field.versions and not field.is_tagged(version):

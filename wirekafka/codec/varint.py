@@ -1,4 +1,4 @@
-"""Zigzag varints as record bodies use them: 7 bits a byte, least significant group first."""
+"""Encodes and decodes varints, plain and zigzag: 7 bits a byte, least significant group first."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ def encode_varint(value: int) -> bytes:
     unsigned = value << 1 if value >= 0 else (~value << 1) | 1
     if unsigned < 128:
         return _SMALL[unsigned]
+    if unsigned < 1 << 14:
+        return bytes((unsigned & 0x7F | 0x80, unsigned >> 7))
     return encode_uvarint(unsigned)
 
 
@@ -27,7 +29,7 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A signed value of at most 32 bits and the position after it.
+    """Decode a zigzag varint of at most 32 bits: (value, position after it).
 
     Raises ValueError when it takes more than five bytes, IndexError when the data ends inside it.
     """
@@ -42,7 +44,7 @@ def decode_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def decode_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """As `decode_varint` for 64 bits, at most ten bytes."""
+    """Decode a zigzag varint of at most 64 bits in ten bytes; otherwise as `decode_varint`."""
     low = data[position]
     if low < 128:
         return (low >> 1) ^ -(low & 1), position + 1
@@ -53,7 +55,7 @@ def decode_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
 def decode_uvarint(
     data: bytes | memoryview, position: int, most_bytes: int = MAX_VARINT_BYTES
 ) -> tuple[int, int]:
-    """An unsigned value and the position after it; errors as `decode_varint`."""
+    """Decode an unsigned varint: (value, position after it); errors as `decode_varint`."""
     byte = data[position]
     if byte < 128:
         return byte, position + 1

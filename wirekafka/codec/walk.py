@@ -1,4 +1,4 @@
-"""Walks the records of a batch by their lengths, without building them."""
+"""Checks the records of a batch by their lengths, without decoding them to objects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SMALLEST_LENGTH_BYTE = 2 * (SMALLEST_RECORD_BYTES - 1)
 
 
 class Outline(NamedTuple):
-    """What validation needs to know of one record: its place in time, and whether it has a key."""
+    """The fields of a record that validation checks; `timestamp` in ms."""
 
     offset_delta: int
     timestamp: int
@@ -21,7 +21,7 @@ class Outline(NamedTuple):
 
 
 def check_framing(body: bytes | memoryview, count: int) -> int:
-    """Check that `count` records fill the body exactly; where the last one begins.
+    """Check that `count` records fill the body exactly; returns where the last one begins.
 
     Costs about 0.1 us a record, and a quarter of that where neighbours have the same size, since
     such a run is checked by comparing whole columns of length bytes at once. Raises
@@ -67,7 +67,7 @@ def check_framing(body: bytes | memoryview, count: int) -> int:
 
 
 def _run_length(body: bytes | memoryview, first: int, step: int, most: int) -> int:
-    """How many records behind the first have the same length prefix as it has."""
+    """How many records after the first have the same length prefix."""
     run = most
     for column in range(first, first + MAX_VARINT_BYTES):
         byte = body[column]
@@ -109,13 +109,26 @@ def outlines(body: bytes | memoryview, header: BatchHeader) -> list[Outline]:
     return found
 
 
-def check_record(body: bytes | memoryview, position: int) -> tuple[int, int, int]:
-    """Check the inside of one record: its timestamp and offset deltas, and where it ends.
+def longest_record(body: bytes | memoryview) -> int:
+    """The size in bytes of the largest record, without its length prefix.
 
-    Raises KafkaError(INVALID_RECORD) where its fields do not fill it exactly, or are not there.
+    The framing must have been checked.
+    """
+    longest = position = 0
+    while position < len(body):
+        size, position = decode_varint(body, position)
+        longest = max(longest, size)
+        position += size
+    return longest
+
+
+def check_record(body: bytes | memoryview, position: int) -> tuple[int, int, int]:
+    """Check the fields of one record: (timestamp delta, offset delta, position after it).
+
+    Raises KafkaError(INVALID_RECORD) where they do not fill it exactly, or are missing.
     """
     try:
-        # Varints of one byte, and of two where that is usual, are worth avoiding the calls.
+        # Varints of one byte, and of two where usual, are decoded inline to avoid calls.
         low = body[position]
         if low & 1:
             raise ValueError("a record of negative size")

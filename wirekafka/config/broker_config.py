@@ -1,4 +1,4 @@
-"""A broker's configuration: typed values over the stacked sources."""
+"""A broker's configuration: typed, checked values from the configuration sources."""
 
 from __future__ import annotations
 
@@ -9,25 +9,30 @@ from typing import Any
 
 from wirekafka.config.option import ConfigError, Option
 from wirekafka.config.options import BROKER, FAMILIES, BrokerOptions
+from wirekafka.config.prefixed import overridden, prefixes
 from wirekafka.config.sources import Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
 
 __all__ = ["BrokerConfig", "TopicConfig", "validate_topic_config"]
 
-# Options read by whoever owns the prefix: one listener, or a storage plugin.
-_PREFIXES = ("listener.name.", "rsm.config.", "rlmm.config.")
+_PLUGINS = ("rsm.config.", "rlmm.config.", "config.providers.")
+"""The prefixes of options of plugins: tiered storage and config providers."""
 
+OF_THE_AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
+"""Read by Kafka's authorizer, so that they are not among the options of a broker."""
+
+_MOST_SHARED = 256
 _DEFAULTS = {option.attribute: option.default for option in BROKER.values()}
 
 
 class BrokerConfig(BrokerOptions):
     """Kafka's broker options by snake_case name (`config.log_segment_bytes`), parsed and checked.
 
-    Immutable: a dynamic update makes a new one.
+    Immutable: a dynamic update creates a new one.
     """
 
     def __init__(self, sources: Sources) -> None:
-        # Defaults too lie in the instance, where reading one costs as little as any attribute.
+        # Defaults are stored in the instance too, where reading them is fastest.
         self.__dict__.update(_DEFAULTS)
         self.sources = sources
         overruled = _overruled(sources)
@@ -43,53 +48,119 @@ class BrokerConfig(BrokerOptions):
         environment: Mapping[str, str] | None = None,
         file: Path | None = None,
     ) -> BrokerConfig:
-        """From the sources a process starts with; ConfigError names key, value and source."""
+        """Read the static sources. Raises ConfigError, which names key, value and source."""
         return cls(Sources.of(command_line, environment, file))
 
     def with_dynamic(
         self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]
     ) -> BrokerConfig:
-        """This configuration under the dynamic settings of the metadata log."""
+        """This configuration with the dynamic settings of the metadata log (KIP-226)."""
         return BrokerConfig(self.sources.with_dynamic(cluster_default, per_broker))
 
     @property
     def unknown(self) -> list[tuple[str, str]]:
-        """(name, source) of settings that are no Kafka option; worth a warning each."""
+        """(name, source) of static settings that are not Kafka options.
+
+        Options of a listener or a mechanism are known; their prefix is in lower case.
+        """
         return [
-            (name, setting.source) for name, setting in self.sources.static.items()
-            if name not in BROKER and not name.startswith(_PREFIXES)
+            (name, setting.source)
+            for name, setting in self.sources.static.items()
+            if name not in BROKER
+            and name not in OF_THE_AUTHORIZER
+            and not name.startswith(_PLUGINS)
+            and overridden(name) is None
         ]
 
+    def for_listener(self, name: str, mechanism: str | None = None) -> BrokerConfig:
+        """The configuration as a listener sees it, and there perhaps a SASL mechanism.
+
+        `listener.name.<name>.<mechanism>.<option>` overrules `listener.name.<name>.<option>`,
+        which overrules `<option>`, whichever of them are dynamic. The result is shared; dynamic
+        updates apply to the configuration it is made from. Raises ConfigError for a value that the
+        option cannot take; it has the name under which the option is set.
+        """
+        key = name.lower(), mechanism and mechanism.lower()
+        found = self._of_listeners.get(key)
+        if found is None:
+            sources = self.sources
+            for prefix in prefixes(name, mechanism):
+                sources = sources.with_prefix(prefix)
+            found = self._of_listeners[key] = BrokerConfig(sources)
+        return found
+
+    @cached_property
+    def _of_listeners(self) -> dict[tuple[str, str | None], BrokerConfig]:
+        return {}
+
     def value(self, option: Option[Any]) -> Any:
-        """The option's value, None where nobody set it and it has no default."""
+        """The option's value, None where it is not set and has no default."""
         if option.unset_reads_empty and self.sources.text(option.name) is None:
             return None
         return getattr(self, option.attribute)
 
     @cached_property
     def topic_defaults(self) -> TopicConfig:
-        """What topics without overrides of their own run with."""
-        return TopicConfig.defaults(self)
+        """The configuration of topics without overrides, one shared object."""
+        return TopicConfig.of_broker(self)
+
+    def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """The effective configuration of a topic with these overrides. Raises ConfigError.
+
+        Topics with equal overrides share one object.
+        """
+        if not overrides:
+            return self.topic_defaults
+        key = tuple(overrides.items())
+        shared = self._shared_topic_configs
+        config = shared.get(key)
+        if config is None:
+            config = self.topic_defaults.overridden(overrides)
+            if len(shared) >= _MOST_SHARED:
+                shared.clear()
+            shared[key] = config
+        return config
+
+    @cached_property
+    def _shared_topic_configs(self) -> dict[tuple[tuple[str, str], ...], TopicConfig]:
+        return {}
 
     @property
     def data_directories(self) -> tuple[str, ...]:
         """`log.dirs`, or `log.dir` where that is not set."""
         return self.log_dirs or self.log_dir
 
+    @property
+    def has_own_controller(self) -> bool:
+        """Whether this node is a controller too, by `process.roles`."""
+        return "controller" in self.process_roles
+
+    @property
+    def metadata_topic_config(self) -> TopicConfig:
+        """The configuration of the metadata log, which no topic override changes."""
+        return TopicConfig(
+            segment_bytes=self.metadata_log_segment_bytes,
+            segment_ms=self.metadata_log_segment_ms,
+            max_message_bytes=self.socket_request_max_bytes,
+            retention_ms=-1,
+            retention_bytes=-1,
+        )
+
 
 def _parsed(option: Option[Any], text: str, sources: Sources) -> Any:
+    name = sources.configured_name(option.name)
     try:
-        return option.parse(text)
+        return option.parse(text, name)
     except ConfigError as error:
         if sources.is_dynamic(option.name):
-            # The controller checked it, maybe a newer one: better to run on than to stop.
+            # The controller, perhaps a newer version, accepted it: ignored rather than fatal.
             setting = sources.static.get(option.name)
             return option.parse(setting.text) if setting else option.default
         message = f"{error} (from {sources.source(option.name)})"
-        raise ConfigError(option.name, error.value, error.reason, message) from None
+        raise ConfigError(name, error.value, error.reason, message) from None
 
 
 def _overruled(sources: Sources) -> set[str]:
-    """Static names to pass over because a dynamic setting says the same in another unit."""
+    """Static settings to ignore because a dynamic one sets the same value in another unit."""
     dynamic = {*sources.cluster, *sources.broker}
     return {other for name in dynamic for other in FAMILIES.get(name, ())} - dynamic

@@ -1,4 +1,4 @@
-"""The bounds that option rows put on their values, with Kafka's words for a breach."""
+"""Checks of option values, with Kafka's error messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def one_of(*words: str) -> Check:
 
 
 def one_of_any_case(*words: str) -> Check:
-    """One of `words`, however capitalised."""
+    """One of `words`, in upper or lower case."""
     folded = {word.lower() for word in words}
 
     def check(name: str, value: Any) -> None:
@@ -76,31 +76,35 @@ def gzip_level(name: str, value: Any) -> None:
 
 
 def non_empty(name: str, value: Any) -> None:
-    """A string that says something, or is not set."""
+    """A string that is not empty."""
     if value is not None and not value:
         raise ConfigError(name, value, "String must be non-empty")
 
 
 def offset_reset(name: str, value: Any) -> None:
-    """earliest, latest, or by_duration: and an ISO 8601 duration."""
+    """earliest, latest, or by_duration:<ISO 8601 duration>"""
     if value in ("earliest", "latest"):
         return
-    duration = re.fullmatch(
-        _DURATION, value.removeprefix("by_duration:"), re.IGNORECASE)
+    duration = re.fullmatch(_DURATION, value.removeprefix("by_duration:"), re.IGNORECASE)
     if value.startswith("by_duration:") and duration and any(duration.groups()):
         return
-    reason = (f"Invalid value `{value}` for configuration {name}. The value must be either "
-              "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.")
+    reason = (
+        f"Invalid value `{value}` for configuration {name}. The value must be either "
+        "'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+    )
     raise ConfigError(name, value, reason)
 
 
 def replica_list(name: str, value: Any) -> None:
-    """Pairs partition:broker, or the one word *."""
+    """partition:broker pairs, or *"""
     if value == ("*",) or all(re.fullmatch(_PAIR, item) for item in value):
         return
     raise ConfigError(
-        name, value, f"{name} must be the literal '*' or a list of replicas in the following "
-        "format: [partitionId]:[brokerId],[partitionId]:[brokerId],...")
+        name,
+        value,
+        f"{name} must be the literal '*' or a list of replicas in the following "
+        "format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
+    )
 
 
 def _described(check: Check, bounds: str) -> Check:

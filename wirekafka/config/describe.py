@@ -1,22 +1,24 @@
-"""What DescribeConfigs says of a resource: each option's value, where it came from, synonyms."""
+"""The entries of DescribeConfigs: each option's value, its source and its synonyms."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import Option, Update, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
+from wirekafka.config.prefixed import described
 from wirekafka.config.topic_config import inherited
 
 _UNKNOWN_TYPE = 0
 
 
 class Source(IntEnum):
-    """Who set a value, numbered as DescribeConfigs v1+ reports it (KIP-226)."""
+    """The source of a value, numbered as in DescribeConfigs v1+ (KIP-226)."""
 
     UNKNOWN = 0
     TOPIC = 1
@@ -30,7 +32,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A name that could set the option and the value given under it, strongest first."""
+    """A name under which an option is set, its value and source; the strongest comes first."""
 
     name: str
     value: str | None
@@ -38,7 +40,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One option of a resource as DescribeConfigs v4 lists it; `type` 0 is "unknown"."""
+    """One option of a resource as in DescribeConfigs v4; `type` 0 is "unknown"."""
 
     name: str
     value: str | None
@@ -51,16 +53,20 @@ class ConfigEntry(NamedTuple):
 
 
 def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every topic option that is not internal, by name."""
-    return [
+    """Every topic option, by name; internal ones only where the topic itself sets them."""
+    entries = [
         _layered(TOPIC[entry.name], overrides, broker, Source.TOPIC)
-        if entry.name in overrides else entry
+        if entry.name in overrides
+        else entry
         for entry in _plain_topic(broker)
     ]
+    internal = [option for name, option in TOPIC.items() if option.internal and name in overrides]
+    entries += [_layered(option, overrides, broker, Source.TOPIC) for option in internal]
+    return sorted(entries, key=_by_name) if internal else entries
 
 
 def describe_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every option a group may have of its own, by name."""
+    """Every option that can be set per group, by name."""
     return [_layered(option, overrides, broker, Source.GROUP) for option in _shown(GROUP)]
 
 
@@ -75,9 +81,12 @@ def describe_client_metrics(
 
 
 def describe_broker(broker: BrokerConfig) -> list[ConfigEntry]:
-    """Every broker option, and whatever else was configured, by name; secrets withheld."""
+    """Every broker option and every other configured name, in order; secrets are withheld.
+
+    An internal option is listed only where it was configured.
+    """
     names = {name for name, option in BROKER.items() if not option.internal}
-    names.update(name for name in broker.sources.names() if name not in BROKER)
+    names.update(broker.sources.names())
     return [_broker_entry(broker, name) for name in sorted(names)]
 
 
@@ -86,9 +95,12 @@ def describe_broker_defaults(cluster: Mapping[str, str]) -> list[ConfigEntry]:
     return [_cluster_entry(name, text) for name, text in sorted(cluster.items())]
 
 
+_by_name = attrgetter("name")
+
+
 @lru_cache(maxsize=2)
 def _plain_topic(broker: BrokerConfig) -> list[ConfigEntry]:
-    """A topic without overrides: described once, as there may be thousands of them."""
+    """The entries of a topic without overrides, cached as there may be thousands of these."""
     return [_layered(option, {}, broker, Source.TOPIC) for option in _shown(TOPIC)]
 
 
@@ -111,14 +123,19 @@ def _layered(
     elif own is Source.GROUP:
         synonyms.append(Synonym(option.name, text_of(option.default), Source.DEFAULT))
     return ConfigEntry(
-        name=option.name, value=value, read_only=False,
-        source=synonyms[0].source if synonyms else Source.DEFAULT, sensitive=False,
-        synonyms=synonyms, type=option.type, documentation=option.doc,
+        name=option.name,
+        value=value,
+        read_only=False,
+        source=synonyms[0].source if synonyms else Source.DEFAULT,
+        sensitive=False,
+        synonyms=synonyms,
+        type=option.type,
+        documentation=option.doc,
     )
 
 
 def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
-    option = broker_option(name)
+    option = described(name)
     sensitive = option is None or option.sensitive
     synonyms = _broker_synonyms(broker, name)
     if sensitive:
@@ -128,9 +145,12 @@ def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
     elif name in BROKER:
         value = text_of(broker.value(option))
     else:
-        value = text_of(option.parse(broker.sources.text(name) or ""))
+        value = broker.sources.text(name)
     return ConfigEntry(
-        name=name, value=value, sensitive=sensitive, synonyms=synonyms,
+        name=name,
+        value=value,
+        sensitive=sensitive,
+        synonyms=synonyms,
         read_only=name not in BROKER or BROKER[name].update is Update.READ_ONLY,
         source=synonyms[0].source if synonyms else Source.DEFAULT,
         type=option.type if option else _UNKNOWN_TYPE,
@@ -139,49 +159,49 @@ def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
 
 
 def _cluster_entry(name: str, text: str) -> ConfigEntry:
-    option = broker_option(name)
+    option = described(name)
     sensitive = option is None or option.sensitive
     value = None if sensitive else text
     source = Source.DYNAMIC_DEFAULT_BROKER
     return ConfigEntry(
-        name=name, value=value, source=source, sensitive=sensitive,
+        name=name,
+        value=value,
+        source=source,
+        sensitive=sensitive,
         read_only=name not in BROKER or BROKER[name].update is Update.READ_ONLY,
-        synonyms=[Synonym(name, value, source)], type=option.type if option else _UNKNOWN_TYPE,
+        synonyms=[Synonym(name, value, source)],
+        type=option.type if option else _UNKNOWN_TYPE,
         documentation=option.doc if option else None,
     )
 
 
-def broker_option(name: str) -> Option[Any] | None:
-    """The row behind a name, also one that carries a listener's prefix."""
-    option = BROKER.get(name)
-    if option is None and name.startswith("listener.name."):
-        # listener.name.<listener>.[<mechanism>.]<option>: the option's name may come after
-        # one or two more words.
-        rest = name.split(".")[3:]
-        option = BROKER.get(".".join(rest)) or BROKER.get(".".join(rest[1:]))
-    return option
-
-
 def _broker_synonyms(broker: BrokerConfig, name: str) -> list[Synonym]:
-    """Everything said under the option's names, by strength, from where its own name begins.
+    """The settings under all names of an option, strongest first, from its own name on.
 
-    A name said only under a synonym lists nothing: so does Kafka, and tools rely on the first
-    entry naming the value's source.
+    Empty for an option that is set under a synonym only, as in Kafka: tools take the first entry
+    for the value's source.
     """
     names = FAMILIES.get(name) or (name,)
-    base = broker_option(name)
+    base = described(name)
     if base is not None and base.name != name:
         names = (name, base.name)
     found = []
     sources = broker.sources
     layers = (
-        (Source.DYNAMIC_BROKER, sources.broker), (Source.DYNAMIC_DEFAULT_BROKER, sources.cluster),
+        (Source.DYNAMIC_BROKER, sources.broker),
+        (Source.DYNAMIC_DEFAULT_BROKER, sources.cluster),
     )
     for source, texts in layers:
         found += [Synonym(n, texts[n], source) for n in names if n in texts]
-    found += [Synonym(n, sources.static[n].text, Source.STATIC_BROKER)
-              for n in names if n in sources.static]
-    found += [Synonym(n, text_of(BROKER[n].default), Source.DEFAULT)
-              for n in names if n in BROKER and BROKER[n].has_default]
+    found += [
+        Synonym(n, sources.static[n].text, Source.STATIC_BROKER)
+        for n in names
+        if n in sources.static
+    ]
+    found += [
+        Synonym(n, text_of(BROKER[n].default), Source.DEFAULT)
+        for n in names
+        if n in BROKER and BROKER[n].has_default
+    ]
     first = next((at for at, synonym in enumerate(found) if synonym.name == name), len(found))
     return found[first:]

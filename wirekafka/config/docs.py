@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wirekafka.config import options as tables
+from wirekafka.config.group_bounds import BOUNDING
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
 
@@ -22,13 +23,15 @@ AREAS = (
     ("Groups and offsets", tables.GroupOptions),
     ("Transactions and idempotent producers", tables.TransactionOptions),
     ("Share groups", tables.ShareOptions),
-    ("TLS, permissions, tokens", tables.SecurityOptions),
-    ("SASL", tables.SaslOptions),
+    ("Security (TLS, permissions, tokens)", tables.SecurityOptions),
+    ("Logins by SASL", tables.SaslOptions),
     ("Tiered storage", tables.RemoteOptions),
 )
 
-# What reads of a configuration look like, outside this package.
-_READ = re.compile(r"config\.(\w+)")
+# How code outside this package reads an option; `own` is the configuration of one listener.
+_READ = re.compile(r"\b(?:\w*config(?:\(\))?|own)\.(\w+)")
+# Options of groups are read by name, with or without the kind of the group.
+_NAMED = re.compile(r'"([a-z]+(?:\.[a-z]+)+)"')
 _THROUGH = {
     "node_id": ("broker.id",),
     "data_directories": ("log.dirs", "log.dir"),
@@ -36,17 +39,27 @@ _THROUGH = {
     "is_deleted": ("cleanup.policy",),
     "is_stamped_on_append": ("message.timestamp.type",),
 }
-_NOT_WHOLLY = dict.fromkeys(
-    ("authorizer.class.name", "controller.quorum.voters", "process.roles"),
-    "Anything but a lone node open to all is refused so far.")
-_IN_THIS_PACKAGE = {"config/listeners.py", "config/servable.py"}
+_NOT_WHOLLY = {
+    "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
+    "controller.quorum.voters": "A node that is a controller must be the only voter so far.",
+    "process.roles": "So far `broker`, in a cluster of Apache Kafka's controllers, and "
+    "`broker,controller`, for a node on its own.",
+    "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
+    "supported, for logins at other nodes.",
+}
+_IN_THIS_PACKAGE = {
+    "config/authorization.py",
+    "config/controllers.py",
+    "config/listeners.py",
+    "config/unsupported.py",
+}
 
 _HEAD = """\
 # Configuration
 
 <!-- Written by `python -m wirekafka.config.docs` from the option table; edit the rows there. -->
 
-wirekafka takes Kafka 4.3's options under Kafka's names, with Kafka's types, defaults and bounds. A
+wirekafka takes Kafka 4.4's options under Kafka's names, with Kafka's types, defaults and bounds. A
 `server.properties` of a KRaft broker can be used as it is.
 
 ## Where settings come from
@@ -59,50 +72,56 @@ Strongest first:
 3. The environment, as in Apache's image: `KAFKA_LOG_SEGMENT_BYTES` is `log.segment.bytes`; a double
    underscore stands for `_`, a triple one for `-`.
 4. The file: `wirekafka serve --config server.properties`.
-5. Kafka's defaults. Without a file, these as well, which a broker on its own needs:
+5. Kafka's defaults. Without a file, a node with its own controller has these instead:
    {built_in}.
 
 `process.roles`, `node.id` and `controller.listener.names` need not be given; they are then
 {node}.
 
-A key that is no option of Kafka's is told in one line of the log and not used. A value that its
-option cannot take stops the start, with one line that names key, value, source and reason. Topics
-refuse both.
+A key that is not a Kafka option is ignored with one warning in the log. An invalid value prevents
+the start, with one line that names key, value, source and reason. Topics refuse both.
 
-What would do harm if it were only accepted stops the start as well: listeners of SSL or SASL,
-`authorizer.class.name`, and a quorum of several nodes are not there yet.
+Options that would be harmful to ignore prevent the start as well, such as an authorizer other than
+Kafka's `StandardAuthorizer`, or other voters beside a node that is a controller itself.
 
 ## How to read the tables
 
-*Update* says whether a running broker takes a new value: `read-only` needs a restart, `per-broker`
-and `cluster-wide` can be altered. Options that wirekafka knows, checks and reports but that change
-nothing in it yet are listed by name below the tables.
+*Update* is whether a running broker accepts a new value: `read-only` needs a restart, `per-broker`
+and `cluster-wide` can be altered. Options that wirekafka checks and reports, but that have no
+effect yet, are listed by name below the tables.
 """
 
 
 def page() -> str:
     """The whole page, as Markdown."""
     used = used_names()
-    parts = [_head(), *_topics(used)]
+    parts = [_head(), *_overrides("Topics", "topic", TOPIC, used)]
     for title, owner in AREAS:
         parts += _area(f"Broker: {title[0].lower() + title[1:]}", tables.rows(owner), used)
-    parts += ["", "## Groups", "",
-              "Set per group; what is not set follows the broker's option.", ""]
-    parts += _lacking(GROUP, used)
+    parts += _overrides("Groups", "group", GROUP, used)
     parts += ["", "## Client metrics", "", "Set per subscription (KIP-714).", ""]
     parts += _lacking(CLIENT_METRICS, used)
     return "\n".join(parts) + "\n"
 
 
 def used_names() -> set[str]:
-    """Options that code outside this package reads, themselves or through what follows them."""
-    words = set()
+    """Options that code outside this package reads, directly or as a topic option's default."""
+    words, names = set(), set()
     for path in _PACKAGE.rglob("*.py"):
         name = path.relative_to(_PACKAGE).as_posix()
         if not name.startswith("config/") or name in _IN_THIS_PACKAGE:
-            words.update(_READ.findall(path.read_text(encoding="utf-8")))
-    used = {name for table in (BROKER, TOPIC, GROUP) for name, option in table.items()
-            if option.attribute in words}
+            text = path.read_text(encoding="utf-8")
+            words.update(_READ.findall(text))
+            names.update(_NAMED.findall(text))
+    used = {
+        name
+        for table in (BROKER, TOPIC, GROUP)
+        for name, option in table.items()
+        if option.attribute in words
+    }
+    used.update(name for name in GROUP if {name, name.partition(".")[2]} & names)
+    used |= BOUNDING
+    used.add("config.providers")  # Replaced while the sources are read.
     for word in words & _THROUGH.keys():
         used.update(_THROUGH[word])
     for name in used & TOPIC.keys():
@@ -120,41 +139,58 @@ def _settings(values: dict[str, str]) -> str:
     return ", ".join(f"`{name}={value}`" for name, value in values.items())
 
 
-def _topics(used: set[str]) -> list[str]:
-    return ["", "## Topics", "",
-            "Set per topic; what is not set follows the broker option in the last column.", "",
-            "| Option | Type | Default | Values | Meaning | Follows |",
-            "|---|---|---|---|---|---|",
-            *(f"{_cells(option)} {_follows(option)} |" for option in _shown(TOPIC, used)),
-            *_lacking(TOPIC, used)]
+def _overrides(title: str, resource: str, table: Table, used: set[str]) -> list[str]:
+    return [
+        "",
+        f"## {title}",
+        "",
+        f"Set per {resource}; the default is the broker option in the last column.",
+        "",
+        "| Option | Type | Default | Values | Meaning | Broker option |",
+        "|---|---|---|---|---|---|",
+        *(f"{_cells(option)} {_follows(option)} |" for option in _shown(table, used)),
+        *_lacking(table, used),
+    ]
 
 
 def _area(title: str, table: Table, used: set[str]) -> list[str]:
     lines = ["", f"## {title}", ""]
     options = _shown(table, used)
     if options:
-        lines += ["| Option | Type | Default | Values | Meaning | Update |",
-                  "|---|---|---|---|---|---|",
-                  *(f"{_cells(option)} {option.update.value} |" for option in options)]
+        lines += [
+            "| Option | Type | Default | Values | Meaning | Update |",
+            "|---|---|---|---|---|---|",
+            *(f"{_cells(option)} {option.update.value} |" for option in options),
+        ]
     return lines + _lacking(table, used)
 
 
 def _lacking(table: Table, used: set[str]) -> list[str]:
-    names = [name for name, option in sorted(table.items())
-             if name not in used and not option.internal]
+    names = [
+        name for name, option in sorted(table.items()) if name not in used and not option.internal
+    ]
     if not names:
         return []
     return ["", "Known, without effect yet: " + ", ".join(f"`{name}`" for name in names) + "."]
 
 
 def _shown(table: Table, used: set[str]) -> Iterable[Option[Any]]:
-    return [option for name, option in sorted(table.items()) if name in used]
+    return [
+        option
+        for name, option in sorted(table.items())
+        if name in used and not (table is GROUP and option.internal)
+    ]
 
 
 def _cells(option: Option[Any]) -> str:
     meaning = f"{option.doc} {_NOT_WHOLLY.get(option.name, '')}".rstrip()
-    cells = (f"`{option.name}`", option.type.name.lower(), _default(option), _values(option),
-             meaning)
+    cells = (
+        f"`{option.name}`",
+        option.type.name.lower(),
+        _default(option),
+        _values(option),
+        meaning,
+    )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -1,27 +1,40 @@
-"""Whether a running broker can take new dynamic values, given those it runs with (KIP-226)."""
+"""Checks new dynamic values against the current ones of a running broker (KIP-226)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.prefixed import split
 from wirekafka.errors import Error, KafkaError
 
-_THREADS = ("num.network.threads", "num.io.threads", "num.replica.fetchers",
-            "num.recovery.threads.per.data.dir", "background.threads")
+_THREADS = (
+    "num.network.threads",
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+)
 _BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 _CLEANER_BUFFER_BYTES = 1 << 20
 
 
 def validate_dynamic(config: BrokerConfig, values: Mapping[str, str]) -> None:
-    """Raises INVALID_REQUEST, in Kafka's words. Each value for itself was found valid before."""
-    fixed = [name for name in _BOUND_AT_START
-             if name in values and values[name] != config.sources.text(name)]
+    """Raise KafkaError(INVALID_REQUEST), with Kafka's message, for values it cannot apply.
+
+    Each value must have passed the check of its option.
+    """
+    fixed = [
+        name
+        for name in _BOUND_AT_START
+        if name in values and values[name] != config.sources.text(name)
+    ]
     if fixed:
         raise _refused(f"Cannot update these configs without a restart: [{', '.join(fixed)}]")
     for name in _THREADS:
         if name in values:
             _check_threads(name, int(values[name]), getattr(config, name.replace(".", "_")))
+    _check_listeners(config, values)
     _check_cleaner(config, values)
     _check_connections(config, values)
     _check_logs(config, values)
@@ -34,8 +47,26 @@ def _check_threads(name: str, wanted: int, current: int) -> None:
     elif wanted > current * 2:
         reason = f"value should not be greater than double the current value {current}"
     if reason:
-        raise _invalid(f"Dynamic thread count update validation failed for {name}={wanted}, "
-                       f"{reason}")
+        raise _invalid(
+            f"Dynamic thread count update validation failed for {name}={wanted}, {reason}"
+        )
+
+
+def _check_listeners(config: BrokerConfig, values: Mapping[str, str]) -> None:
+    for name, text in values.items():
+        parts = split(name)
+        if parts is None or parts.listener not in _bound(config):
+            continue
+        if parts.rest == "max.connections" and int(text) <= 0:
+            raise _invalid(f"Invalid max.connections {text}")
+        if parts.rest == "num.network.threads":
+            current = config.for_listener(parts.listener).num_network_threads
+            _check_threads(parts.rest, int(text), current)
+
+
+def _bound(config: BrokerConfig) -> set[str]:
+    """The names of the configured listeners, in lower case."""
+    return {text.partition("://")[0].strip().lower() for text in config.listeners}
 
 
 def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:
@@ -44,31 +75,41 @@ def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:
     if threads < 1:
         raise _invalid("Log cleaner threads should be at least 1")
     if threads < current // 2:
-        raise _invalid("Log cleaner threads cannot be reduced to less than half the current value "
-                       f"{current}")
+        raise _invalid(
+            f"Log cleaner threads cannot be reduced to less than half the current value {current}"
+        )
     if threads > current * 2:
-        raise _invalid("Log cleaner threads cannot be increased to more than double the current "
-                       f"value {current}")
-    buffer = int(values.get("log.cleaner.dedupe.buffer.size",
-                            config.log_cleaner_dedupe_buffer_size))
+        raise _invalid(
+            "Log cleaner threads cannot be increased to more than double the current "
+            f"value {current}"
+        )
+    buffer = int(
+        values.get("log.cleaner.dedupe.buffer.size", config.log_cleaner_dedupe_buffer_size)
+    )
     if buffer // threads <= _CLEANER_BUFFER_BYTES:
-        raise _refused("requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB "
-                       "per cleaner thread.")
+        raise _refused(
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB "
+            "per cleaner thread."
+        )
 
 
 def _check_connections(config: BrokerConfig, values: Mapping[str, str]) -> None:
     if int(values.get("max.connections", 1)) <= 0:
         raise _invalid(f"Invalid max.connections {values['max.connections']}")
-    overrides = values.get("max.connections.per.ip.overrides",
-                           config.max_connections_per_ip_overrides)
+    overrides = values.get(
+        "max.connections.per.ip.overrides", config.max_connections_per_ip_overrides
+    )
     for pair in filter(None, overrides.split(",")):
         host, _, most = pair.strip().rpartition(":")
         if not host or not most.strip().isdecimal():
-            raise _refused("Error parsing configuration property "
-                           f"'max.connections.per.ip.overrides': {pair}")
+            raise _refused(
+                f"Error parsing configuration property 'max.connections.per.ip.overrides': {pair}"
+            )
     if int(values.get("max.connections.per.ip", 1)) == 0 and not overrides:
-        raise _refused("requirement failed: max.connections.per.ip can be set to zero only if "
-                       "max.connections.per.ip.overrides property is set.")
+        raise _refused(
+            "requirement failed: max.connections.per.ip can be set to zero only if "
+            "max.connections.per.ip.overrides property is set."
+        )
 
 
 def _check_logs(config: BrokerConfig, values: Mapping[str, str]) -> None:
@@ -78,8 +119,10 @@ def _check_logs(config: BrokerConfig, values: Mapping[str, str]) -> None:
     cordoned = [path.strip() for path in values.get("cordoned.log.dirs", "").split(",")]
     missing = [path for path in cordoned if path and path != "*" and path not in directories]
     if missing:
-        raise _refused("requirement failed: All entries in cordoned.log.dirs must be present in "
-                       f"log.dirs or log.dir. Missing entries : {', '.join(missing)}")
+        raise _refused(
+            "requirement failed: All entries in cordoned.log.dirs must be present in "
+            f"log.dirs or log.dir. Missing entries : {', '.join(missing)}"
+        )
     after = config.with_dynamic(config.sources.cluster, {**config.sources.broker, **values})
     for unit in ("ms", "bytes"):
         local = int(values.get(f"log.local.retention.{unit}", -2))
@@ -90,16 +133,22 @@ def _check_logs(config: BrokerConfig, values: Mapping[str, str]) -> None:
 def _check_local_retention(unit: str, local: int, total: int) -> None:
     name, bound = f"log.local.retention.{unit}", f"log.retention.{unit}"
     if local == -1 and total != -1:
-        raise _invalid(f"Invalid value -1 for configuration {name}: Value must not be -1 as "
-                       f"{bound} value is set as {total}.")
+        raise _invalid(
+            f"Invalid value -1 for configuration {name}: Value must not be -1 as "
+            f"{bound} value is set as {total}."
+        )
     if local > total != -1:
-        raise _invalid(f"Invalid value {local} for configuration {name}: Value must not be more "
-                       f"than {bound} property value: {total}")
+        raise _invalid(
+            f"Invalid value {local} for configuration {name}: Value must not be more "
+            f"than {bound} property value: {total}"
+        )
 
 
 def _invalid(reason: str) -> KafkaError:
-    return _refused(f"Invalid value org.apache.kafka.common.config.ConfigException: {reason} for "
-                    "configuration Invalid dynamic configuration")
+    return _refused(
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {reason} for "
+        "configuration Invalid dynamic configuration"
+    )
 
 
 def _refused(message: str) -> KafkaError:

@@ -1,4 +1,4 @@
-"""Named listeners: where a broker binds, what it tells clients, how each is secured."""
+"""Named listeners: the addresses a node binds and advertises, and their security protocols."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
 
 _ENDPOINT = re.compile(
-    r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]\s]*):(?P<port>\d{1,5})")
+    r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]\s]*):(?P<port>\d{1,5})"
+)
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -28,31 +29,66 @@ class Listener(NamedTuple):
         return f"{self.name}://{host}:{self.port}"
 
 
+class Named(NamedTuple):
+    """The name and security protocol of a listener, which are the same on every node."""
+
+    name: str
+    protocol: str
+
+
 class Listeners(NamedTuple):
     """A node's endpoints by use."""
 
-    bound: tuple[Listener, ...]         # where clients and brokers connect
-    advertised: tuple[Listener, ...]    # what Metadata tells them, in the order of `bound`
-    controller: tuple[Listener, ...]    # the quorum's; this node may leave them unbound
-    inter_broker: str                   # the name of the listener brokers use among themselves
+    bound: tuple[Listener, ...]  # where clients and brokers connect
+    advertised: tuple[Listener, ...]  # as in Metadata responses, in the order of `bound`
+    controller: tuple[Listener, ...]  # the quorum's; this node may leave them unbound
+    inter_broker: str  # the name of the listener brokers use among themselves
 
 
 def listeners(config: BrokerConfig) -> Listeners:
-    """The endpoints a configuration describes; ConfigError if they contradict each other."""
+    """The endpoints of a configuration. Raises ConfigError if they contradict each other."""
     protocols = _protocols(config)
     controllers = {name.upper() for name in config.controller_listener_names}
     every = _parsed("listeners", config.listeners, protocols)
     _require_distinct(every)
     bound = tuple(listener for listener in every if listener.name not in controllers)
     if not bound and "broker" in config.process_roles:
-        raise ConfigError("listeners", ",".join(config.listeners),
-                          "a broker needs a listener that controller.listener.names lacks")
+        raise ConfigError(
+            "listeners",
+            ",".join(config.listeners),
+            "a broker needs a listener that controller.listener.names lacks",
+        )
     return Listeners(
         bound=bound,
         advertised=_advertised(config, bound, protocols),
         controller=tuple(listener for listener in every if listener.name in controllers),
-        inter_broker=_inter_broker(config, bound),
+        inter_broker=_inter_broker(config, bound, protocols),
     )
+
+
+def between_brokers(config: BrokerConfig) -> Named:
+    """Return the listener for connections between brokers. Raises ConfigError."""
+    name = listeners(config).inter_broker
+    return Named(name, _protocols(config)[name])
+
+
+def to_controllers(config: BrokerConfig) -> Named:
+    """Return the listener for connections to controllers. Raises ConfigError."""
+    if not config.controller_listener_names:
+        raise ConfigError("controller.listener.names", "", "no listener of controllers is named")
+    names, protocols = config.controller_listener_names, _protocols(config)
+    for name in names:
+        if name.upper() not in protocols:
+            reason = (
+                f"Controller listener with name {name.upper()} defined in "
+                "controller.listener.names not found in listener.security.protocol.map (an "
+                "explicit security mapping for each controller listener is required if "
+                "listener.security.protocol.map is non-empty, or if there are security protocols "
+                "other than PLAINTEXT in use)"
+            )
+            raise ConfigError("controller.listener.names", ",".join(names), reason)
+    first = names[0].upper()
+    return Named(first, protocols[first])
 
 
 def _protocols(config: BrokerConfig) -> dict[str, str]:
@@ -64,28 +100,40 @@ def _protocols(config: BrokerConfig) -> dict[str, str]:
             reason = f"{pair} is not NAME:PROTOCOL, PROTOCOL one of {', '.join(_PROTOCOLS)}"
             raise ConfigError("listener.security.protocol.map", text, reason)
         found[name.upper()] = protocol.upper()
-    if text == BROKER["listener.security.protocol.map"].default:
+    if text == BROKER["listener.security.protocol.map"].default and (
+        config.has_own_controller or not _names_secured(config)
+    ):
         # With the default map Kafka takes a controller listener of any name as plaintext.
         for name in config.controller_listener_names:
             found.setdefault(name.upper(), "PLAINTEXT")
     return found
 
 
-def _parsed(
-    option: str, texts: Iterable[str], protocols: dict[str, str]
-) -> tuple[Listener, ...]:
+def _names_secured(config: BrokerConfig) -> bool:
+    """Whether a listener is named after a security protocol other than PLAINTEXT."""
+    names = [text.partition("://")[0] for text in config.listeners]
+    secured = set(_PROTOCOLS) - {"PLAINTEXT"}
+    return any(name.upper() in secured for name in (*names, *config.controller_listener_names))
+
+
+def _parsed(option: str, texts: Iterable[str], protocols: dict[str, str]) -> tuple[Listener, ...]:
     return tuple(_endpoint(option, text, protocols) for text in texts)
 
 
 def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
     match = _ENDPOINT.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise ConfigError(option, text, "Unable to parse to a broker endpoint: "
-                                        "expected NAME://HOST:PORT")
+        raise ConfigError(
+            option, text, "Unable to parse to a broker endpoint: expected NAME://HOST:PORT"
+        )
     name = match["name"].upper()
     if name not in protocols:
-        raise ConfigError(option, text, f"No security protocol defined for listener {name}: "
-                                        "add it to listener.security.protocol.map")
+        raise ConfigError(
+            option,
+            text,
+            f"No security protocol defined for listener {name}: "
+            "add it to listener.security.protocol.map",
+        )
     return Listener(name, match["host"].strip("[]"), int(match["port"]), protocols[name])
 
 
@@ -102,7 +150,7 @@ def _require_distinct(every: tuple[Listener, ...]) -> None:
 def _advertised(
     config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
 ) -> tuple[Listener, ...]:
-    """What is advertised: as configured, else what is bound."""
+    """The advertised endpoints: as configured, else the bound ones."""
     if not config.advertised_listeners:
         return bound
     controllers = {name.upper() for name in config.controller_listener_names}
@@ -110,25 +158,48 @@ def _advertised(
     by_name = {listener.name: listener for listener in given if listener.name not in controllers}
     shown = ",".join(config.advertised_listeners)
     for name in by_name.keys() - {listener.name for listener in bound}:
-        raise ConfigError("advertised.listeners", shown,
-                          f"listener {name} is not one of listeners {','.join(map(str, bound))}")
+        raise ConfigError(
+            "advertised.listeners",
+            shown,
+            f"listener {name} is not one of listeners {','.join(map(str, bound))}",
+        )
     for listener in by_name.values():
-        if listener.host in ("0.0.0.0", "::"):
-            raise ConfigError("advertised.listeners", shown,
-                              f"{listener.host} is no address that clients can connect to")
-    # Listeners that advertise nothing can still be connected to; they speak of themselves.
+        if listener.host in ("0.0.0.0", "::"):  # noqa: S104 (refused here, not bound)
+            raise ConfigError(
+                "advertised.listeners",
+                shown,
+                f"{listener.host} is no address that clients can connect to",
+            )
+    # Listeners without an advertised address can be connected to as well: they advertise their own.
     return tuple(by_name.get(listener.name, listener) for listener in bound)
 
 
-def _inter_broker(config: BrokerConfig, bound: tuple[Listener, ...]) -> str:
+def _inter_broker(
+    config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
+) -> str:
+    names = [listener.name for listener in bound]
+    option, protocol = "inter.broker.listener.name", config.security_inter_broker_protocol
     name = config.inter_broker_listener_name
-    if name is None:
-        protocol = config.security_inter_broker_protocol
-        fitting = [listener.name for listener in bound if listener.name == protocol]
-        fitting += [listener.name for listener in bound if listener.protocol == protocol]
-        # A lone broker talks to itself alone, so any listener will do.
-        return (fitting or [listener.name for listener in bound] or [""])[0]
-    if name.upper() not in (listener.name for listener in bound):
-        raise ConfigError("inter.broker.listener.name", name,
-                          f"must be one of listeners {','.join(map(str, bound))}")
-    return name.upper()
+    if name is not None:
+        if config.sources.text("security.inter.broker.protocol") is not None:
+            reason = f"Only one of {option} and security.inter.broker.protocol should be set."
+            raise ConfigError(option, name, reason)
+        if name.upper() not in protocols:
+            reason = (
+                f"Listener with name {name.upper()} defined in {option} not found in "
+                "listener.security.protocol.map."
+            )
+            raise ConfigError(option, name, reason)
+    elif protocol not in names and config.has_own_controller:
+        # A single broker connects only to itself, so any listener will do.
+        fitting = [listener.name for listener in bound if listener.protocol == protocol]
+        return (fitting or names or [""])[0]
+    chosen = (name or protocol).upper()
+    if chosen not in names:
+        raise ConfigError(
+            option,
+            chosen,
+            f"{option} must be a listener name defined in advertised.listeners. The valid "
+            f"options based on currently configured listeners are {','.join(names)}",
+        )
+    return chosen

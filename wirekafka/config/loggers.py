@@ -1,4 +1,4 @@
-"""This broker's loggers as the BROKER_LOGGER resource: their levels, read and set (KIP-412)."""
+"""The BROKER_LOGGER resource: reads and sets the levels of this broker's loggers (KIP-412)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from wirekafka.errors import Error, KafkaError
 
 ROOT = "root"
 _LEVELS = {
-    "FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING,
-    "INFO": logging.INFO, "DEBUG": logging.DEBUG, "TRACE": 5,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 5,
 }
 _SET, _DELETE = 0, 1
 _OPERATIONS = {2: "APPEND", 3: "SUBTRACT"}
 
 
 def levels() -> dict[str, str]:
-    """Kafka's name of the level of every logger there is, by logger."""
-    known = [name for name, logger in logging.root.manager.loggerDict.items()
-             if isinstance(logger, logging.Logger)]
+    """The level of every existing logger, by Kafka's name of the level."""
+    known = [
+        name
+        for name, logger in logging.root.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger)
+    ]
     found = {name: _level_name(logging.getLogger(name)) for name in sorted(known)}
     return {ROOT: _level_name(logging.root), **found}
 
@@ -40,21 +47,28 @@ def alter(changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool
 
 def _check(name: str, operation: int, level: str | None) -> None:
     if operation in _OPERATIONS:
-        raise KafkaError(Error.INVALID_REQUEST, f"{_OPERATIONS[operation]} operation is not "
-                         "allowed for the BROKER_LOGGER resource")
+        raise KafkaError(
+            Error.INVALID_REQUEST,
+            f"{_OPERATIONS[operation]} operation is not allowed for the BROKER_LOGGER resource",
+        )
     if operation not in (_SET, _DELETE):
-        raise KafkaError(Error.INVALID_REQUEST,
-                         f"Unknown operation type {operation} is not allowed for the "
-                         "BROKER_LOGGER resource")
+        raise KafkaError(
+            Error.INVALID_REQUEST,
+            f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource",
+        )
     if operation == _DELETE and name == ROOT:
-        raise KafkaError(Error.INVALID_REQUEST,
-                         "Removing the log level of the root logger is not allowed")
+        raise KafkaError(
+            Error.INVALID_REQUEST, "Removing the log level of the root logger is not allowed"
+        )
     if name not in levels():
         raise KafkaError(Error.INVALID_CONFIG, f"Logger {name} does not exist!")
     if operation == _SET and level not in _LEVELS:
-        raise KafkaError(Error.INVALID_CONFIG, f"Cannot set the log level of {name} to {level} as "
-                         "it is not a supported log level. Valid log levels are "
-                         f"{', '.join(_LEVELS)}")
+        raise KafkaError(
+            Error.INVALID_CONFIG,
+            f"Cannot set the log level of {name} to {level} as "
+            "it is not a supported log level. Valid log levels are "
+            f"{', '.join(_LEVELS)}",
+        )
 
 
 def _level_name(logger: logging.Logger) -> str:

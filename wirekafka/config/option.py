@@ -1,4 +1,4 @@
-"""One row of the option table: its name, type, default, checks and who may change it when."""
+"""A row of the option table: name, type, default, checks, and how it can be updated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Type(IntEnum):
 
 
 class Update(Enum):
-    """Whether a running broker takes a new value, and for whom (KIP-226)."""
+    """How the option can be changed while brokers run (KIP-226)."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -70,7 +70,7 @@ def shown(value: object) -> str:
 
 
 class Password(str):
-    """A secret: usable as a string, never shown."""
+    """A secret string, hidden in its repr."""
 
     __slots__ = ()
 
@@ -83,7 +83,7 @@ Check = Callable[[str, Any], None]
 
 
 class Row(TypedDict, total=False):
-    """What a row may say beside its default and its check."""
+    """The optional properties of an option."""
 
     importance: Importance
     update: Update
@@ -93,10 +93,10 @@ class Row(TypedDict, total=False):
 
 
 class Option(Generic[T]):
-    """A named, typed setting; as a class attribute it reads as its value on instances.
+    """A named, typed setting, declared as a class attribute; on instances it reads as its value.
 
     Instances keep parsed values in their `__dict__`, which wins over this non-data descriptor.
-    `chain` holds the broker options that stand in for a topic or group option not set.
+    `chain` holds the broker options that are the default of a topic or group option.
     """
 
     def __init__(self, type: Type, default: T, check: Check | None, row: Row) -> None:
@@ -122,7 +122,7 @@ class Option(Generic[T]):
 
     @property
     def has_default(self) -> bool:
-        """Whether the option says something when nobody sets it."""
+        """Whether the option has a value when it is not set."""
         return not (self.default is None or self.unset_reads_empty or self.required)
 
     @property
@@ -131,7 +131,7 @@ class Option(Generic[T]):
         return self.type is Type.PASSWORD
 
     def parse(self, text: str, name: str | None = None) -> T:
-        """The checked value that `text` spells; ConfigError if there is none."""
+        """Parse and check a value. Raises ConfigError."""
         name = name or self.name
         value = _PARSERS[self.type](name, text)
         if self.check is not None:
@@ -140,51 +140,51 @@ class Option(Generic[T]):
 
 
 def boolean(default: bool, check: Check | None = None, **row: Unpack[Row]) -> Option[bool]:
-    """A row that is true or false."""
+    """A boolean option."""
     return Option(Type.BOOLEAN, default, check, row)
 
 
 def string(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[str | D]:
-    """A row of text, taken without surrounding blanks."""
+    """A string option; surrounding blanks are removed."""
     return Option(Type.STRING, default, check, row)
 
 
 def integer(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[int | D]:
-    """A row of 32 bits."""
+    """A 32-bit integer option."""
     return Option(Type.INT, default, check, row)
 
 
 def short(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[int | D]:
-    """A row of 16 bits."""
+    """A 16-bit integer option."""
     return Option(Type.SHORT, default, check, row)
 
 
 def long(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[int | D]:
-    """A row of 64 bits."""
+    """A 64-bit integer option."""
     return Option(Type.LONG, default, check, row)
 
 
 def double(default: float, check: Check | None = None, **row: Unpack[Row]) -> Option[float]:
-    """A row of a double-precision number."""
+    """A double-precision option."""
     return Option(Type.DOUBLE, default, check, row)
 
 
 def listing(
     default: Sequence[str] | None = (), check: Check | None = None, **row: Unpack[Row]
 ) -> Option[tuple[str, ...]]:
-    """A row of comma-separated words; None stands for "not set" and reads as no words."""
+    """An option of comma-separated strings; default None is "not set" and reads as empty."""
     option = Option(Type.LIST, tuple(default or ()), check, row)
     option.unset_reads_empty = default is None
     return option
 
 
 def class_name(default: D, check: Check | None = None, **row: Unpack[Row]) -> Option[str | D]:
-    """A row naming a Java class."""
+    """An option with the name of a Java class."""
     return Option(Type.CLASS, default, check, row)
 
 
 def password(**row: Unpack[Row]) -> Option[Password | None]:
-    """A row holding a secret."""
+    """An option with a secret."""
     return Option(Type.PASSWORD, None, None, row)
 
 

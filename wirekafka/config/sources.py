@@ -1,4 +1,4 @@
-"""Where settings come from: command line, environment, properties file, what is built in."""
+"""The sources of settings: command line, environment, properties file, built-in values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wirekafka.config.option import ConfigError
+from wirekafka.config.providers import resolved
 
 BUILT_IN = "built in"
 
@@ -15,7 +16,7 @@ NODE = {
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
 }
-"""Who this node is when nobody says; Kafka refuses to start, a lone broker need not."""
+"""The node's identity where none is configured; Kafka would refuse to start."""
 
 SINGLE_NODE = {
     "offsets.topic.replication.factor": "1",
@@ -25,20 +26,37 @@ SINGLE_NODE = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""What a lone broker needs beside Kafka's defaults, as in the server.properties Kafka ships."""
+"""Options that differ from Kafka's defaults on a node with its own controller, as in the
+server.properties that Kafka ships."""
 
-# Variables of Kafka's start scripts and images, which are no options.
+# Variables of Kafka's start scripts and images, which are not options.
 _SCRIPT_VARIABLES = frozenset(
-    "KAFKA_" + word for word in (
-        "CLUSTER_ID", "DATA", "DEBUG", "GC_LOG_OPTS", "HEAP_OPTS", "HOME", "JMX_OPTS", "JMX_PORT",
-        "JVM_PERFORMANCE_OPTS", "LOG4J_LOGGERS", "LOG4J_OPTS", "LOG4J_ROOT_LOGLEVEL", "MODE",
-        "OPTS", "TOOLS_LOG4J_LOGLEVEL", "USER", "VERSION",
-    ))
+    "KAFKA_" + word
+    for word in (
+        "CLUSTER_ID",
+        "DATA",
+        "DEBUG",
+        "GC_LOG_OPTS",
+        "HEAP_OPTS",
+        "HOME",
+        "JMX_OPTS",
+        "JMX_PORT",
+        "JVM_PERFORMANCE_OPTS",
+        "LOG4J_LOGGERS",
+        "LOG4J_OPTS",
+        "LOG4J_ROOT_LOGLEVEL",
+        "MODE",
+        "OPTS",
+        "TOOLS_LOG4J_LOGLEVEL",
+        "USER",
+        "VERSION",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value as written, and who wrote it."""
+    """A value as configured, and a description of its source."""
 
     text: str
     source: str
@@ -46,11 +64,13 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Sources:
-    """Static settings by name, strongest source already on top; dynamic ones above them."""
+    """All settings by name: static ones of the strongest source, and dynamic ones over them."""
 
     static: Mapping[str, Setting] = field(default_factory=dict)
     cluster: Mapping[str, str] = field(default_factory=dict)
     broker: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """For an option whose value was set under another name (`with_prefix`): that name."""
 
     @classmethod
     def of(
@@ -59,7 +79,10 @@ class Sources:
         environment: Mapping[str, str] | None = None,
         file: Path | None = None,
     ) -> Sources:
-        """Stack the sources; ConfigError for a file that cannot be read or understood."""
+        """Merge the static sources, and replace references to config providers.
+
+        Raises ConfigError for a file that cannot be read or parsed, and for an unknown provider.
+        """
         layers = [_settings(NODE, BUILT_IN)]
         if file is None:
             layers.append(_settings(SINGLE_NODE, BUILT_IN))
@@ -70,55 +93,95 @@ class Sources:
         static: dict[str, Setting] = {}
         for layer in layers:
             static |= layer
-        # Two names for one thing (KIP-631): whichever is given speaks for both.
+        if static["process.roles"].text.strip() == "broker":
+            # The cluster may have other brokers, so the defaults for a single node do not apply.
+            static = {
+                name: setting
+                for name, setting in static.items()
+                if setting.source != BUILT_IN or name not in SINGLE_NODE
+            }
+        if "config.providers" in static:
+            texts = {name: setting.text for name, setting in static.items()}
+            for name, text in resolved(texts, environment or {}).items():
+                static[name] = replace(static[name], text=text)
+        # Two names of one option (KIP-631): the one that is given applies to both.
         if static["node.id"].source == BUILT_IN and "broker.id" in static:
             static["node.id"] = static["broker.id"]
         static["broker.id"] = static["node.id"]
         return cls(static=static)
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
-        """The same static settings under other dynamic ones."""
+        """The same static settings with other dynamic ones."""
         return replace(self, cluster=dict(cluster), broker=dict(broker))
 
+    def with_prefix(self, prefix: str) -> Sources:
+        """These settings, with those under `prefix` in place of those without it.
+
+        A name with the prefix overrules the plain name of every source, even of stronger ones.
+        """
+        static, aliases = dict(self.static), dict(self.aliases)
+        cluster, broker = dict(self.cluster), dict(self.broker)
+        for name in self.names():
+            plain = name.removeprefix(prefix)
+            if not plain or plain == name:
+                continue
+            aliases[plain] = name
+            if name in static:
+                static[plain] = static[name]
+            for layer in (cluster, broker):
+                layer.pop(plain, None)
+                if name in layer:
+                    layer[plain] = layer[name]
+        return Sources(static=static, cluster=cluster, broker=broker, aliases=aliases)
+
+    def configured_name(self, name: str) -> str:
+        """The name under which an option is set, which may have a listener's prefix."""
+        return self.aliases.get(name, name)
+
     def names(self) -> set[str]:
-        """Every name that anybody set."""
+        """Every name that is set."""
         return {*self.static, *self.cluster, *self.broker}
 
     def text(self, name: str) -> str | None:
-        """The strongest value given, None if nobody gave one."""
+        """The value of the strongest source, None if the name is not set."""
         for layer in (self.broker, self.cluster):
             if name in layer:
                 return layer[name]
         return self.static[name].text if name in self.static else None
 
     def source(self, name: str) -> str:
-        """Who gave the strongest value, in words for an error line."""
+        """A description of the strongest source, for error messages."""
         if self.is_dynamic(name):
             return "dynamic configuration"
         return self.static[name].source if name in self.static else "default"
 
     def is_dynamic(self, name: str) -> bool:
-        """Whether the metadata log sets it."""
+        """Whether a dynamic setting of the metadata log sets it."""
         return name in self.broker or name in self.cluster
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Java properties in a file; ConfigError if it is not readable as such."""
+    """Read a file of Java properties. Raises ConfigError if it cannot be read or parsed."""
     import javaproperties
 
     try:
         with path.open(encoding="utf-8") as lines:
             return dict(javaproperties.load(lines))
     except OSError as error:
-        raise ConfigError("--config", path, error.strerror or str(error),
-                          f"cannot read {path}: {error.strerror}") from None
+        raise ConfigError(
+            "--config", path, error.strerror or str(error), f"cannot read {path}: {error.strerror}"
+        ) from None
     except ValueError as error:
-        raise ConfigError("--config", path, str(error),
-                          f"{path} is not a properties file: {error}") from None
+        raise ConfigError(
+            "--config", path, str(error), f"{path} is not a properties file: {error}"
+        ) from None
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
-    """KAFKA_A_B is a.b, as in Apache's image; a double underscore is _, a triple one -."""
+    """The settings of KAFKA_* variables, named as in Apache's image.
+
+    KAFKA_A_B is a.b; a double underscore is `_`, a triple one `-`.
+    """
     return {
         option_name(variable): Setting(text, f"environment variable {variable}")
         for variable, text in environment.items()

@@ -1,19 +1,19 @@
-"""What can be asked of a group shard, and what it answers."""
+"""The commands of a group shard and their replies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.errors import Error, KafkaError
 
-NO_GENERATION = -1
 NO_MEMBER = ""
+_GROUP_ERRORS_IN_TRANSACTIONS_SINCE = 6
 
 
 class AssignorChoice(NamedTuple):
-    """One protocol a member can follow: its name and what the member says in it."""
+    """A protocol that a member supports: its name and the member's metadata for it."""
 
     name: str
     metadata: bytes
@@ -21,7 +21,10 @@ class AssignorChoice(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """JoinGroup. `fresh_id` is the random part of a member id, should one be given out."""
+    """JoinGroup. The reply is a `Joined`; refused with `JoinRefused`.
+
+    `fresh_id` is the random part of a new member id.
+    """
 
     group_id: str
     member_id: str = NO_MEMBER
@@ -39,7 +42,7 @@ class Join:
 
 
 class JoinedMember(NamedTuple):
-    """A member as its leader is told of it."""
+    """A member in the JoinGroup response to the leader."""
 
     member_id: str
     instance_id: str | None
@@ -47,7 +50,7 @@ class JoinedMember(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """The answer to `Join`; `members` is filled in for the leader only (KIP-814)."""
+    """The reply to `Join`; `members` is set for the leader only (KIP-814)."""
 
     member_id: str
     generation_id: int
@@ -59,7 +62,7 @@ class Joined(NamedTuple):
 
 
 class JoinRefused(KafkaError):
-    """A refused join, with the member id that goes into the answer."""
+    """The refusal of a `Join`, with the member id of the response."""
 
     def __init__(self, error: Error, member_id: str = NO_MEMBER):
         super().__init__(error)
@@ -68,7 +71,10 @@ class JoinRefused(KafkaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """SyncGroup; `assignments` are by member id and come from the leader."""
+    """SyncGroup. The reply is a `Synced`.
+
+    `assignments` are by member id; only the leader sends them.
+    """
 
     group_id: str
     generation_id: int
@@ -80,7 +86,7 @@ class Sync:
 
 
 class Synced(NamedTuple):
-    """The answer to `Sync`."""
+    """The reply to `Sync`."""
 
     protocol_type: str | None
     protocol_name: str | None
@@ -88,7 +94,7 @@ class Synced(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """Answered with None."""
+    """Heartbeat. The reply is None."""
 
     group_id: str
     generation_id: int
@@ -97,7 +103,7 @@ class Heartbeat(NamedTuple):
 
 
 class Leaver(NamedTuple):
-    """One member that leaves, or is removed by its instance id."""
+    """A member that leaves, or is removed by its instance id."""
 
     member_id: str
     instance_id: str | None = None
@@ -105,14 +111,14 @@ class Leaver(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Answered with one `Error` per member."""
+    """LeaveGroup. The reply is a list of one `Error` per member, in order."""
 
     group_id: str
     members: Sequence[Leaver]
 
 
 class CommittedOffset(NamedTuple):
-    """A position, as committed. Times in ms; -1 stands for no leader epoch or no expiry.
+    """A committed offset. Times are in ms; -1 stands for no leader epoch or no expiry.
 
     The topic id is zero unless the client named the topic by id.
     """
@@ -126,7 +132,7 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetToCommit(NamedTuple):
-    """One partition of a commit."""
+    """The offset of one partition in a commit."""
 
     topic: str
     partition: int
@@ -137,10 +143,10 @@ class OffsetToCommit(NamedTuple):
 
 
 class CommitOffsets(NamedTuple):
-    """OffsetCommit: answered with one `Error` per offset, in order.
+    """OffsetCommit. The reply is a list of one `Error` per offset, in order.
 
-    A retention of -1 is the broker's. `version` is the request's: from 9 on an unknown group is
-    told as such.
+    A retention of -1 is the broker's. `version` is that of the request: versions before 9 report an
+    unknown group as ILLEGAL_GENERATION.
     """
 
     group_id: str
@@ -151,9 +157,18 @@ class CommitOffsets(NamedTuple):
     retention_ms: int = -1
     version: int = 10
 
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether the committer does not claim to be a member."""
+        return self.generation_id < 0 and not self.member_id and self.instance_id is None
+
 
 class CommitTransactionOffsets(NamedTuple):
-    """TxnOffsetCommit: offsets that count once the producer's transaction commits (KIP-447)."""
+    """TxnOffsetCommit: offsets that take effect when the transaction commits (KIP-447).
+
+    The reply is a list of one `Error` per offset, in order. `version` is that of the request:
+    versions before 6 report an unknown group and a stale member epoch as ILLEGAL_GENERATION.
+    """
 
     group_id: str
     generation_id: int
@@ -162,25 +177,44 @@ class CommitTransactionOffsets(NamedTuple):
     instance_id: str | None = None
     producer_id: int = -1
     producer_epoch: int = -1
+    version: int = 6
+
+    @property
+    def is_from_outside(self) -> bool:
+        """Whether the producer does not say which member it acts for."""
+        return self.generation_id < 0 and not self.member_id and self.instance_id is None
+
+    @property
+    def has_group_errors(self) -> bool:
+        """Whether the response may have GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319)."""
+        return self.version >= _GROUP_ERRORS_IN_TRANSACTIONS_SINCE
 
 
 class FetchOffsets(NamedTuple):
-    """OffsetFetch of some partitions: answered with a list of `FetchedOffset`, in order."""
+    """OffsetFetch of some partitions. The reply is a list of `FetchedOffset`, in order.
+
+    Groups with server-side assignment check member id and epoch, which are None and -1 if the
+    client sends none (KIP-848).
+    """
 
     group_id: str
     partitions: Sequence[tuple[str, int]]
     require_stable: bool = False
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class FetchAllOffsets(NamedTuple):
-    """OffsetFetch of everything the group has: a list of `FetchedOffset`."""
+    """OffsetFetch of all offsets of a group. The reply is a list of `FetchedOffset`."""
 
     group_id: str
     require_stable: bool = False
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class FetchedOffset(NamedTuple):
-    """A committed offset as it is told; offset -1 when there is none."""
+    """A committed offset in an OffsetFetch response; offset -1 when there is none."""
 
     topic: str
     partition: int
@@ -192,26 +226,26 @@ class FetchedOffset(NamedTuple):
 
 
 class DeleteOffsets(NamedTuple):
-    """OffsetDelete: answered with one `Error` per partition, in order."""
+    """OffsetDelete. The reply is a list of one `Error` per partition, in order."""
 
     group_id: str
     partitions: Sequence[tuple[str, int]]
 
 
 class DeleteGroups(NamedTuple):
-    """Answered with one `Error` per group, in order."""
+    """DeleteGroups. The reply is a list of one `Error` per group, in order."""
 
     group_ids: Sequence[str]
 
 
 class DescribeGroup(NamedTuple):
-    """Answered with a `DescribedGroup`, or GROUP_ID_NOT_FOUND."""
+    """DescribeGroups of one group. The reply is a `DescribedGroup`, or GROUP_ID_NOT_FOUND."""
 
     group_id: str
 
 
 class DescribedMember(NamedTuple):
-    """A member as consoles see it."""
+    """A member as DescribeGroups reports it."""
 
     member_id: str
     instance_id: str | None
@@ -222,7 +256,10 @@ class DescribedMember(NamedTuple):
 
 
 class DescribedGroup(NamedTuple):
-    """A group as consoles see it; protocol and metadata are told while it is stable."""
+    """A group as DescribeGroups reports it.
+
+    Protocol name and member metadata are empty unless the group is stable.
+    """
 
     state: str
     protocol_type: str
@@ -231,13 +268,16 @@ class DescribedGroup(NamedTuple):
 
 
 class ListGroups(NamedTuple):
-    """Answered with a list of `ListedGroup`; states are lower-case, none means all."""
+    """ListGroups. The reply is a list of `ListedGroup`.
+
+    `states` are lower-case; an empty set matches all.
+    """
 
     states: frozenset[str] = frozenset()
 
 
 class ListedGroup(NamedTuple):
-    """One line of a listing."""
+    """A group as ListGroups reports it."""
 
     group_id: str
     protocol_type: str
@@ -245,14 +285,39 @@ class ListedGroup(NamedTuple):
     type: str
 
 
-class ForgetTopics(NamedTuple):
-    """Partitions were deleted: their offsets go too, as many as fit in a batch; answered None."""
+class ForgetPartitions(NamedTuple):
+    """Delete the offsets of deleted partitions, given by topic, in these groups.
 
-    partitions: frozenset[tuple[str, int]]
+    One command deletes as many as fit in a batch. The reply is None.
+    """
+
+    partitions: Mapping[str, frozenset[int]]
+    group_ids: Sequence[str]
+
+
+class TopicsChanged(NamedTuple):
+    """Notify groups that topics of these names were created, deleted or extended.
+
+    Groups that do not exist any more are skipped. The reply is None.
+    """
+
+    topics: frozenset[str]
+    group_ids: Sequence[str]
 
 
 GroupCommand: TypeAlias = (
-    Heartbeat | CommitOffsets | FetchOffsets | FetchAllOffsets | Join | Sync | Leave
-    | CommitTransactionOffsets | DeleteOffsets | DeleteGroups | DescribeGroup | ListGroups
-    | ForgetTopics
+    Heartbeat
+    | CommitOffsets
+    | FetchOffsets
+    | FetchAllOffsets
+    | Join
+    | Sync
+    | Leave
+    | CommitTransactionOffsets
+    | DeleteOffsets
+    | DeleteGroups
+    | DescribeGroup
+    | ListGroups
+    | ForgetPartitions
+    | TopicsChanged
 )

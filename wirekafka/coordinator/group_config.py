@@ -1,43 +1,57 @@
-"""The broker options that steer groups."""
+"""The broker options of consumer groups of all kinds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from wirekafka.codec.compression import Codec
+from wirekafka.coordinator.consumer.config import ConsumerGroupConfig
+from wirekafka.coordinator.share.config import ShareGroupConfig
+from wirekafka.coordinator.streams.config import StreamsGroupConfig
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
 
 _MS_PER_MINUTE = 60_000
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * _MS_PER_MINUTE
-"""How long a member that has not been told its id is kept: nothing else shows that it is gone."""
+"""The session timeout of a member that has not received its id yet and cannot send heartbeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """Defaults are Kafka's, but for the initial delay, which is its server.properties'."""
+    """The broker options of groups, with Kafka's defaults.
+
+    The default of the initial rebalance delay is that of Kafka's server.properties.
+    """
 
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     initial_rebalance_delay_ms: int = 0
     offset_metadata_max_length: int = 4096
+    offsets_commit_timeout_ms: int = 5_000
     offsets_retention_ms: int = 10080 * _MS_PER_MINUTE
     offsets_retention_check_interval_ms: int = 600_000
     compression: Codec = Codec.NONE
+    consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
+    share: ShareGroupConfig = field(default_factory=ShareGroupConfig)
+    streams: StreamsGroupConfig = field(default_factory=StreamsGroupConfig)
 
     @classmethod
     def of(cls, config: BrokerConfig) -> GroupConfig:
-        """The part of a broker's configuration that groups read."""
+        """Return the part of a broker's configuration that groups use."""
         return cls(
             min_session_timeout_ms=config.group_min_session_timeout_ms,
             max_session_timeout_ms=config.group_max_session_timeout_ms,
             max_size=config.group_max_size,
             initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
             offset_metadata_max_length=config.offset_metadata_max_bytes,
+            offsets_commit_timeout_ms=config.offsets_commit_timeout_ms,
             offsets_retention_ms=config.offsets_retention_minutes * _MS_PER_MINUTE,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             compression=Codec(config.offsets_topic_compression_codec),
+            consumer=ConsumerGroupConfig.of(config),
+            share=ShareGroupConfig.of(config),
+            streams=StreamsGroupConfig.of(config),
         )

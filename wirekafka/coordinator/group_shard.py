@@ -1,274 +1,233 @@
-"""The groups and offsets of one partition of `__consumer_offsets`, as a machine over its log."""
+"""The machine of one partition of `__consumer_offsets`: its groups and their offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
-from typing import assert_never
+from typing import Any
 
-from wirekafka.coordinator.classic_group import ClassicGroup, GroupState
-from wirekafka.coordinator.classic_join import Joins
-from wirekafka.coordinator.classic_members import Memberships
+from wirekafka.coordinator.classic.group import ClassicGroup
+from wirekafka.coordinator.classic.kind import ClassicKind
+from wirekafka.coordinator.group import Group, GroupKind, Turn
 from wirekafka.coordinator.group_commands import (
     CommitOffsets,
     CommitTransactionOffsets,
     DeleteGroups,
     DeleteOffsets,
-    DescribeGroup,
     FetchAllOffsets,
     FetchOffsets,
-    ForgetTopics,
+    ForgetPartitions,
     GroupCommand,
-    Heartbeat,
-    Join,
-    JoinRefused,
-    Leave,
-    ListedGroup,
     ListGroups,
-    Sync,
+    TopicsChanged,
 )
 from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.group_records import GroupRecord, OffsetRecord, ShardRecord
-from wirekafka.coordinator.offset_commits import OffsetCommits
-from wirekafka.coordinator.offset_expiry import expired_records
+from wirekafka.coordinator.group_records import GroupRecordCodec, OffsetRecord
+from wirekafka.coordinator.long_work import LongWork, Process, WorkKey
+from wirekafka.coordinator.offset_commits import NO_EXPIRY, expired_records, write_commit
 from wirekafka.coordinator.offsets import Offsets
-from wirekafka.coordinator.rebalance import JoinKey, Rebalances, SessionKey, SyncKey
-from wirekafka.coordinator.timers import Timers
-from wirekafka.coordinator.turn import Turn
+from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Outcome, Producer, Ticket
+from wirekafka.replication.timers import Timers
 
 _EXPIRY = "offsets expiry"
 _SOON_MS = 100
 _TOMBSTONES = 1000
-"""How many go into one batch: more might be larger than the log takes."""
+"""The number of tombstones per batch, which must not exceed the log's maximum size."""
+
+_REPORTS_UNKNOWN_GROUPS = 9
+"""The OffsetCommit version from which a client gets GROUP_ID_NOT_FOUND."""
+
+MakeKind = Callable[[GroupConfig, dict[str, Group]], GroupKind[Any]]
+
+KINDS: Sequence[MakeKind] = (ClassicKind,)
+"""The kinds of groups; for unknown groups a command goes to the first kind that has it."""
 
 
 class GroupShard:
-    """A `TransactionalMachine`: commands are `GroupCommand`s, records are `ShardRecord`s."""
+    """A `TransactionalMachine` that replays the record types of `group_records`.
 
-    def __init__(self, config: GroupConfig):
-        self.groups: dict[str, ClassicGroup] = {}
+    The shard itself processes offsets and what concerns groups of all kinds; a kind the rest.
+    """
+
+    def __init__(self, config: GroupConfig, kinds: Sequence[MakeKind] = KINDS):
+        self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
+        self.timers = Timers()
         self._config = config
-        self._timers = Timers()
-        self._rebalances = Rebalances(config, self._timers)
-        self._joins = Joins(config, self._rebalances)
-        self._memberships = Memberships(self._rebalances)
-        self._commits = OffsetCommits(config, self._rebalances)
-        self._is_live = False
+        self._kinds: dict[type[Group], GroupKind[Any]] = {}
+        codec = GroupRecordCodec()
+        codec.compression = config.compression
+        self._work = LongWork(self._process, codec.encode_gradually)
+        self._busy = self._work.group_ids
+        self._commands: dict[type, Process] = {
+            CommitOffsets: self._commit,
+            CommitTransactionOffsets: self._commit_in_transaction,
+            FetchOffsets: self._fetch,
+            FetchAllOffsets: self._fetch_all,
+            DeleteOffsets: self._delete_offsets,
+            DeleteGroups: self._delete_groups,
+            ListGroups: self._list,
+            ForgetPartitions: self._forget_partitions,
+            TopicsChanged: self._topics_changed,
+        }
+        self._own_commands = frozenset(self._commands)
+        self._timers: dict[type, Callable[[Any, Turn], None]] = {str: self._expire}
+        self._records: dict[type, Callable[[Any], None]] = {OffsetRecord: self._replay_offset}
+        for make in kinds:
+            kind = make(config, self.groups)
+            self._kinds[kind.group] = kind
+            self._commands = {**kind.commands, **self._commands}
+            self._timers |= kind.timers
+            self._records |= kind.records
 
     # The machine
 
     def decide(self, command: GroupCommand, ticket: Ticket, now_ms: int) -> Outcome:
-        """Answer `command` or park it. Raises `KafkaError` to refuse it."""
-        turn = Turn(now_ms)
-        if not self._is_live:
-            self._go_live(turn)
-        match command:
-            case Heartbeat():
-                self._memberships.heartbeat(self._member_group(command.group_id), command, turn)
-                turn.answer(ticket, None)
-            case CommitOffsets():
-                group = self.groups.get(command.group_id)
-                return self._commits.commit(group, command, ticket, now_ms)
-            case FetchOffsets():
-                turn.answer(ticket, self.offsets.fetch(
-                    command.group_id, command.partitions, command.require_stable))
-            case FetchAllOffsets():
-                turn.answer(ticket, self.offsets.fetch_all(
-                    command.group_id, command.require_stable))
-            case Join():
-                self._join(command, ticket, turn)
-            case Sync():
-                self._memberships.sync(
-                    self._member_group(command.group_id), command, ticket, turn)
-            case Leave():
-                turn.answer(ticket, self._leave(command, turn))
-            case CommitTransactionOffsets():
-                group = self.groups.get(command.group_id)
-                return self._commits.commit_in_transaction(group, command, ticket, now_ms)
-            case _:
-                self._administer(command, ticket, turn)
-        return turn.outcome()
+        """Respond to `command` or park it. Raises `KafkaError` to refuse it."""
+        turn = Turn(now_ms, self.groups)
+        group_id = getattr(command, "group_id", "")
+        if group_id in self._busy and type(command) not in self._own_commands:
+            self._work.wait(command, ticket, turn)
+            return turn
+        steps = self._process(command, ticket, turn)
+        return turn if steps is None else self._work.begin(group_id, steps, turn, ticket)
 
-    def replay(self, record: ShardRecord) -> None:
-        """Take in one record; the first command or tick starts the sessions of what was loaded."""
-        match record:
-            case OffsetRecord():
-                if record.committed is not None and record.group_id not in self.groups:
-                    # A "simple" group: it commits, and its members assign themselves.
-                    self.groups[record.group_id] = ClassicGroup(record.group_id)
-                self.offsets.replay(record)
-            case GroupRecord():
-                self._replay_group(record)
-            case _:
-                assert_never(record)
+    def replay(self, record: Any) -> None:
+        """Apply one record."""
+        self._records[type(record)](record)
 
-    def _replay_group(self, record: GroupRecord) -> None:
-        group_id, value = record
-        group = self.groups.get(group_id)
-        if value is None:
-            self.groups.pop(group_id, None)
-        elif self._is_live and group is not None:
-            group.store(value)
-        else:
-            self.groups[group_id] = ClassicGroup.load(group_id, value)
-
-    def replay_pending(self, record: ShardRecord, producer: Producer) -> None:
-        """Take in an offset that counts only once its transaction commits."""
+    def replay_pending(self, record: OffsetRecord, producer: Producer) -> None:
+        """Apply an offset that takes effect only when its transaction commits."""
         assert isinstance(record, OffsetRecord), "only offsets are written in transactions"
-        if record.group_id not in self.groups:
-            self.groups[record.group_id] = ClassicGroup(record.group_id)
+        self._know(record.group_id)
         self.offsets.replay_pending(record, producer)
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
-        """End the producer's transaction: its offsets take effect, or are dropped."""
+        """End the producer's transaction: its offsets take effect or are dropped."""
         self.offsets.replay_end_marker(producer, committed)
 
-    def deadline(self) -> int | None:
-        """When `tick` is next due: at once after loading."""
-        return self._timers.deadline() if self._is_live else 0
-
-    def tick(self, now_ms: int) -> Outcome:
-        """Do what fell due."""
-        turn = Turn(now_ms)
-        if not self._is_live:
-            self._go_live(turn)
-        for key in self._timers.take_due(now_ms):
-            self._fire(key, turn)
-        return turn.outcome()
-
-    def snapshot(self) -> Iterator[ShardRecord]:
-        """Records that rebuild the groups and offsets."""
+    def loaded(self, now_ms: int) -> None:
+        """Start the sessions of loaded members, and the expiry of offsets."""
+        turn = Turn(now_ms, self.groups)
+        self._schedule_expiry(turn)
+        for kind in self._kinds.values():
+            kind.is_live = True
         for group in self.groups.values():
-            if group.stored is not None:
-                yield GroupRecord(group.group_id, group.stored)
+            self._kinds[type(group)].loaded(group, turn)
+        assert not turn.records and not turn.replies
+        turn.take_effect(self.timers)
+
+    def tick(self, key: Hashable, now_ms: int) -> Outcome:
+        """Run the timers that are due: sessions, rebalances, expiry."""
+        turn = Turn(now_ms, self.groups)
+        if isinstance(key, WorkKey):
+            return self._work.go_on(key, turn)
+        if getattr(key, "group_id", "") in self._busy:
+            self._work.wait_with_timer(key, turn)
+        else:
+            self._timers[type(key)](key, turn)
+        return turn
+
+    def snapshot(self) -> Iterator[Any]:
+        """Yield the records that rebuild the groups and offsets."""
+        for group in self.groups.values():
+            yield from group.snapshot()
         yield from self.offsets.snapshot()
 
-    # Loading and time
+    def _process(self, command: Any, ticket: Ticket, turn: Turn) -> Steps[None] | None:
+        """Process a command; returns the steps of one that takes longer."""
+        return self._decider(command)(command, ticket, turn)
 
-    def _go_live(self, turn: Turn) -> None:
-        """Start the sessions of loaded members anew: they had no way to be heard of."""
-        self._is_live = True
-        self._schedule_expiry(turn.now_ms)
-        for group in self.groups.values():
-            for member in group.members.values():
-                self._rebalances.restart_session(group, member, turn.now_ms)
-            if len(group.members) > self._config.max_size:
-                self._rebalances.begin(group, turn)
+    def _decider(self, command: GroupCommand) -> Process:
+        """Return what processes a command: the group's kind if it can, else the first that can."""
+        command_type = type(command)
+        decider = self._commands[command_type]
+        if len(self._kinds) > 1:
+            group = self.groups.get(getattr(command, "group_id", ""))
+            if group is not None:
+                return self._kinds[type(group)].commands.get(command_type, decider)
+        return decider
 
-    def _fire(self, key: Hashable, turn: Turn) -> None:
-        match key:
-            case SessionKey(group_id, member_id):
-                if (group := self.groups.get(group_id)) is not None:
-                    self._rebalances.session_over(group, member_id, turn)
-            case JoinKey(group_id):
-                if (group := self.groups.get(group_id)) is not None:
-                    self._rebalances.join_over(group, turn)
-            case SyncKey(group_id):
-                if (group := self.groups.get(group_id)) is not None:
-                    self._rebalances.sync_over(group, turn)
-            case _:
-                assert key == _EXPIRY
-                self._expire(turn)
+    # Offsets
 
-    def _schedule_expiry(self, now_ms: int) -> None:
-        self._timers.schedule(_EXPIRY, now_ms + self._config.offsets_retention_check_interval_ms)
+    def _replay_offset(self, record: OffsetRecord) -> None:
+        if record.committed is not None:
+            self._know(record.group_id)
+        self.offsets.replay(record)
 
-    def _expire(self, turn: Turn) -> None:
-        self._schedule_expiry(turn.now_ms)
-        for group in self.groups.values():
-            room = _TOMBSTONES - len(turn.records)
-            if room <= 0:
-                # What is written now is gone by then, so the next look gets further.
-                self._timers.schedule(_EXPIRY, turn.now_ms + _SOON_MS)
-                return
-            gone = expired_records(
-                group, self.offsets, turn.now_ms, self._config.offsets_retention_ms)[:room]
-            for record in gone:
-                turn.write(record)
-            if (group.state is GroupState.EMPTY and not self.offsets.has_open(group.group_id)
-                    and len(gone) == self.offsets.count(group.group_id)):
-                turn.write(GroupRecord(group.group_id, None))
+    def _know(self, group_id: str) -> None:
+        """Create a "simple" group, whose members assign themselves, if there is none."""
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id)
 
-    # Commands
-
-    def _member_group(self, group_id: str) -> ClassicGroup:
-        if not group_id:
-            raise KafkaError(Error.INVALID_GROUP_ID)
-        group = self.groups.get(group_id)
-        if group is None:
-            raise KafkaError(Error.UNKNOWN_MEMBER_ID)
-        return group
-
-    def _join(self, command: Join, ticket: Ticket, turn: Turn) -> None:
-        self._joins.check(command)
+    def _commit(self, command: CommitOffsets, ticket: Ticket, turn: Turn) -> None:
         group = self.groups.get(command.group_id)
-        is_new = group is None
-        if group is None:
-            if command.member_id:
-                raise JoinRefused(Error.UNKNOWN_MEMBER_ID, command.member_id)
-            group = self.groups[command.group_id] = ClassicGroup(command.group_id)
-        try:
-            self._joins.join(group, command, ticket, turn)
-        except JoinRefused as refusal:
-            turn.answer(ticket, refusal)
-        if is_new and not turn.records:
-            # So that the group is there, and known to be empty, after a restart.
-            turn.write(GroupRecord(group.group_id, ClassicGroup(group.group_id).to_record(
-                turn.now_ms if group.state_since_ms is None else group.state_since_ms, {})))
+        if group is not None:
+            self._kinds[type(group)].check_commit(group, command, turn)
+        elif command.generation_id >= 0:
+            if command.version >= _REPORTS_UNKNOWN_GROUPS:
+                raise KafkaError(Error.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
+            raise KafkaError(Error.ILLEGAL_GENERATION)
+        expire_ms = NO_EXPIRY if command.retention_ms == -1 else turn.now_ms + command.retention_ms
+        turn.answer(
+            ticket,
+            write_commit(
+                turn,
+                command.group_id,
+                command.offsets,
+                max_metadata=self._config.offset_metadata_max_length,
+                expire_ms=expire_ms,
+            ),
+        )
 
-    def _leave(self, command: Leave, turn: Turn) -> list[Error]:
-        group = self.groups.get(command.group_id)
-        if not command.group_id:
-            raise KafkaError(Error.INVALID_GROUP_ID)
-        if group is None:
-            return [Error.UNKNOWN_MEMBER_ID] * len(command.members)
-        return self._memberships.leave(group, command, turn)
-
-    def _administer(
-        self,
-        command: DeleteOffsets | DeleteGroups | DescribeGroup | ListGroups | ForgetTopics,
-        ticket: Ticket,
-        turn: Turn,
+    def _commit_in_transaction(
+        self, command: CommitTransactionOffsets, ticket: Ticket, turn: Turn
     ) -> None:
-        match command:
-            case DeleteOffsets():
-                turn.answer(ticket, self._delete_offsets(command, turn))
-            case DeleteGroups():
-                turn.answer(ticket, [
-                    self._delete_group(group_id, turn)
-                    for group_id in dict.fromkeys(command.group_ids)])
-            case DescribeGroup(group_id):
-                turn.answer(ticket, self._known_group(group_id).describe())
-            case ListGroups(states):
-                turn.answer(ticket, self._list(states))
-            case ForgetTopics(partitions):
-                for record in islice(self.offsets.tombstones_of(partitions), _TOMBSTONES):
-                    turn.write(record)
-                turn.answer(ticket, None)
-            case _:
-                assert_never(command)
-
-    def _known_group(self, group_id: str) -> ClassicGroup:
-        group = self.groups.get(group_id)
-        if group is None:
-            raise KafkaError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return group
-
-    def _list(self, states: frozenset[str]) -> list[ListedGroup]:
-        return [
-            group.listed() for group in self.groups.values()
-            if not states or group.state.value.lower() in states
-        ]
-
-    def _delete_offsets(self, command: DeleteOffsets, turn: Turn) -> list[Error]:
+        """Commit offsets that are pending until the producer's transaction ends."""
         if not command.group_id:
             raise KafkaError(Error.INVALID_GROUP_ID)
-        group = self._known_group(command.group_id)
-        if group.state is not GroupState.EMPTY and not group.is_consumers():
-            raise KafkaError(Error.NON_EMPTY_GROUP)
+        group = self.groups.get(command.group_id)
+        if group is not None:
+            self._kinds[type(group)].check_transactional_commit(group, command)
+        elif command.generation_id >= 0:
+            raise KafkaError(
+                Error.GROUP_ID_NOT_FOUND if command.has_group_errors else Error.ILLEGAL_GENERATION
+            )
+        turn.producer = Producer(command.producer_id, command.producer_epoch)
+        turn.answer(
+            ticket,
+            write_commit(
+                turn,
+                command.group_id,
+                command.offsets,
+                max_metadata=self._config.offset_metadata_max_length,
+            ),
+        )
+
+    def _fetch(self, command: FetchOffsets, ticket: Ticket, turn: Turn) -> None:
+        self._check_fetch(command)
+        turn.answer(
+            ticket, self.offsets.fetch(command.group_id, command.partitions, command.require_stable)
+        )
+
+    def _fetch_all(self, command: FetchAllOffsets, ticket: Ticket, turn: Turn) -> None:
+        self._check_fetch(command)
+        turn.answer(ticket, self.offsets.fetch_all(command.group_id, command.require_stable))
+
+    def _check_fetch(self, command: FetchOffsets | FetchAllOffsets) -> None:
+        group = self.groups.get(command.group_id)
+        if group is not None:
+            self._kinds[type(group)].check_fetch(group, command)
+
+    def _delete_offsets(self, command: DeleteOffsets, ticket: Ticket, turn: Turn) -> None:
+        if not command.group_id:
+            raise KafkaError(Error.INVALID_GROUP_ID)
+        group = self.groups.get(command.group_id)
+        if group is None:
+            raise KafkaError(Error.GROUP_ID_NOT_FOUND, f"Group {command.group_id} not found.")
+        group.check_offset_deletion()
         errors = []
         for topic, partition in command.partitions:
             if group.is_subscribed_to(topic):
@@ -277,17 +236,75 @@ class GroupShard:
             errors.append(Error.NONE)
             if self.offsets.has(group.group_id, topic, partition):
                 turn.write(OffsetRecord(group.group_id, topic, partition, None))
-        return errors
+        turn.answer(ticket, errors)
+
+    # Groups of every kind
+
+    def _list(self, command: ListGroups, ticket: Ticket, turn: Turn) -> None:
+        listed = [group.listed() for group in self.groups.values()]
+        turn.answer(
+            ticket,
+            [each for each in listed if not command.states or each.state.lower() in command.states],
+        )
+
+    def _delete_groups(self, command: DeleteGroups, ticket: Ticket, turn: Turn) -> None:
+        turn.answer(
+            ticket,
+            [self._delete_group(group_id, turn) for group_id in dict.fromkeys(command.group_ids)],
+        )
 
     def _delete_group(self, group_id: str, turn: Turn) -> Error:
         group = self.groups.get(group_id)
         if group is None:
             return Error.GROUP_ID_NOT_FOUND
-        if group.state is not GroupState.EMPTY:
-            return Error.NON_EMPTY_GROUP
-        for record in self.offsets.tombstones(group_id):
-            turn.write(record)
-        turn.write(GroupRecord(group_id, None))
+        try:
+            group.check_deletion()
+        except KafkaError as error:
+            return error.error
+        turn.records.extend(self.offsets.tombstones(group_id))
+        turn.records.extend(group.tombstones())
         return Error.NONE
 
+    # Metadata
 
+    def _forget_partitions(self, command: ForgetPartitions, ticket: Ticket, turn: Turn) -> None:
+        gone = (
+            record
+            for group_id in command.group_ids
+            for record in self.offsets.tombstones_of(group_id, command.partitions)
+        )
+        turn.records.extend(islice(gone, _TOMBSTONES))
+        turn.answer(ticket, None)
+
+    def _topics_changed(self, command: TopicsChanged, ticket: Ticket, turn: Turn) -> None:
+        for group_id in command.group_ids:
+            group = self.groups.get(group_id)
+            if group is not None:
+                self._kinds[type(group)].topics_changed(group, command.topics, turn)
+        turn.answer(ticket, None)
+
+    # Expiry
+
+    def _schedule_expiry(self, turn: Turn) -> None:
+        turn.schedule(_EXPIRY, turn.now_ms + self._config.offsets_retention_check_interval_ms)
+
+    def _expire(self, key: str, turn: Turn) -> None:
+        assert key == _EXPIRY
+        self._schedule_expiry(turn)
+        for group in self.groups.values():
+            room = _TOMBSTONES - len(turn.records)
+            if room <= 0:
+                # The tombstones of this batch are applied by then: the next run expires the rest.
+                turn.schedule(_EXPIRY, turn.now_ms + _SOON_MS)
+                return
+            gone = expired_records(
+                group, self.offsets, turn.now_ms, self._config.offsets_retention_ms
+            )[:room]
+            turn.records.extend(gone)
+            if (
+                group.expires
+                and group.is_empty
+                and not self.offsets.has_open(group.group_id)
+                and len(gone) == self.offsets.count(group.group_id)
+            ):
+                turn.records.extend(group.tombstones())

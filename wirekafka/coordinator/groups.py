@@ -2,49 +2,112 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Sequence
 
 from wirekafka.clock import Clock
-from wirekafka.coordinator.group_commands import DeleteGroups, ForgetTopics, ListedGroup, ListGroups
+from wirekafka.coordinator.consumer.config import ConsumerGroupContext, ConsumerGroupOptions
+from wirekafka.coordinator.consumer.kind import ConsumerKind
+from wirekafka.coordinator.consumer.topics import NO_TOPICS, CoordinatedTopics
+from wirekafka.coordinator.group import Group
+from wirekafka.coordinator.group_commands import DeleteGroups, ListedGroup, ListGroups
 from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_records import GroupRecordCodec
-from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.group_shard import KINDS, GroupShard
 from wirekafka.coordinator.shards import Shards
+from wirekafka.coordinator.share.config import ShareGroupContext, ShareGroupOptions
+from wirekafka.coordinator.share.kind import ShareGroupKind
+from wirekafka.coordinator.streams.config import StreamsGroupContext, StreamsGroupOptions
+from wirekafka.coordinator.streams.kind import StreamsKind
+from wirekafka.coordinator.topic_changes import Pieces, TopicChanges, changed, deleted, gone
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.internal_topics import OFFSETS_TOPIC
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.replicated_log import ReplicatedLog
 from wirekafka.replication.runtime import Runtime
-
-logger = logging.getLogger(__name__)
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class GroupCoordinator(Shards):
     """The shards of groups, by group id."""
 
-    def __init__(self, config: GroupConfig, clock: Clock, partition_count: Callable[[], int]):
-        super().__init__(OFFSETS_TOPIC, clock, partition_count)
+    def __init__(
+        self,
+        config: GroupConfig,
+        clock: Clock,
+        partition_count: Callable[[], int],
+        observer_failed: Callable[[Exception], None],
+        *,
+        topics: CoordinatedTopics = NO_TOPICS,
+        options: Callable[[str], ConsumerGroupOptions] = ConsumerGroupOptions.of_kafka,
+        share_options: Callable[[str], ShareGroupOptions] = ShareGroupOptions.of_kafka,
+        streams_options: Callable[[str], StreamsGroupOptions] = StreamsGroupOptions.of_kafka,
+    ):
+        super().__init__(OFFSETS_TOPIC, clock, partition_count, observer_failed)
         self._config = config
+        self.held_assignments: set[str] = set()
+        """The ids of groups for which no assignment is computed; only tests add any."""
+        self._context = ConsumerGroupContext(
+            config.consumer, topics, options, self.held_assignments
+        )
+        self._share_context = ShareGroupContext(
+            config.share, topics, share_options, self.held_assignments
+        )
+        self._streams_context = StreamsGroupContext(
+            config.streams, topics, streams_options, self.held_assignments
+        )
         self._codec = GroupRecordCodec()
         self._codec.compression = config.compression
-        self._deleted_meanwhile: dict[int, frozenset[tuple[str, int]]] = {}
+        self._topic_changes: dict[int, TopicChanges] = {}
+
+    @property
+    def assignors(self) -> Sequence[str]:
+        """The server-side assignors that members of consumer groups may ask for."""
+        return self._config.consumer.assignors
 
     def make_runtime(self, partition: int, log: ReplicatedLog) -> Runtime:
-        """A shard of groups on its log."""
-        return Runtime(lambda: GroupShard(self._config), log, self._codec, self._clock)
+        """Create the runtime of a shard of groups on its log."""
+        runtime = Runtime(
+            self.make_shard,
+            log,
+            self._codec,
+            self._clock,
+            write_timeout_ms=self._config.offsets_commit_timeout_ms,
+            observer_failed=self._observer_failed,
+        )
+        self._topic_changes[partition] = TopicChanges(
+            runtime, self._clock, f"{OFFSETS_TOPIC}-{partition}"
+        )
+        return runtime
+
+    def make_shard(self) -> GroupShard:
+        """Create the machine of one partition, with all kinds of groups."""
+        makers = (self._make_consumer_kind, self._make_share_kind, self._make_streams_kind)
+        return GroupShard(self._config, (*KINDS, *makers))
+
+    def _make_consumer_kind(self, config: GroupConfig, groups: dict[str, Group]) -> ConsumerKind:
+        return ConsumerKind(self._context, config, groups)
+
+    def _make_share_kind(self, config: GroupConfig, groups: dict[str, Group]) -> ShareGroupKind:
+        return ShareGroupKind(self._share_context, groups)
+
+    def _make_streams_kind(self, config: GroupConfig, groups: dict[str, Group]) -> StreamsKind:
+        return StreamsKind(self._streams_context, groups)
+
+    def resign(self, partition: int) -> None:
+        """Drop the shard after a loss of leadership: parked requests get NOT_COORDINATOR."""
+        changes = self._topic_changes.pop(partition, None)
+        if changes is not None:
+            changes.close()
+        super().resign(partition)
 
     async def list_groups(self, states: frozenset[str]) -> list[ListedGroup]:
-        """All groups led here; raises COORDINATOR_LOAD_IN_PROGRESS while some are not known."""
+        """List the groups of all shards; raises COORDINATOR_LOAD_IN_PROGRESS while one loads."""
         listed: list[ListedGroup] = []
         for runtime in list(self._runtimes.values()):
             listed += await runtime.submit(ListGroups(states))
         return listed
 
     async def delete_groups(self, group_ids: list[str]) -> dict[str, Error]:
-        """Delete each group, those of one shard in one batch; what became of each."""
+        """Delete groups, with one batch per shard; returns an error or NONE for each."""
         errors: dict[str, Error] = {}
         by_shard: dict[Runtime, list[str]] = {}
         for group_id in dict.fromkeys(group_ids):
@@ -60,39 +123,38 @@ class GroupCoordinator(Shards):
         return errors
 
     def forget_partitions(self, partitions: frozenset[tuple[str, int]]) -> None:
-        """Partitions (topic, index) were deleted: so are the offsets committed for them."""
-        for partition in list(self._runtimes):
-            if partition in self._loading:
-                self._deleted_meanwhile[partition] = (
-                    self._deleted_meanwhile.get(partition, frozenset()) | partitions)
-            else:
-                self._forget(partition, partitions)
+        """Delete the offsets committed for deleted partitions, given as (topic, index)."""
+        by_topic: dict[str, set[int]] = {}
+        for topic, index in partitions:
+            by_topic.setdefault(topic, set()).add(index)
+        self._pass_on(deleted({topic: frozenset(each) for topic, each in by_topic.items()}))
+
+    def forget_topics(self, topic_ids: frozenset[bytes]) -> None:
+        """Forget which share partitions of deleted topics, given by id, have a stored state."""
+        self._pass_on(gone(topic_ids))
+
+    def topics_changed(self, topics: frozenset[str]) -> None:
+        """Notify groups that topics of these names were created, deleted or extended.
+
+        Only groups whose partitions the broker assigns are notified.
+        """
+        self._pass_on(changed(topics))
 
     def loaded(self, partition: int) -> None:
-        """Catch up on what was deleted while the log was read."""
-        deleted = self._deleted_meanwhile.pop(partition, None)
-        if deleted:
-            self._forget(partition, deleted)
+        """Apply the topic changes that arrived while the log was read."""
+        self._topic_changes[partition].go_on()
 
-    def _forget(self, partition: int, deleted: frozenset[tuple[str, int]]) -> None:
-        """In as many batches as it takes."""
-        runtime = self._runtimes[partition]
-        try:
-            while cast(GroupShard, runtime.machine).offsets.has_any_of(deleted):
-                ticket = runtime.post(ForgetTopics(deleted))
-                if ticket.done:
-                    ticket.result()
-        except KafkaError as error:
-            logger.warning("Offsets of deleted partitions stay in %s-%d until they expire: %s",
-                           OFFSETS_TOPIC, partition, error)
+    def _pass_on(self, change: Pieces) -> None:
+        for changes in list(self._topic_changes.values()):
+            changes.add(change)
 
     def end_transaction(self, partition: int, producer: Producer, committed: bool) -> None:
-        """An end marker was appended to a partition of `__consumer_offsets`.
+        """Replay an end marker that was appended to a partition of `__consumer_offsets`.
 
-        Raises NOT_COORDINATOR. While loading there is nothing to do: the marker is read in turn.
+        Raises NOT_COORDINATOR. While the shard loads, nothing is done: loading reads the marker.
         """
         runtime = self._runtimes.get(partition)
         if runtime is None:
             raise KafkaError(Error.NOT_COORDINATOR)
-        if partition not in self._loading:
+        if runtime.is_loaded:
             runtime.replay_end_marker(producer, committed)

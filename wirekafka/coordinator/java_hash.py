@@ -24,7 +24,7 @@ def coordinator_partition(key: str, partition_count: int) -> int:
 
 
 def java_map_order(text: str) -> int:
-    """Where a small `java.util.HashMap` iterates to `text`: its bucket among sixteen.
+    """The position of `text` in the iteration of a small `java.util.HashMap`: its bucket of 16.
 
     Kafka breaks ties between assignors by the order of such a map.
     """

@@ -1,4 +1,4 @@
-"""Writes the markers that end a transaction in each of its partitions."""
+"""Writing of the end markers of a transaction to each of its partitions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from wirekafka.coordinator.groups import OFFSETS_TOPIC, GroupCoordinator
+from wirekafka.coordinator.groups import GroupCoordinator
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control import Marker, encode_marker
+from wirekafka.log.control_records import Marker, encode_marker
+from wirekafka.replication.internal_topics import OFFSETS_TOPIC
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.waiting import Watched
@@ -20,7 +21,7 @@ TopicPartition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Whose transaction ends, how, and under which `transaction.version` (KIP-1228)."""
+    """Producer, marker and `transaction.version` (KIP-1228) of an ending transaction."""
 
     producer: Producer
     marker: Marker
@@ -28,7 +29,7 @@ class Ending:
 
 
 class MarkerWriter:
-    """The partitions led here, as a transaction coordinator sees them.
+    """Appends end markers to partitions led by this broker.
 
     `find` raises `KafkaError` for a partition that is not here.
     """
@@ -38,10 +39,11 @@ class MarkerWriter:
         self._groups = groups
 
     def write(self, ending: Ending, where: Iterable[TopicPartition]) -> dict[TopicPartition, Error]:
-        """Append a marker to each partition; what became of each.
+        """Append a marker to each partition; returns an error or NONE for each.
 
-        Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR;
-        INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for a marker that is out of date.
+        Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS,
+        KAFKA_STORAGE_ERROR;
+        INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for an outdated marker.
         """
         producer, marker = ending.producer, ending.marker
         batch = encode_marker(producer.id, producer.epoch, marker)
@@ -55,12 +57,13 @@ class MarkerWriter:
                 errors[topic, index] = Error.NONE
         return errors
 
-    def when_settled(self, where: Iterable[TopicPartition],
-                     settled: Callable[[frozenset[TopicPartition]], None]) -> None:
-        """Call back once what these logs hold now is committed: synced and replicated, as need be.
+    def when_settled(
+        self, where: Iterable[TopicPartition], settled: Callable[[frozenset[TopicPartition]], None]
+    ) -> None:
+        """Call back once everything now in these logs is committed (synced and replicated).
 
-        Told are the partitions of which that cannot be known: they are led here no more, or could
-        not be synced.
+        The argument of `settled` are the partitions for which that is unknown: this broker lost
+        their leadership, or a sync failed.
         """
         ends: dict[Partition, int] = {}
         lost = set()
@@ -73,23 +76,45 @@ class MarkerWriter:
                 ends[partition] = partition.end_offset
         _Settlement(ends, lost, settled).begin()
 
+    def _placed(self, topic: str, index: int) -> Partition:
+        """Look up a partition. Raises KafkaError.
+
+        As in Kafka, coordinators get UNKNOWN_TOPIC_OR_PARTITION for every partition without a
+        replica here, even if it exists elsewhere.
+        """
+        try:
+            return self._find(topic, index)
+        except KafkaError as error:
+            if error.error is Error.NOT_LEADER_OR_FOLLOWER:
+                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION) from error
+            raise
+
     def _write_one(self, topic: str, index: int, batch: bytes, ending: Ending) -> None:
-        self._find(topic, index).append_marker(batch, ending.transaction_version)
+        leader = self._placed(topic, index).leading()
+        if topic == OFFSETS_TOPIC and not self._groups.leads(index):
+            # The groups of this partition could not be loaded. Coordinators retry after this error;
+            # they do not expect NOT_COORDINATOR in this response.
+            raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+        leader.append_marker(batch, ending.transaction_version)
         if topic == OFFSETS_TOPIC:
             self._groups.end_transaction(index, ending.producer, ending.marker.is_commit)
 
 
 class _Settlement:
-    """Watches partitions until each has committed what it held at the start, or has moved on."""
+    """Waits until each partition has committed its log as of `begin`, or has lost leadership."""
 
-    def __init__(self, ends: dict[Partition, int], lost: set[TopicPartition],
-                 settled: Callable[[frozenset[TopicPartition]], None]):
+    def __init__(
+        self,
+        ends: dict[Partition, int],
+        lost: set[TopicPartition],
+        settled: Callable[[frozenset[TopicPartition]], None],
+    ):
         self._ends = ends
         self._lost = lost
         self._settled = settled
 
     def begin(self) -> None:
-        """Call back at once if there is nothing to wait for."""
+        """Start watching; calls back at once if there is nothing to wait for."""
         for partition in [each for each in self._ends if self._is_over(each)]:
             self._pass(partition)
         for partition in self._ends:
@@ -107,8 +132,11 @@ class _Settlement:
             self._settled(frozenset(self._lost))
 
     def _is_over(self, partition: Partition) -> bool:
-        return (partition.high_watermark >= self._ends[partition] or not partition.is_leader
-                or partition.log.has_failed)
+        return (
+            partition.high_watermark >= self._ends[partition]
+            or not partition.is_leader
+            or partition.log.has_failed
+        )
 
     def _pass(self, partition: Partition) -> None:
         end_offset = self._ends.pop(partition)

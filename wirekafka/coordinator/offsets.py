@@ -1,12 +1,13 @@
-"""Committed offsets of every group of a shard, and those that wait for their transaction to end."""
+"""The committed offsets of the groups of a shard, including those of open transactions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.group_commands import CommittedOffset, FetchedOffset
 from wirekafka.coordinator.group_records import OffsetRecord
+from wirekafka.coordinator.java_order import filled_slots, timeline_hash_ordered, timeline_ordered
 from wirekafka.errors import Error
 from wirekafka.replication.machine import Producer
 
@@ -16,14 +17,14 @@ GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 
 
 class _Pending(NamedTuple):
-    """An offset in an open transaction, and when it was written; None: a later one counts."""
+    """An offset in an open transaction and its write order; None if a later write replaced it."""
 
     offset: CommittedOffset | None
     written: int
 
 
 class Offsets:
-    """Hard state: changed by replay only. Offsets never move unless a record says so."""
+    """Committed offsets by group: hard state, which only replayed records change."""
 
     def __init__(self) -> None:
         self._committed: dict[str, GroupOffsets] = {}
@@ -34,7 +35,7 @@ class Offsets:
     # Replay
 
     def replay(self, record: OffsetRecord) -> None:
-        """An offset was committed or forgotten."""
+        """Apply a commit, or a tombstone, which deletes the offset."""
         group_id, topic, partition, committed = record
         if committed is None:
             self._forget(group_id, topic, partition)
@@ -50,16 +51,17 @@ class Offsets:
         partitions[partition] = committed
 
     def replay_pending(self, record: OffsetRecord, producer: Producer) -> None:
-        """An offset was committed inside a transaction that is still open."""
+        """Apply a commit inside a transaction that is still open."""
         group_id, topic, partition, committed = record
         place = (topic, partition)
         self._written += 1
         self._pending.setdefault(producer.id, {}).setdefault(group_id, {})[place] = _Pending(
-            committed, self._written)
+            committed, self._written
+        )
         self._open.setdefault(group_id, {}).setdefault(place, set()).add(producer.id)
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
-        """The producer's transaction ended: its offsets count now, or never will."""
+        """End the producer's transaction: its offsets become committed, or are dropped."""
         for group_id, offsets in self._pending.pop(producer.id, {}).items():
             for place, pending in offsets.items():
                 self._close(group_id, place, producer.id)
@@ -75,22 +77,21 @@ class Offsets:
         """One committed offset."""
         return self._committed.get(group_id, {}).get(topic, {}).get(partition)
 
-    def has_any(self, group_id: str) -> bool:
-        """Whether the group has an offset, or one in an open transaction."""
-        return group_id in self._committed or group_id in self._open
-
     def has_open(self, group_id: str) -> bool:
-        """Whether a transaction that is open has offsets of the group."""
+        """Whether an open transaction has offsets of the group."""
         return group_id in self._open
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction may still move the offset (KIP-447)."""
+        """Whether an open transaction may still change the offset (KIP-447)."""
         return (topic, partition) in self._open.get(group_id, ())
 
     def fetch(
         self, group_id: str, partitions: Iterable[TopicPartition], require_stable: bool
     ) -> list[FetchedOffset]:
-        """These offsets; -1 where there is none, UNSTABLE_OFFSET_COMMIT where asked for."""
+        """Fetch offsets; -1 where there is none.
+
+        With `require_stable`, UNSTABLE_OFFSET_COMMIT where an open transaction may change one.
+        """
         topics = self._committed.get(group_id, {})
         unstable = self._open.get(group_id, {}) if require_stable else {}
         fetched = []
@@ -98,14 +99,20 @@ class Offsets:
             topic, partition = place
             committed = topics[topic].get(partition) if topic in topics else None
             if place in unstable:
-                fetched.append(FetchedOffset(
-                    topic, partition, error=Error.UNSTABLE_OFFSET_COMMIT))
+                fetched.append(FetchedOffset(topic, partition, error=Error.UNSTABLE_OFFSET_COMMIT))
             elif committed is None:
                 fetched.append(FetchedOffset(topic, partition))
             else:
-                fetched.append(FetchedOffset(
-                    topic, partition, committed.offset, committed.leader_epoch,
-                    committed.metadata, committed.topic_id))
+                fetched.append(
+                    FetchedOffset(
+                        topic,
+                        partition,
+                        committed.offset,
+                        committed.leader_epoch,
+                        committed.metadata,
+                        committed.topic_id,
+                    )
+                )
         return fetched
 
     def fetch_all(self, group_id: str, require_stable: bool) -> list[FetchedOffset]:
@@ -113,42 +120,66 @@ class Offsets:
         return self.fetch(group_id, self.places(group_id), require_stable)
 
     def places(self, group_id: str) -> list[TopicPartition]:
-        """Where the group has offsets."""
+        """The partitions with offsets of the group, in the order in which Kafka lists them."""
+        topics = self._committed.get(group_id, {})
         return [
             (topic, partition)
-            for topic, partitions in self._committed.get(group_id, {}).items()
-            for partition in partitions
+            for topic in timeline_ordered(topics, filled_slots(len(topics)))
+            for partition in timeline_hash_ordered(
+                topics[topic], int, filled_slots(len(topics[topic]))
+            )
         ]
 
     # Records to be written
 
     def tombstones(self, group_id: str) -> Iterator[OffsetRecord]:
-        """What forgets all offsets of a group, those of open transactions too."""
+        """Tombstones for all offsets of a group, including those of open transactions."""
         places = dict.fromkeys(self.places(group_id))
         places.update(dict.fromkeys(self._open.get(group_id, ())))
         for topic, partition in places:
             yield OffsetRecord(group_id, topic, partition, None)
 
-    def has_any_of(self, partitions: frozenset[TopicPartition]) -> bool:
-        """Whether any group has an offset in these partitions, an open transaction included."""
-        return any(True for _ in self.tombstones_of(partitions))
+    def tombstones_of(
+        self, group_id: str, partitions: Mapping[str, frozenset[int]]
+    ) -> Iterator[OffsetRecord]:
+        """Tombstones for the offsets of a group in these partitions, given by topic."""
+        topics = self._committed.get(group_id, {})
+        places = dict.fromkeys(
+            (topic, partition)
+            for topic in sorted(topics.keys() & partitions.keys())
+            for partition in topics[topic]
+            if partition in partitions[topic]
+        )
+        places.update(
+            dict.fromkeys(
+                place
+                for place in self._open.get(group_id, ())
+                if place[1] in partitions.get(place[0], ())
+            )
+        )
+        for topic, partition in places:
+            yield OffsetRecord(group_id, topic, partition, None)
 
-    def tombstones_of(self, partitions: frozenset[TopicPartition]) -> Iterator[OffsetRecord]:
-        """What forgets the offsets all groups have in these partitions."""
-        for group_id in self._committed.keys() | self._open.keys():
-            for record in self.tombstones(group_id):
-                if (record.topic, record.partition) in partitions:
-                    yield record
+    def has_any_of(
+        self, group_ids: Iterable[str], partitions: Mapping[str, frozenset[int]]
+    ) -> bool:
+        """Whether one of these groups has an offset in these partitions."""
+        return any(True for group_id in group_ids for _ in self.tombstones_of(group_id, partitions))
+
+    def group_ids(self) -> list[str]:
+        """The groups that have an offset, or one in an open transaction."""
+        return [*self._committed, *(each for each in self._open if each not in self._committed)]
 
     def has(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether there is an offset to forget, committed or in an open transaction."""
-        return (partition in self._committed.get(group_id, {}).get(topic, ())
-                or self.is_unstable(group_id, topic, partition))
+        """Whether there is an offset, committed or in an open transaction."""
+        return partition in self._committed.get(group_id, {}).get(topic, ()) or self.is_unstable(
+            group_id, topic, partition
+        )
 
     def expired(
         self, group_id: str, is_expired: Callable[[str, CommittedOffset], bool]
     ) -> list[OffsetRecord]:
-        """What forgets the offsets of a group that this holds for, open transactions aside."""
+        """Tombstones for the expired offsets of a group, except those in open transactions."""
         return [
             OffsetRecord(group_id, topic, partition, None)
             for topic, partitions in self._committed.get(group_id, {}).items()
@@ -168,7 +199,7 @@ class Offsets:
                     yield OffsetRecord(group_id, topic, partition, committed)
 
     def _supersede(self, group_id: str, place: TopicPartition, written: int) -> None:
-        """What transactions wrote of this place up to then will not count any more."""
+        """Mark offsets that open transactions wrote up to `written` as replaced."""
         for producer_id in self._open.get(group_id, {}).get(place, ()):
             offsets = self._pending[producer_id][group_id]
             if offsets[place].written <= written:

@@ -37,12 +37,6 @@ class LegacyOffsetCommitKey(Message, key=0, versions="0", flexible="none"):
     partition: Int32
 
 
-class LegacyOffsetCommitValue(Message, key=0, versions="0", flexible="none"):
-    offset: Int64
-    metadata: String
-    commit_timestamp: Int64
-
-
 class GroupMetadataKey(Message, key=2, versions="0", flexible="none"):
     group: String
 

@@ -1,10 +1,10 @@
-"""A coordinator's shards: one machine for each partition of an internal topic that is led here."""
+"""The shards of a coordinator: a machine per partition of an internal topic led by this broker."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 from wirekafka.clock import Clock
@@ -15,13 +15,8 @@ from wirekafka.replication.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-_BATCHES_PER_STEP = 500
-"""How much of a log is replayed before others get a turn."""
-
-_LOADED = object()
-
 _APPEND_ERRORS = {
-    # Why a coordinator's log took no records is its own affair; what a client should do is not.
+    # Clients get the error that makes them retry or find the coordinator, not that of the log.
     Error.UNKNOWN_TOPIC_OR_PARTITION: Error.COORDINATOR_NOT_AVAILABLE,
     Error.NOT_ENOUGH_REPLICAS: Error.COORDINATOR_NOT_AVAILABLE,
     Error.REQUEST_TIMED_OUT: Error.COORDINATOR_NOT_AVAILABLE,
@@ -35,71 +30,77 @@ _partition_of = lru_cache(maxsize=16_384)(coordinator_partition)
 
 
 class Shards:
-    """Finds the shard of a key, and keeps shards in step with leadership.
+    """The shards led by this broker, by partition; finds the shard of a key.
 
-    `partition_count` tells how many partitions the topic has, 0 while there is none.
+    `partition_count` returns how many partitions the topic has, 0 before it is created.
+    `observer_failed` is called when an observer of a shard's committed records has failed too
+    often: it receives no more of them, so the node must stop.
     """
 
-    def __init__(self, topic: str, clock: Clock, partition_count: Callable[[], int]):
+    def __init__(
+        self,
+        topic: str,
+        clock: Clock,
+        partition_count: Callable[[], int],
+        observer_failed: Callable[[Exception], None],
+    ):
         self.topic = topic
         self._clock = clock
         self._partition_count = partition_count
+        self._observer_failed = observer_failed
         self._runtimes: dict[int, Runtime] = {}
-        self._loading: dict[int, Iterator[None]] = {}
 
     def make_runtime(self, partition: int, log: ReplicatedLog) -> Runtime:
-        """The shard's machine on its log, not loaded yet."""
+        """Create the runtime of a shard on its log, not loaded yet."""
         raise NotImplementedError
 
     def loaded(self, partition: int) -> None:
-        """The shard has read all of its log."""
+        """Called when a shard has read all of its log."""
 
     # Leadership
 
-    def lead(self, partition: int, log: ReplicatedLog) -> None:
-        """This broker became leader of a partition: load its shard.
+    def elected(self, partition: int, log: ReplicatedLog) -> None:
+        """Load the shard in a new leader epoch, unless this broker has it already.
 
-        A small log is there when this returns; a larger one goes on loading between requests,
-        and its shard answers COORDINATOR_LOAD_IN_PROGRESS until then.
+        An existing shard is kept with its waiting requests, because its log has not changed.
+        """
+        if not self.leads(partition):
+            self.lead(partition, log)
+
+    def lead(self, partition: int, log: ReplicatedLog) -> None:
+        """Load the shard of a partition that this broker leads, and replace an existing one.
+
+        A small log has been read when this returns; a larger one is read between requests, which
+        fail with COORDINATOR_LOAD_IN_PROGRESS until then.
         """
         self.resign(partition)
         runtime = self.make_runtime(partition, log)
         self._runtimes[partition] = runtime
-        self._loading[partition] = runtime.load_steps()
-        self._load_on(partition, self._loading[partition])
+        runtime.load_gradually(partial(self._finish_loading, partition))
 
     def resign(self, partition: int) -> None:
-        """Leadership is gone: whoever waits is sent to find the new coordinator."""
-        self._loading.pop(partition, None)
+        """Drop the shard after a loss of leadership: parked requests get NOT_COORDINATOR."""
         runtime = self._runtimes.pop(partition, None)
         if runtime is not None:
             runtime.stop()
 
     def stop(self) -> None:
-        """The broker stops."""
+        """Drop all shards, at a shutdown."""
         for partition in list(self._runtimes):
             self.resign(partition)
 
-    @property
-    def is_loading(self) -> bool:
-        """Whether a partition is still being read."""
-        return bool(self._loading)
+    def _finish_loading(self, partition: int, error: Exception | None) -> None:
+        if error is None:
+            self.loaded(partition)
+            return
+        # No coordinator is better than one with part of its state.
+        logger.error("Loading %s-%d failed", self.topic, partition, exc_info=error)
+        self.resign(partition)
 
-    def _load_on(self, partition: int, steps: Iterator[None]) -> None:
-        if self._loading.get(partition) is not steps:
-            return
-        try:
-            for _ in range(_BATCHES_PER_STEP):
-                if next(steps, _LOADED) is _LOADED:
-                    del self._loading[partition]
-                    self.loaded(partition)
-                    return
-        except Exception:
-            # The partition stays without a coordinator rather than with half of one.
-            logger.exception("Loading %s-%d failed", self.topic, partition)
-            self.resign(partition)
-            return
-        self._clock.call_later(0, lambda: self._load_on(partition, steps))
+    def leads(self, partition: int) -> bool:
+        """Whether this broker has the shard of a partition, loaded or loading."""
+        runtime = self._runtimes.get(partition)
+        return runtime is not None and not runtime.is_stopped
 
     # Commands
 
@@ -118,15 +119,19 @@ class Shards:
         return runtime
 
     async def submit(self, key: str, command: Any) -> Any:
-        """Have the key's shard answer; does not suspend when it can at once.
+        """Run a command on the key's shard; does not suspend if the reply is available at once.
 
-        Raises `KafkaError`: what the shard refuses with, NOT_COORDINATOR, or
+        Raises `KafkaError`: the shard's error, NOT_COORDINATOR, or
         COORDINATOR_LOAD_IN_PROGRESS.
         """
         try:
             return await self.shard_for(key).submit(command)
         except KafkaError as error:
-            told = _APPEND_ERRORS.get(error.error)
-            if told is None:
+            client_error = _APPEND_ERRORS.get(error.error)
+            if client_error is None or self.is_final(error):
                 raise
-            raise KafkaError(told) from error
+            raise KafkaError(client_error) from error
+
+    def is_final(self, error: KafkaError) -> bool:
+        """Whether an error was chosen by the machine for the client, not raised by the log."""
+        return False

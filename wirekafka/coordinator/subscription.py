@@ -1,4 +1,4 @@
-"""What consumers say inside the classic protocol, which a broker otherwise leaves opaque."""
+"""Decodes consumer subscriptions in the metadata of classic groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION = Struct(">h")
 
 
 def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics all these subscriptions name; None if one of them is not a subscription."""
+    """Return the topics of all these subscriptions; None if one cannot be decoded."""
     topics: set[str] = set()
     for each in metadata:
         if len(each) < _VERSION.size:
@@ -24,7 +24,8 @@ def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
             return None
         # Newer versions only add fields at the end.
         decode = ConsumerProtocolSubscription.decoder(
-            min(version, ConsumerProtocolSubscription.versions[1]))
+            min(version, ConsumerProtocolSubscription.versions[1])
+        )
         try:
             subscription, _ = decode(each, _VERSION.size, len(each))
         except MalformedMessage:

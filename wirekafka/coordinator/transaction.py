@@ -1,4 +1,4 @@
-"""One transactional id's state, and the steps it can take."""
+"""The state of one transactional id and its transitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_TIMESTAMP = -1
 LAST_USABLE_EPOCH = 32_766
-"""A producer at this epoch gets a new id instead of a bump: 32767 is kept for fencing it."""
+"""A producer at this epoch gets a new id instead of a bump: 32767 is reserved for fencing."""
 
 FIRST_TRANSACTIONS = 0
 EPOCH_BUMPING_TRANSACTIONS = 2
@@ -35,27 +35,30 @@ class TransactionState(IntEnum):
 
     @property
     def label(self) -> str:
-        """As consoles are told: `PrepareCommit`."""
+        """The name in responses, such as `PrepareCommit`."""
         return self.name.title().replace("_", "")
 
     @property
     def is_preparing(self) -> bool:
-        """Decided, with markers still to be written."""
+        """Whether the outcome is decided, but not all markers are written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_at_rest(self) -> bool:
-        """No transaction is open."""
-        return self in (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT,
-                        TransactionState.COMPLETE_ABORT)
+        """Whether no transaction is open."""
+        return self in (
+            TransactionState.EMPTY,
+            TransactionState.COMPLETE_COMMIT,
+            TransactionState.COMPLETE_ABORT,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What the log says of one transactional id; times in ms.
+    """The state of one transactional id, as in its last log record; times in ms.
 
-    `last_producer_epoch`, the epoch before the newest, recognises a retried InitProducerId. It is
-    not stored, as in Kafka: a coordinator that has moved does not know it.
+    `last_producer_epoch`, the epoch before the newest, identifies a retried InitProducerId. As in
+    Kafka it is not stored: a new coordinator does not know it.
     """
 
     producer_id: int
@@ -70,7 +73,7 @@ class Transaction:
     last_update_ms: int
     client_version: int = FIRST_TRANSACTIONS
 
-    # What it tells
+    # Queries
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -79,90 +82,118 @@ class Transaction:
 
     @property
     def supports_epoch_bump(self) -> bool:
-        """Whether its client is of the second generation of transactions."""
+        """Whether the client bumps the epoch with every transaction (KIP-890)."""
         return self.client_version >= EPOCH_BUMPING_TRANSACTIONS
 
     @property
     def commits(self) -> bool:
-        """The verdict, once there is one."""
+        """Whether the decided transaction is committed rather than aborted."""
         assert not self.state.is_at_rest, "a decided transaction"
         return self.state is TransactionState.PREPARE_COMMIT
 
-    # Steps
+    # Transitions
 
     def bump_epoch(self, now_ms: int, timeout_ms: int, last_epoch: int) -> Transaction:
-        """A producer starts, with the next epoch (the first is 0)."""
-        return self._rest(now_ms, timeout_ms, producer_epoch=self.producer_epoch + 1,
-                          last_producer_epoch=last_epoch)
+        """InitProducerId with the next epoch (the first is 0)."""
+        return self._rest(
+            now_ms,
+            timeout_ms,
+            producer_epoch=self.producer_epoch + 1,
+            last_producer_epoch=last_epoch,
+        )
 
     def resume(self, now_ms: int, timeout_ms: int) -> Transaction:
-        """A producer repeats its start, and keeps what it was given."""
+        """A retried InitProducerId, which keeps the producer id and epoch."""
         return self._rest(now_ms, timeout_ms)
 
     def rotate(self, now_ms: int, timeout_ms: int, new_id: int, last_epoch: int) -> Transaction:
-        """A producer starts whose epochs are used up, under a new id."""
-        return self._rest(now_ms, timeout_ms, producer_id=new_id, producer_epoch=0,
-                          last_producer_epoch=last_epoch)
-
-    def add(self, partitions: Iterable[TopicPartition], now_ms: int,
-            client_version: int) -> Transaction:
-        """Begin a transaction, or widen it."""
-        begins = self.state is not TransactionState.ONGOING
-        return replace(
-            self, previous_producer_id=self.producer_id, state=TransactionState.ONGOING,
-            partitions=self.partitions.union(partitions),
-            start_ms=now_ms if begins else self.start_ms,
-            last_update_ms=now_ms, client_version=client_version,
+        """InitProducerId with a new producer id, once the epochs are used up."""
+        return self._rest(
+            now_ms, timeout_ms, producer_id=new_id, producer_epoch=0, last_producer_epoch=last_epoch
         )
 
-    def prepare(self, commit: bool, now_ms: int, client_version: int,
-                next_id: int = NO_PRODUCER_ID) -> Transaction:
-        """Decide. With the second generation the epoch moves on here, so what is late is fenced.
+    def add(
+        self, partitions: Iterable[TopicPartition], now_ms: int, client_version: int
+    ) -> Transaction:
+        """Add partitions, beginning a transaction if none is open."""
+        begins = self.state is not TransactionState.ONGOING
+        return replace(
+            self,
+            previous_producer_id=self.producer_id,
+            state=TransactionState.ONGOING,
+            partitions=self.partitions.union(partitions),
+            start_ms=now_ms if begins else self.start_ms,
+            last_update_ms=now_ms,
+            client_version=client_version,
+        )
+
+    def prepare(
+        self, commit: bool, now_ms: int, client_version: int, next_id: int = NO_PRODUCER_ID
+    ) -> Transaction:
+        """Decide to commit or abort; with KIP-890 this bumps the epoch, which fences late requests.
 
         `next_id` replaces an id whose epochs are used up, once the markers are written.
         """
         bumps = client_version >= EPOCH_BUMPING_TRANSACTIONS
         return replace(
-            self, previous_producer_id=self.producer_id, next_producer_id=next_id,
+            self,
+            previous_producer_id=self.producer_id,
+            next_producer_id=next_id,
             producer_epoch=self.producer_epoch + 1 if bumps else self.producer_epoch,
             last_producer_epoch=self.producer_epoch if bumps else self.last_producer_epoch,
             state=TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
-            # An abort of nothing still has a start.
+            # An abort without a transaction has a start time too, as in Kafka.
             start_ms=now_ms if self.state.is_at_rest else self.start_ms,
-            last_update_ms=now_ms, client_version=client_version,
+            last_update_ms=now_ms,
+            client_version=client_version,
         )
 
     def complete(self, now_ms: int) -> Transaction:
-        """Every marker is written."""
-        state = (TransactionState.COMPLETE_COMMIT if self.commits
-                 else TransactionState.COMPLETE_ABORT)
+        """Complete the transaction after all markers are written."""
+        state = (
+            TransactionState.COMPLETE_COMMIT if self.commits else TransactionState.COMPLETE_ABORT
+        )
         rotates = self.supports_epoch_bump and self.next_producer_id != NO_PRODUCER_ID
         return replace(
-            self, previous_producer_id=self.producer_id, next_producer_id=NO_PRODUCER_ID,
+            self,
+            previous_producer_id=self.producer_id,
+            next_producer_id=NO_PRODUCER_ID,
             producer_id=self.next_producer_id if rotates else self.producer_id,
             producer_epoch=0 if rotates else self.producer_epoch,
-            state=state, partitions=frozenset(), last_update_ms=now_ms,
+            state=state,
+            partitions=frozenset(),
+            last_update_ms=now_ms,
         )
 
-    def _rest(self, now_ms: int, timeout_ms: int, *, producer_id: int | None = None,
-              producer_epoch: int | None = None,
-              last_producer_epoch: int | None = None) -> Transaction:
+    def _rest(
+        self,
+        now_ms: int,
+        timeout_ms: int,
+        *,
+        producer_id: int | None = None,
+        producer_epoch: int | None = None,
+        last_producer_epoch: int | None = None,
+    ) -> Transaction:
         return replace(
             self,
             previous_producer_id=self.producer_id,
             next_producer_id=NO_PRODUCER_ID,
             producer_id=self.producer_id if producer_id is None else producer_id,
             producer_epoch=self.producer_epoch if producer_epoch is None else producer_epoch,
-            last_producer_epoch=(self.last_producer_epoch if last_producer_epoch is None
-                                 else last_producer_epoch),
-            timeout_ms=timeout_ms, state=TransactionState.EMPTY, partitions=frozenset(),
-            start_ms=NO_TIMESTAMP, last_update_ms=now_ms,
+            last_producer_epoch=(
+                self.last_producer_epoch if last_producer_epoch is None else last_producer_epoch
+            ),
+            timeout_ms=timeout_ms,
+            state=TransactionState.EMPTY,
+            partitions=frozenset(),
+            start_ms=NO_TIMESTAMP,
+            last_update_ms=now_ms,
         )
 
-    # The log's form
+    # Log records
 
     def to_value(self) -> TransactionLogValue:
-        """As version 1 of the record has it; an empty transaction has no list of partitions."""
+        """Convert to a log record; its partitions are null in the state EMPTY."""
         by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted(self.partitions):
             by_topic.setdefault(topic, []).append(partition)
@@ -173,7 +204,9 @@ class Transaction:
             producer_epoch=self.producer_epoch,
             transaction_timeout_ms=self.timeout_ms,
             transaction_status=self.state,
-            transaction_partitions=None if self.state is TransactionState.EMPTY else [
+            transaction_partitions=None
+            if self.state is TransactionState.EMPTY
+            else [
                 TransactionLogValue.PartitionsSchema(topic=topic, partition_ids=ids)
                 for topic, ids in by_topic.items()
             ],
@@ -184,7 +217,7 @@ class Transaction:
 
     @classmethod
     def from_value(cls, value: TransactionLogValue) -> Transaction:
-        """What a record of any version says."""
+        """Convert from a log record of any version."""
         return cls(
             producer_id=value.producer_id,
             previous_producer_id=value.previous_producer_id,

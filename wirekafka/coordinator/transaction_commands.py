@@ -1,4 +1,4 @@
-"""What can be asked of a transaction shard, and what it answers."""
+"""The commands of a transaction shard and their replies."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from wirekafka.coordinator.transaction import Transaction
 
 
 class ProducerIdentity(NamedTuple):
-    """A producer id, and the epoch that is now valid."""
+    """A producer id and its valid epoch."""
 
     producer_id: int
     producer_epoch: int
 
 
 class StartProducer(NamedTuple):
-    """InitProducerId. Answered with a `ProducerIdentity`.
+    """InitProducerId. The reply is a `ProducerIdentity`.
 
-    `expected` is what a producer that recovers from an error thinks it is (KIP-360).
+    `expected` is the identity sent by a producer that recovers from an error (KIP-360).
     """
 
     transactional_id: str
@@ -27,9 +27,9 @@ class StartProducer(NamedTuple):
 
 
 class AddPartitions(NamedTuple):
-    """AddPartitionsToTxn, or what implies it. Answered with None.
+    """AddPartitionsToTxn, or a request that implies it. The reply is None.
 
-    `client_version` is the generation of transactions that the request belongs to.
+    `client_version` is the transaction.version that the client uses.
     """
 
     transactional_id: str
@@ -39,7 +39,7 @@ class AddPartitions(NamedTuple):
 
 
 class VerifyPartitions(NamedTuple):
-    """Whether partitions are in the open transaction (KIP-890). Answered with those that are."""
+    """Verify partitions (KIP-890). The reply is the set of those in the open transaction."""
 
     transactional_id: str
     producer: ProducerIdentity
@@ -47,7 +47,7 @@ class VerifyPartitions(NamedTuple):
 
 
 class EndTransaction(NamedTuple):
-    """EndTxn. Answered with the `ProducerIdentity` for the next transaction."""
+    """EndTxn. The reply is the `ProducerIdentity` for the next transaction."""
 
     transactional_id: str
     producer: ProducerIdentity
@@ -56,22 +56,22 @@ class EndTransaction(NamedTuple):
 
 
 class MarkersWritten(NamedTuple):
-    """Every partition of the decided transaction has its marker. Answered with None."""
+    """Complete a transaction whose markers are all written. The reply is None."""
 
     transactional_id: str
     producer: ProducerIdentity
 
 
 class DescribeTransaction(NamedTuple):
-    """Answered with the `Transaction`, or TRANSACTIONAL_ID_NOT_FOUND."""
+    """DescribeTransactions. The reply is the `Transaction`, or TRANSACTIONAL_ID_NOT_FOUND."""
 
     transactional_id: str
 
 
 class ListTransactions(NamedTuple):
-    """Answered with (transactional id, `Transaction`) pairs; empty filters pass all (KIP-664).
+    """ListTransactions (KIP-664). The reply is (transactional id, `Transaction`) pairs.
 
-    `longer_than_ms` of -1 passes transactions of any age (KIP-994).
+    Empty filters match all; `longer_than_ms` of -1 matches any duration (KIP-994).
     """
 
     states: frozenset[str] = frozenset()
@@ -82,6 +82,11 @@ class ListTransactions(NamedTuple):
 Listing = Sequence[tuple[str, Transaction]]
 
 TransactionCommand: TypeAlias = (
-    StartProducer | AddPartitions | VerifyPartitions | EndTransaction | MarkersWritten
-    | DescribeTransaction | ListTransactions
+    StartProducer
+    | AddPartitions
+    | VerifyPartitions
+    | EndTransaction
+    | MarkersWritten
+    | DescribeTransaction
+    | ListTransactions
 )

@@ -1,17 +1,16 @@
 """The transaction coordinator's machine: one instance per partition of `__transaction_state`.
 
-Both generations of transactions are served. In the first a producer keeps its epoch from one
-transaction to the next; in the second (KIP-890) EndTxn moves it on, so that a request that comes
-late cannot reach the next transaction.
+It supports both versions of the protocol. In the first a producer keeps its epoch from one
+transaction to the next; in the second (KIP-890) EndTxn bumps it, so that a late request cannot
+reach the next transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, assert_never
 
-from wirekafka.coordinator.timers import Timers
 from wirekafka.coordinator.transaction import (
     EPOCH_BUMPING_TRANSACTIONS,
     LAST_USABLE_EPOCH,
@@ -34,7 +33,8 @@ from wirekafka.coordinator.transaction_commands import (
 )
 from wirekafka.coordinator.transaction_records import TransactionRecord
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import NOTHING, Outcome, Ticket
+from wirekafka.replication.machine import Outcome, Ticket
+from wirekafka.replication.timers import Timers
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
@@ -43,40 +43,51 @@ if TYPE_CHECKING:
 _UNDECIDED = (TransactionState.EMPTY, TransactionState.ONGOING)
 
 
-class ProducerIds(Protocol):
-    """Fresh producer ids, from a block that the controller gave out."""
+class ProducerIdSource(Protocol):
+    """Unused producer ids, from a block that the controller allocated to this broker.
+
+    A shard cannot wait inside a decision, so the coordinator reserves an id before it submits a
+    command that may take one.
+    """
+
+    async def reserve(self) -> None:
+        """Wait until `take` can return an id; raises KafkaError if the controller refuses."""
 
     def take(self) -> int:
-        """The next one. Raises COORDINATOR_LOAD_IN_PROGRESS, to be retried, when none is left."""
+        """The next id. Raises COORDINATOR_LOAD_IN_PROGRESS, a retriable error, if none is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionConfig:
-    """The broker options that steer transactions; defaults are Kafka's."""
+    """The broker options for transactions; defaults are Kafka's."""
 
     max_timeout_ms: int = 900_000
     id_expiration_ms: int = 604_800_000
+    write_timeout_ms: int = 30_000
 
     @classmethod
     def of(cls, config: BrokerConfig) -> TransactionConfig:
-        """The part of a broker's configuration that transactions read."""
-        return cls(max_timeout_ms=config.transaction_max_timeout_ms,
-                   id_expiration_ms=config.transactional_id_expiration_ms)
+        """Take the options from a broker's configuration."""
+        return cls(
+            max_timeout_ms=config.transaction_max_timeout_ms,
+            id_expiration_ms=config.transactional_id_expiration_ms,
+            write_timeout_ms=config.request_timeout_ms,
+        )
 
 
 class TransactionShard:
-    """A `Machine` that folds `TransactionRecord`s."""
+    """A `Machine` that replays `TransactionRecord`s."""
 
-    def __init__(self, config: TransactionConfig, producer_ids: ProducerIds):
+    def __init__(self, config: TransactionConfig, producer_ids: ProducerIdSource):
         self._config = config
         self._producer_ids = producer_ids
         self._transactions: dict[str, Transaction] = {}
-        self._timers = Timers()
+        self.timers = Timers()
 
     # Machine
 
     def decide(self, command: TransactionCommand, ticket: Ticket, now_ms: int) -> Outcome:
-        """One command; see `transaction_commands` for its reply."""
+        """Decide on one command; see `transaction_commands` for its reply."""
         match command:
             case StartProducer():
                 return self._start_producer(command, ticket, now_ms)
@@ -96,11 +107,11 @@ class TransactionShard:
                 assert_never(command)
 
     def replay(self, record: TransactionRecord) -> None:
-        """The id is now as the record says."""
+        """Set the state of a transactional id."""
         transactional_id, transaction = record
         if transaction is None:
             self._transactions.pop(transactional_id, None)
-            self._timers.cancel(transactional_id)
+            self.timers.cancel(transactional_id)
             return
         self._transactions[transactional_id] = transaction
         if transaction.state is TransactionState.ONGOING:
@@ -108,36 +119,33 @@ class TransactionShard:
         elif transaction.state.is_at_rest:
             due_ms = transaction.last_update_ms + self._config.id_expiration_ms
         else:
-            self._timers.cancel(transactional_id)
+            self.timers.cancel(transactional_id)
             return
-        self._timers.schedule(transactional_id, due_ms)
+        self.timers.schedule(transactional_id, due_ms)
 
-    def deadline(self) -> int | None:
-        """The first transaction timeout or id expiry."""
-        return self._timers.deadline()
+    def loaded(self, now_ms: int) -> None:
+        """Do nothing: there is no soft state, and every timer follows from a record."""
 
-    def tick(self, now_ms: int) -> Outcome:
-        """Abort what took too long, forget what was not used for too long."""
-        records = []
-        for transactional_id in self._timers.take_due(now_ms):
-            assert isinstance(transactional_id, str)
-            transaction = self._transactions[transactional_id]
-            if transaction.state is TransactionState.ONGOING:
-                records.append(TransactionRecord(transactional_id, _fence(transaction, now_ms)))
-            else:
-                records.append(TransactionRecord(transactional_id, None))
-        return Outcome(records) if records else NOTHING
+    def tick(self, key: Hashable, now_ms: int) -> Outcome:
+        """Abort a transaction that timed out, or expire an unused transactional id."""
+        assert isinstance(key, str)
+        transaction = self._transactions[key]
+        if transaction.state is TransactionState.ONGOING:
+            return Outcome((TransactionRecord(key, _fence(transaction, now_ms)),))
+        return Outcome((TransactionRecord(key, None),))
 
     def snapshot(self) -> Iterable[TransactionRecord]:
-        """One record per id."""
+        """One record per transactional id."""
         for transactional_id, transaction in self._transactions.items():
             yield TransactionRecord(transactional_id, transaction)
 
     def undecided(self) -> list[TransactionRecord]:
-        """Transactions whose markers are still to be written: what a new leader goes on with."""
-        return [TransactionRecord(transactional_id, transaction)
-                for transactional_id, transaction in self._transactions.items()
-                if transaction.state.is_preparing]
+        """Decided transactions whose markers a new leader has to write."""
+        return [
+            TransactionRecord(transactional_id, transaction)
+            for transactional_id, transaction in self._transactions.items()
+            if transaction.state.is_preparing
+        ]
 
     # InitProducerId
 
@@ -147,8 +155,9 @@ class TransactionShard:
         transaction = self._transactions.get(command.transactional_id)
         if transaction is None:
             new_id = self._producer_ids.take()
-            transaction = Transaction(producer_id=new_id, timeout_ms=command.timeout_ms,
-                                      last_update_ms=now_ms)
+            transaction = Transaction(
+                producer_id=new_id, timeout_ms=command.timeout_ms, last_update_ms=now_ms
+            )
         _check_expected_id(transaction, command.expected)
         if transaction.state.is_preparing:
             raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
@@ -160,14 +169,20 @@ class TransactionShard:
         record = TransactionRecord(command.transactional_id, started)
         return Outcome((record,), ((ticket, identity),))
 
-    def _started(self, transaction: Transaction, command: StartProducer,
-                 now_ms: int) -> Transaction:
+    def _started(
+        self, transaction: Transaction, command: StartProducer, now_ms: int
+    ) -> Transaction:
         expected = command.expected
         epoch = transaction.producer_epoch
         if transaction.is_epoch_exhausted and (
-                expected is None or expected.producer_epoch == epoch):
-            return transaction.rotate(now_ms, command.timeout_ms, self._producer_ids.take(),
-                                      NO_PRODUCER_EPOCH if expected is None else epoch)
+            expected is None or expected.producer_epoch == epoch
+        ):
+            return transaction.rotate(
+                now_ms,
+                command.timeout_ms,
+                self._producer_ids.take(),
+                NO_PRODUCER_EPOCH if expected is None else epoch,
+            )
         if expected is None:
             return transaction.bump_epoch(now_ms, command.timeout_ms, NO_PRODUCER_EPOCH)
         if epoch == NO_PRODUCER_EPOCH or expected.producer_epoch == epoch:
@@ -184,8 +199,10 @@ class TransactionShard:
             raise KafkaError(Error.PRODUCER_FENCED)
         if transaction.state.is_preparing:
             raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
-        if (transaction.state is TransactionState.ONGOING
-                and command.partitions <= transaction.partitions):
+        if (
+            transaction.state is TransactionState.ONGOING
+            and command.partitions <= transaction.partitions
+        ):
             return Outcome.reply(ticket, None)
         added = transaction.add(command.partitions, now_ms, command.client_version)
         return Outcome((TransactionRecord(command.transactional_id, added),), ((ticket, None),))
@@ -206,8 +223,9 @@ class TransactionShard:
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING)
         bumps = command.client_version >= EPOCH_BUMPING_TRANSACTIONS
         is_retry = bumps and _is_retried_end(transaction, command.producer)
-        if (transaction.producer_id != command.producer.producer_id
-                and not (is_retry and transaction.producer_epoch == 0)):
+        if transaction.producer_id != command.producer.producer_id and not (
+            is_retry and transaction.producer_epoch == 0
+        ):
             raise KafkaError(Error.INVALID_PRODUCER_ID_MAPPING)
         if transaction.producer_epoch != command.producer.producer_epoch and not is_retry:
             raise KafkaError(Error.PRODUCER_FENCED)
@@ -215,39 +233,48 @@ class TransactionShard:
             case TransactionState.ONGOING:
                 return self._prepare(transaction, command, ticket, now_ms)
             case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
-                verdict_stands = transaction.commits == command.commit
-                raise KafkaError(Error.CONCURRENT_TRANSACTIONS if verdict_stands
-                                 else Error.INVALID_TXN_STATE)
-            case _ if _repeats_its_verdict(transaction, command) and (is_retry or not bumps):
-                return Outcome.reply(ticket, ProducerIdentity(transaction.producer_id,
-                                                              transaction.producer_epoch))
+                is_same_outcome = transaction.commits == command.commit
+                raise KafkaError(
+                    Error.CONCURRENT_TRANSACTIONS if is_same_outcome else Error.INVALID_TXN_STATE
+                )
+            case _ if _repeats_outcome(transaction, command) and (is_retry or not bumps):
+                return Outcome.reply(
+                    ticket, ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
+                )
             case _ if bumps and not is_retry and not command.commit:
-                # Nothing was added, but the epoch moves on all the same.
+                # No partition was added, but the epoch is bumped too.
                 return self._prepare(transaction, command, ticket, now_ms)
             case _:
                 raise KafkaError(Error.INVALID_TXN_STATE)
 
-    def _prepare(self, transaction: Transaction, command: EndTransaction, ticket: Ticket,
-                 now_ms: int) -> Outcome:
+    def _prepare(
+        self, transaction: Transaction, command: EndTransaction, ticket: Ticket, now_ms: int
+    ) -> Outcome:
         bumps = command.client_version >= EPOCH_BUMPING_TRANSACTIONS
         rotates = bumps and transaction.is_epoch_exhausted
         next_id = self._producer_ids.take() if rotates else NO_PRODUCER_ID
         prepared = transaction.prepare(command.commit, now_ms, command.client_version, next_id)
-        identity = (ProducerIdentity(next_id, 0) if rotates
-                    else ProducerIdentity(prepared.producer_id, prepared.producer_epoch))
+        identity = (
+            ProducerIdentity(next_id, 0)
+            if rotates
+            else ProducerIdentity(prepared.producer_id, prepared.producer_epoch)
+        )
         record = TransactionRecord(command.transactional_id, prepared)
         return Outcome((record,), ((ticket, identity),))
 
     def _complete(self, command: MarkersWritten, ticket: Ticket, now_ms: int) -> Outcome:
         transaction = self._transactions.get(command.transactional_id)
-        if (transaction is None or not transaction.state.is_preparing
-                or transaction.producer_id != command.producer.producer_id
-                or transaction.producer_epoch != command.producer.producer_epoch):
+        if (
+            transaction is None
+            or not transaction.state.is_preparing
+            or transaction.producer_id != command.producer.producer_id
+            or transaction.producer_epoch != command.producer.producer_epoch
+        ):
             return Outcome.reply(ticket, None)
         completed = TransactionRecord(command.transactional_id, transaction.complete(now_ms))
         return Outcome((completed,), ((ticket, None),))
 
-    # Looking
+    # Queries
 
     def _find(self, transactional_id: str, producer: ProducerIdentity) -> Transaction:
         transaction = self._transactions.get(transactional_id)
@@ -267,8 +294,9 @@ class TransactionShard:
             for transactional_id, transaction in self._transactions.items()
             if (not command.states or transaction.state.label in command.states)
             and (not command.producer_ids or transaction.producer_id in command.producer_ids)
-            and (command.longer_than_ms < 0
-                 or now_ms - transaction.start_ms > command.longer_than_ms)
+            and (
+                command.longer_than_ms < 0 or now_ms - transaction.start_ms > command.longer_than_ms
+            )
         ]
 
 
@@ -277,31 +305,35 @@ def _check_expected_id(transaction: Transaction, expected: ProducerIdentity | No
         return
     if expected.producer_id == transaction.producer_id:
         return
-    was_rotated = (expected.producer_id == transaction.previous_producer_id
-                   and expected.producer_epoch >= LAST_USABLE_EPOCH)
+    was_rotated = (
+        expected.producer_id == transaction.previous_producer_id
+        and expected.producer_epoch >= LAST_USABLE_EPOCH
+    )
     if not was_rotated:
         raise KafkaError(Error.PRODUCER_FENCED)
 
 
 def _fence(transaction: Transaction, now_ms: int) -> Transaction:
-    """Abort on the broker's own account, which bumps the epoch for clients of either kind."""
+    """Abort by the broker, which bumps the epoch for clients of both protocol versions."""
     return transaction.prepare(False, now_ms, EPOCH_BUMPING_TRANSACTIONS)
 
 
 def _is_retried_end(transaction: Transaction, producer: ProducerIdentity) -> bool:
-    """Whether the producer asks again for what was decided, with the epoch of before.
+    """Whether an EndTxn repeats a decided one, with the epoch from before it.
 
-    As in Kafka this goes by the epochs alone: who ended the transaction does not matter.
+    As in Kafka only the epochs are compared, also if the broker ended the transaction.
     """
     if transaction.state in _UNDECIDED:
         return False
     if transaction.producer_epoch == producer.producer_epoch + 1:
         return True
-    return (transaction.previous_producer_id == producer.producer_id
-            and producer.producer_epoch == LAST_USABLE_EPOCH and transaction.producer_epoch == 0)
+    return (
+        transaction.previous_producer_id == producer.producer_id
+        and producer.producer_epoch == LAST_USABLE_EPOCH
+        and transaction.producer_epoch == 0
+    )
 
 
-def _repeats_its_verdict(transaction: Transaction, command: EndTransaction) -> bool:
-    wanted = (TransactionState.COMPLETE_COMMIT if command.commit
-              else TransactionState.COMPLETE_ABORT)
+def _repeats_outcome(transaction: Transaction, command: EndTransaction) -> bool:
+    wanted = TransactionState.COMPLETE_COMMIT if command.commit else TransactionState.COMPLETE_ABORT
     return transaction.state is wanted

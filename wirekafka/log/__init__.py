@@ -1,1 +1,10 @@
-"""The append-only log and its files."""
+"""The log of a partition on disk, in Apache Kafka's file formats.
+
+Here belong: segments and their indexes, appending and reading, validation of appended batches,
+producer states, leader epochs, retention, compaction, recovery, the log directory with its
+checkpoints, and the file system interface (`files`, the only module that calls `os`).
+
+Not here: replication and the high watermark (`replication`), what the records of internal topics
+mean (`coordinator`, `metadata`), the layout of batches and records (`codec`), and when retention,
+compaction and flushes run (`server`). Nothing here reads a clock, or uses asyncio or sockets.
+"""

@@ -18,9 +18,9 @@ _VERSION = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """Offsets inclusive; the last one is that of the abort marker.
+    """An aborted transaction as a transaction index holds it; offsets are inclusive.
 
-    `last_stable_offset` is where read_committed readers stood once the marker was written.
+    `last_offset` is that of the abort marker, `last_stable_offset` the partition's one after it.
     """
 
     producer_id: int
@@ -30,13 +30,13 @@ class AbortedTransaction(NamedTuple):
 
 
 class CorruptIndex(ValueError):
-    """A transaction index that cannot be right; the segment says what should be in it."""
+    """A transaction index with impossible contents; it can be rebuilt from the segment."""
 
 
 class AbortedIndex:
     """The aborted transactions whose markers lie in one segment, in order of their markers.
 
-    The file comes into being with the first of them, and is read on the first question.
+    The file is created with the first of them, and read when its entries are first needed.
     Raises CorruptIndex on reading, OSError.
     """
 
@@ -57,7 +57,7 @@ class AbortedIndex:
 
     @property
     def entries(self) -> list[AbortedTransaction]:
-        """Oldest marker first. Not to be changed."""
+        """The entries, oldest marker first. Callers must not change the list."""
         if self._entries is None:
             self._entries = self._read()
         return self._entries
@@ -68,9 +68,9 @@ class AbortedIndex:
         return self._entries is not None
 
     def append(self, aborted: AbortedTransaction) -> None:
-        """Add one, whose marker is the newest in the segment.
+        """Add a transaction whose marker is the newest in the segment.
 
-        The marker is in the log by now, so a write that fails must not undo this: `write` tries
+        The marker is in the log already, so an error of the file is ignored here: `write` tries
         again.
         """
         entries = self.entries
@@ -80,7 +80,7 @@ class AbortedIndex:
             self.write()
 
     def write(self) -> None:
-        """Hand what the file still lacks to the file system. Raises OSError."""
+        """Write the entries that the file still lacks. Raises OSError."""
         entries = self.entries
         written = 0 if self._file is None else self._file.size_bytes // ENTRY.size
         if written == len(entries):
@@ -89,13 +89,13 @@ class AbortedIndex:
             try:
                 self._file = self._disk.create(self.path)
             except FileExistsError:
-                # A crash left it empty, which is how it was told to be none.
+                # A crash left it empty, and an empty file counts as none.
                 self._file = self._disk.open(self.path, 0)
         data = b"".join(ENTRY.pack(_VERSION, *aborted) for aborted in entries[written:])
         self._file.append((data,), len(data))
 
     def truncate_to(self, end_offset: int) -> None:
-        """Forget transactions whose markers lie at or behind the segment's new end."""
+        """Remove transactions whose markers lie at or after the segment's new end."""
         entries = self.entries
         kept = bisect_left(entries, end_offset, key=_last_offset)
         if self._file is not None and kept < len(entries):
@@ -103,7 +103,7 @@ class AbortedIndex:
         del entries[kept:]
 
     def check(self) -> None:
-        """Read the file and raise CorruptIndex where it cannot be right."""
+        """Read the file again. Raises CorruptIndex."""
         self._entries = None if self._file is not None else []
         _ = self.entries
 
@@ -126,7 +126,7 @@ class AbortedIndex:
 def aborted_between(
     indexes: Iterable[AbortedIndex], start_offset: int, end_offset: int
 ) -> list[AbortedTransaction]:
-    """Every aborted transaction with data or its marker in a stretch that a reader was given.
+    """The aborted transactions that overlap an offset range, half-open, that a reader fetched.
 
     `indexes` are those of the segment that holds `start_offset` and of all that follow: a
     transaction's marker may lie far behind its data. An entry whose last stable offset lies at
@@ -156,7 +156,7 @@ def decode_entries(data: Buffer) -> list[AbortedTransaction]:
         if aborted.first_offset > aborted.last_offset:
             raise CorruptIndex(f"a transaction from {fields[1]} to {fields[2]}")
         if entries and aborted.last_offset <= entries[-1].last_offset:
-            raise CorruptIndex(f"a marker at {fields[2]} behind {entries[-1].last_offset}")
+            raise CorruptIndex(f"a marker at {fields[2]} after {entries[-1].last_offset}")
         entries.append(aborted)
     return entries
 

@@ -1,4 +1,4 @@
-"""The words of an append: who asks for it, a batch fit to be written, where it went, a refusal."""
+"""The types of an append: its origin and parameters, the validated batch, result and refusal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wirekafka.errors import Error, KafkaError
 
 
 class Origin(Enum):
-    """Who made the batch: a client is checked, a coordinator of this broker is trusted."""
+    """The origin of a batch: a client's is validated, that of a local coordinator is trusted."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
@@ -20,9 +20,9 @@ class Origin(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Append:
-    """The circumstances of an append.
+    """The parameters of an append, beside the batch.
 
-    `guard` is what `Verifications.begin` gave for a transactional write, None without one.
+    `guard` is what `Verifications.begin` returned for a transactional write, None without one.
     `transaction_version` is that of the marker being written (KIP-890).
     """
 
@@ -34,7 +34,7 @@ class Append:
 
 
 class Checked(NamedTuple):
-    """A batch fit to be appended: its header (base offset still 0), and what follows the prefix.
+    """A validated batch: its header (base offset still 0) and the bytes after the 16-byte prefix.
 
     `log_append_time_ms` is -1 for a topic with CreateTime.
     """
@@ -45,7 +45,10 @@ class Checked(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Where a batch went. `log_append_time_ms` is -1 for topics with CreateTime."""
+    """The result of an append: the offsets of the batch, and whether it was a duplicate.
+
+    `log_append_time_ms` is -1 for topics with CreateTime; `start_offset` is that of the log.
+    """
 
     base_offset: int
     end_offset: int
@@ -55,10 +58,11 @@ class Appended(NamedTuple):
 
 
 class RecordsRefused(KafkaError):
-    """A batch that is not appended.
+    """The error of an append whose batch is refused.
 
-    `message` is what the client is told, which in Kafka is nothing unless single records are at
-    fault; then `record_errors` says which ones and why (KIP-467). `detail` is for the log.
+    `message` goes into the response; Kafka leaves it out unless single records are at fault, and
+    then `record_errors` has (index in the batch, message) of each (KIP-467). `detail` is for the
+    log.
     """
 
     def __init__(
@@ -75,12 +79,12 @@ class RecordsRefused(KafkaError):
 
 
 def invalid_record(detail: str) -> RecordsRefused:
-    """The refusal of a batch that is not as its header says."""
+    """INVALID_RECORD for a batch that contradicts its header or Kafka's rules."""
     return RecordsRefused(Error.INVALID_RECORD, detail)
 
 
 def too_large(size_bytes: int, limit_bytes: int) -> RecordsRefused:
-    """The refusal of a batch above max.message.bytes, as sent or as compressed anew."""
+    """MESSAGE_TOO_LARGE for a batch above max.message.bytes, as sent or after recompression."""
     return RecordsRefused(
         Error.MESSAGE_TOO_LARGE,
         f"The record batch size is {size_bytes} bytes, which exceeds the maximum configured value"

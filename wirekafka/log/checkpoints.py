@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 
 TopicPartition = tuple[str, int]
 
@@ -21,11 +22,11 @@ UNKNOWN_BROKER_EPOCH = -1
 
 
 class BadCheckpoint(ValueError):
-    """A checkpoint that is not in Kafka's format."""
+    """A checkpoint file that is not in Kafka's format."""
 
 
 def offsets_text(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """Version 0: a count, and a line `topic partition offset` for each."""
+    """An offset checkpoint, version 0: the number of entries, `topic partition offset` lines."""
     lines = [f"{topic} {index} {offset}\n" for (topic, index), offset in offsets.items()]
     return f"0\n{len(lines)}\n{''.join(lines)}".encode()
 
@@ -38,13 +39,15 @@ def offsets_from(text: bytes) -> dict[TopicPartition, int]:
     return offsets
 
 
+@lru_cache(maxsize=16)  # A topic's partitions are created in a row.
 def partition_metadata_text(topic_id: bytes) -> bytes:
-    """43 bytes that tie a directory to its topic: without them Kafka declares it stray."""
+    """The `partition.metadata` file, 43 bytes: without its topic id Kafka declares a log stray."""
     return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
 
 
+@lru_cache(maxsize=16)
 def partition_metadata_from(text: bytes) -> bytes | None:
-    """The topic id, 16 bytes; None if the file holds none, as after a power cut."""
+    """The topic id in `partition.metadata`, 16 bytes; None without one, as after a power cut."""
     for line in text.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "topic_id":
@@ -56,7 +59,7 @@ def partition_metadata_from(text: bytes) -> bytes | None:
 
 
 def meta_properties_text(cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
-    """Version 1 of the file that ties a log directory to a node of a cluster (KIP-631)."""
+    """The `meta.properties` file, version 1: the node that owns a log directory (KIP-631)."""
     lines = [
         "#",
         f"cluster.id={cluster_id}",
@@ -79,12 +82,12 @@ def properties_from(text: bytes) -> dict[str, str]:
 
 
 def clean_shutdown_text(broker_epoch: int) -> bytes:
-    """The marker of a clean stop (KIP-966): with it Kafka trusts files without a scan."""
+    """The clean shutdown marker (KIP-966): with it Kafka opens logs without a scan."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
 
 
 def clean_shutdown_from(text: bytes) -> int:
-    """The broker epoch of the marker; -1 for one that tells none."""
+    """The broker epoch in the clean shutdown marker; -1 without one."""
     try:
         epoch = json.loads(text)["brokerEpoch"]
     except (ValueError, KeyError, TypeError):
@@ -113,7 +116,7 @@ def _rows(text: bytes, columns: int) -> list[list[str]]:
         raise BadCheckpoint(f"unknown checkpoint version {lines[0]!r}")
     rows = [line.split() for line in lines[2:] if line]
     if len(rows) != _number(lines[1]):
-        raise BadCheckpoint(f"{lines[1]} entries announced, {len(rows)} there")
+        raise BadCheckpoint(f"{lines[1]} entries declared, {len(rows)} found")
     if any(len(row) != columns for row in rows):
         raise BadCheckpoint(f"a line without {columns} columns")
     return rows

@@ -1,4 +1,4 @@
-"""What of a log can be compacted, how urgent that is, and the job that does it."""
+"""Which part of a log can be compacted, whether that is due, and the cleaning job for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_MAP_BYTES = (1 << 31) - 1
 
 
 class Cleanable(NamedTuple):
-    """The dirty part of a log, half-open, and the sizes in bytes that make the dirty ratio."""
+    """The dirty offset range of a log, half-open, and the sizes that give its dirty ratio."""
 
     first_dirty_offset: int
     end_offset: int
@@ -26,12 +26,12 @@ class Cleanable(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The share that no cleaner has seen."""
+        """The share of the bytes that has not been cleaned yet."""
         return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
 
 
 class Progress(NamedTuple):
-    """Where a log stands: cleaned up to here (None: never), stable up to there, and the time."""
+    """The offsets up to which a log is cleaned (None: never) and stable, and the current time."""
 
     cleaned_offset: int | None
     last_stable_offset: int
@@ -39,15 +39,13 @@ class Progress(NamedTuple):
 
 
 def cleanable(log: Log, progress: Progress) -> Cleanable | None:
-    """What can be cleaned now; None for nothing. Raises BadBatch, OSError.
+    """The part of a log that can be cleaned now, None if there is none. Raises BadBatch, OSError.
 
-    Never the active segment, nothing at or above the last stable offset, nothing younger than
-    `min.compaction.lag.ms`.
+    It excludes the active segment, everything at or above the last stable offset, and what is
+    younger than `min.compaction.lag.ms`.
     """
     first_dirty_offset = progress.cleaned_offset
-    if first_dirty_offset is None or not (
-        log.start_offset <= first_dirty_offset <= log.end_offset
-    ):
+    if first_dirty_offset is None or not (log.start_offset <= first_dirty_offset <= log.end_offset):
         first_dirty_offset = log.start_offset
     segments = log.segments
     number = segments.number_of(first_dirty_offset)
@@ -65,31 +63,32 @@ def cleanable(log: Log, progress: Progress) -> Cleanable | None:
     )
 
 
-def is_due(found: Cleanable, log: Log) -> bool:
-    """Whether a log is dirty enough, or has waited too long."""
-    if not found.dirty_bytes:
+def is_due(part: Cleanable, log: Log) -> bool:
+    """Whether a log is dirty enough to be cleaned, or `max.compaction.lag.ms` has passed."""
+    if not part.dirty_bytes:
         return False
-    return found.is_overdue or found.ratio > log.config.min_cleanable_dirty_ratio
+    return part.is_overdue or part.ratio > log.config.min_cleanable_dirty_ratio
 
 
-def job_for(log: Log, found: Cleanable, config: BrokerConfig, now_ms: int) -> CleaningJob:
-    """What a cleaner needs to know of the log. Raises KafkaError."""
+def job_for(log: Log, part: Cleanable, config: BrokerConfig, now_ms: int) -> CleaningJob:
+    """The job that cleans a part of a log, here or in another process. Raises KafkaError."""
     segments = log.segments
-    end = segments.number_of(found.end_offset)
+    end = segments.number_of(part.end_offset)
     last_records = {
         producer.producer_id: LastRecord(
-            producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
+            producer.batches[-1].last_offset if producer.batches else -1, producer.epoch
+        )
         for producer in log.producers
     }
     threads = max(config.log_cleaner_threads, 1)
     return CleaningJob(
         directory=log.directory,
         pieces=[_piece(segment) for segment in segments[:end]],
-        first_dirty_offset=found.first_dirty_offset,
-        end_offset=found.end_offset,
+        first_dirty_offset=part.first_dirty_offset,
+        end_offset=part.end_offset,
         now_ms=now_ms,
         last_records=last_records,
-        aborted=log.aborted_transactions(segments[0].base_offset, found.end_offset),
+        aborted=log.aborted_transactions(segments[0].base_offset, part.end_offset),
         delete_retention_ms=log.config.delete_retention_ms,
         segment_bytes=log.config.segment_bytes,
         segment_index_bytes=log.config.segment_index_bytes,
@@ -101,7 +100,7 @@ def job_for(log: Log, found: Cleanable, config: BrokerConfig, now_ms: int) -> Cl
 
 
 def _first_uncleanable(log: Log, first: int, progress: Progress) -> int:
-    """The number of the first segment that must be left alone."""
+    """The number of the first segment that must not be cleaned."""
     segments = log.segments
     end = min(segments.number_of(progress.last_stable_offset), len(segments) - 1)
     lag_ms = log.config.min_compaction_lag_ms
@@ -129,8 +128,12 @@ def _first_timestamp(segment: Segment) -> int:
 
 
 def _piece(segment: Segment) -> Piece:
-    return Piece(segment.base_offset, segment.size_bytes, segment.index.size_bytes,
-                 segment.time_index.size_bytes)
+    return Piece(
+        segment.base_offset,
+        segment.size_bytes,
+        segment.index.size_bytes,
+        segment.time_index.size_bytes,
+    )
 
 
 __all__ = ["BadBatch", "Cleanable", "Progress", "cleanable", "is_due", "job_for"]

@@ -1,4 +1,4 @@
-"""A segment that a cleaner writes: `.cleaned` files that nobody reads before they are renamed."""
+"""Writes the new segment of a cleaning, indexes included, as `.cleaned` files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,16 @@ from typing import NamedTuple
 
 from wirekafka.codec.batch import Buffer, read_header
 from wirekafka.log.aborted import ENTRY, AbortedTransaction
+from wirekafka.log.crash_cleanup import CLEANED_SUFFIX
 from wirekafka.log.files import Disk
 from wirekafka.log.index import OffsetIndex, TimeIndex
-from wirekafka.log.segment import (
-    LOG_SUFFIX,
-    SIDE_SUFFIXES,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
-from wirekafka.log.tidy import CLEANED_SUFFIX
+from wirekafka.log.segment import LOG_SUFFIX, SIDE_SUFFIXES, TRANSACTION_INDEX_SUFFIX, file_name
 
 _WRITE_BYTES = 1 << 20
 
 
 class CleanedSizes(NamedTuple):
-    """The lengths of the new segment's files; no transaction index where that is 0."""
+    """The sizes of the new segment's files; a transaction index of 0 bytes has no file."""
 
     log_bytes: int
     index_bytes: int
@@ -31,7 +26,7 @@ class CleanedSizes(NamedTuple):
 
 
 class CleanedSegment:
-    """Appended to batch by batch, then finished or discarded. Raises OSError."""
+    """A new segment in `.cleaned` files, to be finished or discarded. Raises OSError."""
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, interval_bytes: int):
         self._disk = disk
@@ -45,11 +40,11 @@ class CleanedSegment:
         self._newest = (-1, base_offset)
         self._last_indexed = -1
         self._index, self._time_index, self._aborted = bytearray(), bytearray(), bytearray()
-        self.discard()  # What a cleaning left that was cut short.
+        self.discard()  # Files that an interrupted cleaning left.
         self._file = disk.create(self._path(LOG_SUFFIX))
 
     def append(self, batch: Buffer) -> None:
-        """Add a batch, and index it as an append would have."""
+        """Add a batch, and index it as an append to the log does."""
         header = read_header(batch)
         last_offset = header.end_offset - 1
         if header.max_timestamp > self._newest[0]:
@@ -72,7 +67,7 @@ class CleanedSegment:
             self._aborted += ENTRY.pack(0, *each)
 
     def finish(self) -> CleanedSizes:
-        """Write everything and sync it, names included."""
+        """Write and sync the files and the directory."""
         self._write()
         self._note_newest()
         self._file.fsync()
@@ -84,10 +79,11 @@ class CleanedSegment:
                 self._disk.fsync(self._path(suffix))
         self._disk.fsync_directory(self._stem.rpartition("/")[0])
         return CleanedSizes(
-            self._size_bytes, len(self._index), len(self._time_index), len(self._aborted))
+            self._size_bytes, len(self._index), len(self._time_index), len(self._aborted)
+        )
 
     def discard(self) -> None:
-        """Remove the files, as far as there are any."""
+        """Remove the files, if they exist."""
         for suffix in (LOG_SUFFIX, *SIDE_SUFFIXES):
             with suppress(FileNotFoundError):
                 self._disk.unlink(self._path(suffix))
@@ -100,7 +96,7 @@ class CleanedSegment:
 
     def _write(self) -> None:
         if self._pending:
-            # IOV_MAX buffers at most fit into one call, and small batches are many.
+            # Joined, because one call takes at most IOV_MAX buffers.
             data = b"".join(self._pending)
             self._file.append((data,), len(data))
             self._pending, self._pending_bytes = [], 0

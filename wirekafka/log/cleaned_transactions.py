@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.codec.record import decode_records
 from wirekafka.log.aborted import AbortedTransaction
-from wirekafka.log.control import ControlType, control_type
+from wirekafka.log.control_records import ControlType, control_type
 
 
 class CleanedTransactions:
-    """Follows the transactions of a log while its batches are gone through in order.
+    """Tracks the transactions of a log while a cleaner reads its batches in order.
 
-    `kept` collects the aborted transactions of which a batch is still there: they stay indexed.
+    `kept` collects the aborted transactions whose markers are kept: they stay indexed.
     """
 
     def __init__(self, aborted: Iterable[AbortedTransaction]):
@@ -26,7 +26,7 @@ class CleanedTransactions:
         self.kept: list[AbortedTransaction] = []
 
     def is_obsolete(self, header: BatchHeader, batch: Buffer) -> bool:
-        """Whether a data batch was aborted, or a marker's transaction has no batch any more."""
+        """Whether a data batch was aborted, or a marker's transaction has no data batches left."""
         if not (header.is_control or header.is_transactional):
             return False
         self._begin_up_to(header.end_offset - 1)

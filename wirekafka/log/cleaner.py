@@ -1,4 +1,4 @@
-"""Compaction of sealed segments into new files beside them: reads, never changes what is live."""
+"""Compacts sealed segments into new `.cleaned` files; the segments themselves are only read."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from wirekafka.log.segment import LOG_SUFFIX, file_name
 
 _READ_BYTES = 1 << 20
 _MOST_IN_GROUP = 100
-"""Segments that become one: few enough that swapping them in does not hold up clients."""
+"""The most segments merged into one, so that replacing them does not delay clients."""
 
 
 class Piece(NamedTuple):
-    """A sealed segment to be cleaned: its base offset and the lengths of its files."""
+    """A sealed segment to be cleaned: its base offset and the sizes of its files."""
 
     base_offset: int
     log_bytes: int
@@ -42,10 +42,10 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class CleaningJob:
-    """All that a cleaner has to know of a log, so that it can work in another process.
+    """The input of a cleaning, which can be passed to another process.
 
-    `pieces` are all segments below `end_offset`; those from `first_dirty_offset` on have records
-    that no cleaner has seen.
+    `pieces` are all segments below `end_offset`; records from `first_dirty_offset` on have not
+    been cleaned yet.
     """
 
     directory: str
@@ -64,7 +64,7 @@ class CleaningJob:
     bytes_per_second: float = float("inf")
 
     def encode(self) -> str:
-        """One line of JSON."""
+        """The job as one line of JSON."""
         values = {name: getattr(self, name) for name in self.__slots__}
         values["last_records"] = [(key, *last) for key, last in self.last_records.items()]
         return json.dumps(values)
@@ -80,7 +80,7 @@ class CleaningJob:
 
 
 class Cleaned(NamedTuple):
-    """A new segment in `.cleaned` files, synced, and the base offsets of those it replaces."""
+    """A new segment in synced `.cleaned` files, and the base offsets of those it replaces."""
 
     replaced: list[int]
     sizes: CleanedSizes
@@ -91,9 +91,10 @@ class Cleaned(NamedTuple):
 
 
 class Cleaner:
-    """One cleaning. `pace` is told how many bytes were just read or written, and may wait.
+    """One cleaning of a log.
 
-    Raises BadBatch, KafkaError for records that cannot be read, OSError.
+    `pace` is called with the number of bytes just read or written, and may block.
+    Raises BadBatch, KafkaError for records that cannot be decoded, OSError.
     """
 
     def __init__(self, disk: Disk, job: CleaningJob, pace: Callable[[int], None] | None = None):
@@ -101,18 +102,24 @@ class Cleaner:
         self._job = job
         self._pace = pace or (lambda size_bytes: None)
         self.cleaned_end_offset = job.first_dirty_offset
-        """Up to where the log is clean once all groups are swapped in."""
+        """The offset up to which the log is clean once all groups are replaced."""
 
     def groups(self) -> Iterator[Cleaned]:
-        """Write one new segment after another."""
+        """Write the new segments, each for a group of neighbouring ones."""
         job = self._job
         latest = self._latest_offsets()
-        retention = Retention(latest, transactions := CleanedTransactions(job.aborted),
-                              job.last_records, job.now_ms, job.delete_retention_ms)
+        retention = Retention(
+            latest,
+            transactions := CleanedTransactions(job.aborted),
+            job.last_records,
+            job.now_ms,
+            job.delete_retention_ms,
+        )
         self.cleaned_end_offset = latest.latest_offset + 1
         for group in self._grouped(self.cleaned_end_offset):
-            cleaned = CleanedSegment(self._disk, job.directory, group[0].base_offset,
-                                     job.index_interval_bytes)
+            cleaned = CleanedSegment(
+                self._disk, job.directory, group[0].base_offset, job.index_interval_bytes
+            )
             try:
                 for piece in group:
                     self._clean(piece, cleaned, retention)
@@ -125,20 +132,21 @@ class Cleaner:
             yield Cleaned([piece.base_offset for piece in group], sizes)
 
     def _latest_offsets(self) -> OffsetMap:
-        """The latest offset of each key in the dirty part, as far as there is room."""
+        """The latest offset of each key in the dirty part, as far as the map has room."""
         job = self._job
         # No more keys than offsets: small logs take little memory.
         needed = int((job.end_offset - job.first_dirty_offset) / job.load_factor) + 16
         latest = OffsetMap(min(job.map_bytes // ENTRY_BYTES, needed), job.load_factor)
-        # The markers of the others are not gone through, so they would seem to go on for ever.
+        # The markers of earlier ones are not read, so these would seem to stay open.
         transactions = CleanedTransactions(
-            each for each in job.aborted if each.last_offset >= job.first_dirty_offset)
+            each for each in job.aborted if each.last_offset >= job.first_dirty_offset
+        )
         for number, piece in enumerate(job.pieces):
             end_offset = self._end_of(number)
             if end_offset <= job.first_dirty_offset:
                 continue
             for header, batch in self._batches(piece):
-                # A batch that an earlier cleaning ended in is gone through again.
+                # The batch in which an earlier cleaning stopped is read again.
                 if header.end_offset <= job.first_dirty_offset:
                     continue
                 is_data = not transactions.is_obsolete(header, batch) and not header.is_control
@@ -151,7 +159,7 @@ class Cleaner:
         return latest
 
     def _grouped(self, end_offset: int) -> Iterator[list[Piece]]:
-        """Neighbours that fit into one segment, small ones together."""
+        """Groups of neighbouring segments that fit into one new segment."""
         job = self._job
         group: list[Piece] = []
         sizes = [0, 0, 0]

@@ -1,4 +1,4 @@
-"""What a cleaner leaves of one batch: all of it, some records, an empty header, or nothing."""
+"""What a cleaner keeps of one batch: all of it, some records, an empty header, or nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _MOST_REMEMBERED = 1 << 14
 
 
 class Outline(NamedTuple):
-    """Where a record lies in a body and what decides on it; `rest_at` is behind its timestamp."""
+    """The position of a record in a batch body, and the fields that decide whether it is kept.
+
+    `rest_at` is the position after its timestamp delta.
+    """
 
     key: bytes | None
     offset_delta: int
@@ -31,17 +34,23 @@ class Outline(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """The newest of a producer that is still remembered: data offset (-1: none), and epoch."""
+    """The last data offset (-1: none) and epoch of a producer that the log remembers."""
 
     offset: int
     epoch: int
 
 
 class Retention:
-    """The rules of one cleaning: Kafka's, for every batch in order of offsets."""
+    """Kafka's rules for what one cleaning keeps; batches must come in order of offsets."""
 
-    def __init__(self, latest: OffsetMap, transactions: CleanedTransactions,
-                 last_records: Mapping[int, LastRecord], now_ms: int, delete_retention_ms: int):
+    def __init__(
+        self,
+        latest: OffsetMap,
+        transactions: CleanedTransactions,
+        last_records: Mapping[int, LastRecord],
+        now_ms: int,
+        delete_retention_ms: int,
+    ):
         self._latest = latest
         self._transactions = transactions
         self._last_records = last_records
@@ -50,9 +59,9 @@ class Retention:
         self._remembered: dict[bytes, int] = {}
 
     def keep(self, header: BatchHeader, batch: Buffer, ends_segment: bool) -> Buffer | None:
-        """What stays of a batch, byte for byte where nothing is dropped; None: nothing.
+        """The batch as it is kept: unchanged if no record is dropped, None if nothing is kept.
 
-        The last batch of a segment is kept empty, so that the log has no hole in the end.
+        The last batch of a segment is kept at least empty, so that the segment's end stays known.
         Raises KafkaError for records that cannot be read.
         """
         is_obsolete = self._transactions.is_obsolete(header, batch)
@@ -108,21 +117,25 @@ class Retention:
 
 
 def emptied(header: BatchHeader) -> bytes:
-    """A batch without records that still says how far its producer's sequence went."""
+    """The batch without its records; its header still has the producer's last sequence."""
     attributes = header.attributes & (
         layout.LOG_APPEND_TIME_BIT | layout.TRANSACTIONAL_BIT | layout.CONTROL_BIT
     )
-    return _sealed(header._replace(
-        length=HEADER_BYTES - layout.LOG_OVERHEAD_BYTES, attributes=attributes,
-        base_timestamp=layout.NO_TIMESTAMP, count=0), b"")
+    return _sealed(
+        header._replace(
+            length=HEADER_BYTES - layout.LOG_OVERHEAD_BYTES,
+            attributes=attributes,
+            base_timestamp=layout.NO_TIMESTAMP,
+            count=0,
+        ),
+        b"",
+    )
 
 
-def rebuilt(
-    header: BatchHeader, body: bytes, kept: list[Outline], horizon: int | None
-) -> bytes:
-    """The batch with some of its records, compressed as before; offsets and sequences stay.
+def rebuilt(header: BatchHeader, body: bytes, kept: list[Outline], horizon: int | None) -> bytes:
+    """The batch with some of its records only: same compression, offsets and sequences.
 
-    A delete horizon in ms takes the base timestamp's place (KIP-534).
+    A delete horizon in ms replaces the base timestamp (KIP-534).
     """
     first = header.base_timestamp + kept[0].timestamp_delta
     base_timestamp = first if horizon is None else horizon
@@ -143,9 +156,16 @@ def rebuilt(
     if horizon is not None:
         attributes |= layout.DELETE_HORIZON_BIT
     data = compress(header.compression, data) if header.compression else data
-    return _sealed(header._replace(
-        length=HEADER_BYTES - layout.LOG_OVERHEAD_BYTES + len(data), attributes=attributes,
-        base_timestamp=base_timestamp, max_timestamp=max_timestamp, count=len(kept)), data)
+    return _sealed(
+        header._replace(
+            length=HEADER_BYTES - layout.LOG_OVERHEAD_BYTES + len(data),
+            attributes=attributes,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp,
+            count=len(kept),
+        ),
+        data,
+    )
 
 
 def keys_in(body: bytes, count: int) -> list[tuple[bytes | None, int]]:
@@ -186,8 +206,9 @@ def outlines(body: bytes, count: int) -> list[Outline]:
             size, _ = decode_varint(body, position)
             if position >= stop:
                 raise ValueError("a key longer than its record")
-            found.append(_new(Outline, (
-                key, offset_delta, size >= 0, timestamp_delta, start, rest_at, stop)))
+            found.append(
+                _new(Outline, (key, offset_delta, size >= 0, timestamp_delta, start, rest_at, stop))
+            )
             position = stop
     except (IndexError, ValueError) as error:
         raise invalid(f"Found invalid record structure: {error}") from None

@@ -1,4 +1,4 @@
-"""Every file of a log directory as plain dictionaries, for reading by people and scripts."""
+"""Decodes the files of a log directory to plain dictionaries, for people and scripts."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wirekafka.codec.batch import (
-    HEADER_BYTES,
-    MAGIC,
-    BatchHeader,
-    is_intact,
-    read_header,
-)
+from wirekafka.codec.batch import HEADER_BYTES, MAGIC, BatchHeader, is_intact, read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.message import MalformedMessage, Message, Part
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import KafkaError
 from wirekafka.log import checkpoints
 from wirekafka.log.aborted import decode_entries
-from wirekafka.log.control import ControlType, control_type, decode_control_value, decode_marker
+from wirekafka.log.control_records import (
+    ControlType,
+    control_type,
+    decode_control_value,
+    decode_marker,
+)
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import decode_epochs
 from wirekafka.log.files import Disk, File
@@ -28,23 +27,23 @@ from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.producers import decode_snapshot
 
 Entry = dict[str, Any]
-"""What one line, index entry or batch holds; every value can be written as JSON."""
+"""The fields of one line, index entry or batch; every value can be written as JSON."""
 
 _UUID = "16s"
 
 RecordDecoder = Callable[[Record], Entry | None]
-"""What an internal topic's record means; None for one the decoder does not know."""
+"""Decodes a record of an internal topic; returns None for an unknown one."""
 
 
 class UnknownFile(ValueError):
-    """A file whose name tells of no kind that a log directory has."""
+    """A file whose name is not that of any kind of file in a log directory."""
 
 
 def dump(disk: Disk, path: str, decode: RecordDecoder | None = None) -> Iterator[Entry]:
-    """The contents of one file, in order, read as they are asked for.
+    """The entries of one file, in order, read lazily.
 
-    `decode` adds what the records of an internal topic mean. A file that breaks off or cannot be
-    understood ends with an entry `error`. Raises UnknownFile, OSError.
+    `decode` decodes the records of an internal topic. A truncated or malformed file ends with an
+    entry `error`. Raises UnknownFile, OSError.
     """
     name = _live_name(path)
     stem, _, suffix = name.rpartition(".")
@@ -58,7 +57,7 @@ def dump(disk: Disk, path: str, decode: RecordDecoder | None = None) -> Iterator
 
 
 def plain(value: Any) -> Any:
-    """A decoded message, or any part of one, as values that JSON has; UUIDs in Kafka's form."""
+    """A decoded message, or any part of one, as JSON values; UUIDs in Kafka's form."""
     if isinstance(value, Message | Part):
         return {
             field.name: _uuids(getattr(value, field.name))
@@ -151,9 +150,7 @@ def _batches(file: File, decode: RecordDecoder | None) -> Iterator[Entry]:
         position += header.size_bytes
 
 
-def _batch(
-    batch: bytes, header: BatchHeader, position: int, decode: RecordDecoder | None
-) -> Entry:
+def _batch(batch: bytes, header: BatchHeader, position: int, decode: RecordDecoder | None) -> Entry:
     codecs = {codec.value: codec.name.lower() for codec in Codec}
     entry: Entry = {
         "position": position,
@@ -223,14 +220,14 @@ def _time_index(data: bytes, base_offset: int) -> Iterator[Entry]:
 
 
 def _filled(struct: Any, data: bytes) -> Iterator[tuple[int, int]]:
-    """The entries before the zeros to which Kafka lengthens the index of an open segment."""
+    """The entries before the zeros with which Kafka preallocates the index of an open segment."""
     whole = len(data) // struct.size * struct.size
     for entry in struct.iter_unpack(data[:whole]):
         if entry == (0, 0):
             break
         yield entry
     if whole != len(data):
-        raise ValueError(f"{len(data) - whole} bytes behind the last whole entry")
+        raise ValueError(f"{len(data) - whole} bytes after the last whole entry")
 
 
 def _transaction_index(data: bytes, base_offset: int) -> Iterator[Entry]:

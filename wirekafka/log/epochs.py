@@ -21,15 +21,15 @@ class EpochEntry(NamedTuple):
 
 
 class MalformedEpochs(ValueError):
-    """A checkpoint that cannot be read; the batches themselves carry the epochs too."""
+    """A leader epoch checkpoint that cannot be decoded; the log's batches have the epochs too."""
 
 
 class LeaderEpochs:
-    """The epochs of one log, kept in memory and written whole.
+    """The leader epochs of one log, held in memory and written to the file as a whole.
 
-    Both columns only grow: an epoch that begins at or before its predecessors replaces them.
-    An epoch under which nothing was written yet is forgotten by the next load, so that `begin`
-    need not write the file: a start would write it for every partition otherwise.
+    Epochs and start offsets both grow: an epoch that begins at or before others replaces them.
+    An epoch without batches is dropped when the log is opened, so `begin` need not write the
+    file, which a starting broker would otherwise do for every partition.
     Raises OSError where the file cannot be written.
     """
 
@@ -42,7 +42,7 @@ class LeaderEpochs:
         self.latest = self._entries[-1].epoch if self._entries else UNDEFINED
         """The newest epoch, -1 for none."""
         self.recorded = self.latest
-        """The newest epoch in the file; below every epoch while the file says anything else."""
+        """The newest epoch if the file is up to date, else a number below all epochs."""
 
     @classmethod
     def load(cls, disk: Disk, path: str) -> LeaderEpochs:
@@ -54,16 +54,16 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> list[EpochEntry]:
-        """Oldest first. Not to be changed."""
+        """The entries, oldest first. Callers must not change the list."""
         return self._entries
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that an epoch begins with the batch about to be written at an offset."""
+        """Add an epoch whose first batch is about to be written at an offset; write the file."""
         self.begin(epoch, start_offset)
         self.save()
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """Note, in memory, that an epoch begins at an offset; nothing happens if it did before."""
+        """Add an epoch that begins at an offset, in memory only; no effect if it is known."""
         assert epoch >= 0 and start_offset >= 0, (epoch, start_offset)
         if epoch == self.latest and start_offset >= self._entries[-1].start_offset:
             return
@@ -76,16 +76,16 @@ class LeaderEpochs:
         self._changed()
 
     def save(self) -> None:
-        """Write the file, if it says anything else."""
+        """Write the file if it is out of date."""
         if self.recorded != self.latest:
             self._disk.write(self._path, encode_epochs(self._entries))
             self.recorded = self.latest
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch that is not above the one asked for, and where it ends.
+        """The largest epoch not above the requested one, and its end offset.
 
-        An epoch below all that are known gets itself and the start of the first; an unknown
-        newer one gets (-1, -1), as does -1 (OffsetsForLeaderEpoch's rules).
+        For an epoch below all known ones, it is that epoch and the first one's start offset; for
+        -1 and for an epoch above all known ones (-1, -1) (OffsetsForLeaderEpoch's rules).
         """
         if epoch == UNDEFINED:
             return UNDEFINED, UNDEFINED
@@ -98,23 +98,23 @@ class LeaderEpochs:
         return (self._entries[index - 1].epoch if index else epoch), end_offset
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch that wrote an offset; -1 when it lies before all that are known."""
+        """The epoch under which an offset was written; -1 below the first known epoch."""
         index = bisect_right(self._entries, offset, key=_start_offset)
         return self._entries[index - 1].epoch if index else UNDEFINED
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or behind the log's new end."""
+        """Remove epochs that begin at or after the log's new end."""
         self.forget_from(end_offset)
         self.save()
 
     def forget_from(self, end_offset: int) -> None:
-        """As `truncate_from_end`, in memory: what a load does with epochs that wrote nothing."""
+        """As `truncate_from_end`, in memory only: drops epochs without batches at a start."""
         if self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries = [e for e in self._entries if e.start_offset < end_offset]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that ended by the log's new start; the one around it begins there."""
+        """Remove epochs that end at or before the log's new start; the next one begins there."""
         index = bisect_right(self._entries, start_offset, key=_start_offset)
         if not index or (index == 1 and self._entries[0].start_offset == start_offset):
             return
@@ -124,7 +124,7 @@ class LeaderEpochs:
         self.save()
 
     def clear(self) -> None:
-        """Forget every epoch."""
+        """Remove every epoch."""
         if self._entries:
             self._entries = []
             self._changed()
@@ -146,6 +146,8 @@ def decode_epochs(data: bytes) -> list[EpochEntry]:
     lines = data.decode("ascii", errors="replace").splitlines()
     if not lines:
         return []
+    if not data.endswith(b"\n"):
+        raise MalformedEpochs("the last line of a leader epoch file is cut off")
     try:
         version, count = int(lines[0]), int(lines[1])
         entries = [EpochEntry(*map(int, line.split())) for line in lines[2:] if line]

@@ -1,4 +1,4 @@
-"""The disk as the log sees it: the only module that asks the operating system for files."""
+"""The file system interface of the log, and the only module that calls the operating system."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -21,7 +22,7 @@ class DirectoryLocked(Exception):
 
 
 class Entry(NamedTuple):
-    """One name in a directory."""
+    """An entry of a directory; size and modification time are 0 for directories."""
 
     name: str
     is_directory: bool
@@ -30,7 +31,7 @@ class Entry(NamedTuple):
 
 
 class File(Protocol):
-    """A file that only grows at its end, or is cut back. Errors are `OSError`."""
+    """A file that is appended to, read at positions, and truncated. Errors are `OSError`."""
 
     path: str
     size_bytes: int
@@ -45,16 +46,16 @@ class File(Protocol):
         """Wait until what was written is on the medium. May be called from another thread."""
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut the file back."""
+        """Truncate the file to a smaller size."""
 
     def rename(self, path: str) -> None:
-        """Give the file another name in the same directory; open readers go on."""
+        """Rename the file within its directory; open readers are not affected."""
 
     def moved(self, path: str) -> None:
-        """Note that a directory above was renamed."""
+        """Set the new path after a directory above was renamed."""
 
     def delete(self) -> None:
-        """Remove the name. Bytes can be read while this object is held."""
+        """Unlink the file; it can be read through this object as long as that exists."""
 
     def close(self) -> None:
         """Release the descriptor. A later use opens the file again."""
@@ -67,14 +68,14 @@ class Lock(Protocol):
     """A held lock file."""
 
     def release(self) -> None:
-        """Let go, and remove the file."""
+        """Release the lock and remove the file."""
 
 
 class Disk(Protocol):
-    """What the log needs of a file system. Paths are strings; errors are `OSError`."""
+    """The file system operations of the log. Paths are strings; errors are `OSError`."""
 
     def create(self, path: str) -> File:
-        """A new, empty file. FileExistsError when there is one."""
+        """Create an empty file. Raises FileExistsError."""
 
     def open(self, path: str, size_bytes: int) -> File:
         """An existing file of a size already known (from `list_directory`); opened on first use."""
@@ -83,28 +84,37 @@ class Disk(Protocol):
         """All bytes of a small file."""
 
     def write(self, path: str, data: bytes) -> None:
-        """Replace a small file: old or new after a kill, nothing promised after a power cut."""
+        """Replace a small file atomically for a killed process, but not for a power cut."""
+
+    def write_new(self, path: str, data: bytes) -> None:
+        """Write a small file that does not exist: after a kill it may be missing or empty."""
 
     def write_atomic(self, path: str, data: bytes) -> None:
         """Replace a small file so that after a crash it is the old one or the new one, whole."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is anything of that name."""
+        """Whether there is a file or directory of that name."""
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file or directory, replacing a file of the new name."""
+        """Rename a file or directory, replacing a file or an empty directory of the new name."""
 
     def unlink(self, path: str) -> None:
         """Remove a file. FileNotFoundError when there is none."""
 
     def list_directory(self, path: str) -> list[Entry]:
-        """What is in a directory, in no order."""
+        """The entries of a directory, in no particular order."""
 
     def make_directory(self, path: str) -> None:
-        """A new directory, and those above it. FileExistsError when there is one."""
+        """Create a directory, and those above it. Raises FileExistsError."""
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory and all in it; nothing happens when there is none."""
+        """Remove a directory with its contents, if it exists."""
+
+    def remove_files(self, path: str, most: int) -> int:
+        """Remove up to `most` files of a directory, and after the last one the directory.
+
+        Returns how many were removed, fewer than `most` only when the directory is gone.
+        """
 
     def fsync(self, path: str) -> None:
         """Wait until a small file is on the medium."""
@@ -113,20 +123,20 @@ class Disk(Protocol):
         """Wait until the names in a directory are on the medium."""
 
     def lock(self, path: str) -> Lock:
-        """Hold a lock file, as Kafka does it. Raises `DirectoryLocked`."""
+        """Take a lock file as Kafka does. Raises `DirectoryLocked`."""
 
     def free_bytes(self, path: str) -> int:
-        """What the file system can still take."""
+        """The free space of the file system of a path."""
 
     def total_bytes(self, path: str) -> int:
-        """How large the file system is."""
+        """The size of the file system of a path."""
 
 
 class RealDisk:
     """The operating system's files, with a bounded number of them open at a time.
 
-    Not for use from several threads, `fsync` aside. `open_files_limit` 0 takes half of what the
-    process may open, so that sockets have the rest.
+    Not thread-safe except for `fsync`. `open_files_limit` 0 stands for half of the process's
+    limit; the rest is for sockets.
     """
 
     def __init__(self, open_files_limit: int = 0):
@@ -144,7 +154,7 @@ class RealDisk:
         return RealFile(self, path, size_bytes)
 
     def read(self, path: str) -> bytes:
-        # Without Python's file objects: a start reads several thousand of such files.
+        # Without Python's file objects, for speed: a start reads thousands of such files.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             data = os.read(descriptor, _READ_BYTES)
@@ -163,12 +173,18 @@ class RealDisk:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         descriptor = os.open(temporary, flags, 0o644)
         try:
-            written = os.write(descriptor, data)
-            while written < len(data):
-                written += os.write(descriptor, memoryview(data)[written:])
+            _write_all(descriptor, data)
         finally:
             os.close(descriptor)
         os.replace(temporary, path)
+
+    def write_new(self, path: str, data: bytes) -> None:
+        # Neither a temporary name nor a rename: a new topic has thousands of these.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        try:
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
 
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"
@@ -192,19 +208,47 @@ class RealDisk:
         entries = []
         with os.scandir(path) as found:
             for entry in found:
+                if entry.is_dir():
+                    # A start lists thousands of logs, whose times are not used.
+                    entries.append(Entry(entry.name, True, 0, 0))
+                    continue
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
                     continue
                 modified_ms = status.st_mtime_ns // 1_000_000
-                entries.append(Entry(entry.name, entry.is_dir(), status.st_size, modified_ms))
+                entries.append(Entry(entry.name, False, status.st_size, modified_ms))
         return entries
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path)
+        try:
+            os.mkdir(path)
+        except FileNotFoundError:
+            os.makedirs(path)
 
     def remove_tree(self, path: str) -> None:
         shutil.rmtree(path, ignore_errors=not os.path.lexists(path))
+
+    def remove_files(self, path: str, most: int) -> int:
+        try:
+            directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return 0
+        removed = 0
+        try:
+            for name in os.listdir(directory):
+                if removed == most:
+                    return removed
+                os.unlink(name, dir_fd=directory)
+                removed += 1
+        except (IsADirectoryError, PermissionError):
+            shutil.rmtree(path)  # Not made by a broker: there is a directory in it.
+            return removed
+        finally:
+            os.close(directory)
+        if removed < most:
+            os.rmdir(path)
+        return removed
 
     def fsync(self, path: str) -> None:
         _fsync(path, os.O_RDONLY)
@@ -223,11 +267,6 @@ class RealDisk:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize
 
-    @property
-    def open_files(self) -> int:
-        """Descriptors now held."""
-        return len(self._opened)
-
     def _opening(self, file: RealFile) -> None:
         opened = self._opened
         while len(opened) >= self._open_files_limit:
@@ -245,7 +284,7 @@ class RealDisk:
 
 
 class RealFile:
-    """A file whose descriptor is opened on use and may be closed behind its back."""
+    """A file whose descriptor is opened on use; its disk closes it to stay within the limit."""
 
     __slots__ = ("_descriptor", "_disk", "_recent", "_torn", "path", "size_bytes")
 
@@ -284,7 +323,7 @@ class RealFile:
         return os.pread(descriptor, size_bytes, position)
 
     def fsync(self) -> None:
-        # A descriptor of its own: the shared one may be closed meanwhile by the loop's thread.
+        # A separate descriptor: the event loop's thread may close the shared one meanwhile.
         _fsync(self.path, os.O_RDWR)
 
     def truncate(self, size_bytes: int) -> None:
@@ -342,7 +381,7 @@ class RealFile:
             written += more
 
     def _mend(self) -> None:
-        """Cut what a failed append left, or refuse to go on: the next one would follow garbage."""
+        """Remove what a failed append left, or raise: the next one would follow garbage."""
         os.ftruncate(self._descriptor, self.size_bytes)
         self._torn = False
 
@@ -350,8 +389,8 @@ class RealFile:
 class RealLock:
     """An fcntl lock, the kind Java's FileLock takes; flock would not keep Kafka out."""
 
-    # The kernel ties such a lock to the process, so two brokers in one would not see each other,
-    # and closing any descriptor of the file would drop it.
+    # The kernel ties such a lock to the process, so two brokers in one process would not see each
+    # other's, and closing any descriptor of the file would drop it.
     _held: set[str] = set()
 
     def __init__(self, path: str):
@@ -372,8 +411,17 @@ class RealLock:
         if self._path not in RealLock._held:
             return
         RealLock._held.discard(self._path)
-        os.unlink(self._path)
-        os.close(self._descriptor)
+        try:
+            with suppress(FileNotFoundError):  # A temporary directory may be gone before its node.
+                os.unlink(self._path)
+        finally:
+            os.close(self._descriptor)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])
 
 
 def _fsync(path: str, flags: int) -> None:

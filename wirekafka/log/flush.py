@@ -1,4 +1,4 @@
-"""Making what is in a log survive a power cut, off the thread that appends to it."""
+"""Syncs the files of a log to the medium, in another thread than the one that appends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from wirekafka.log.segment import Segment
 
 
 class Flush:
-    """What to sync so that the recovery point can move to `end_offset`.
+    """The files to sync before a log's recovery point can advance to `end_offset`.
 
-    After an error nothing may be tried again: the system may have dropped the pages and call
-    them clean.
+    It must not be repeated after an error: the system may have dropped the unwritten pages and
+    report success.
     """
 
     __slots__ = ("_directory", "_disk", "_segments", "_small_files", "end_offset", "generation")
@@ -27,14 +27,14 @@ class Flush:
         self._small_files: list[str] = []
         self.end_offset = end_offset
         self.generation = generation
-        """Of the log: another one at the end means that what was synced has been truncated."""
+        """The log's generation at the start; another at the end: it has been truncated."""
         # The last segment's indexes are rebuilt after a crash, the others' are trusted.
         for segment in segments[:-1]:
             segment.seal()
             self._small_files += segment.side_paths()
 
     def add_names(self, directory: str) -> None:
-        """Sync the directory as well: there is something new in it."""
+        """Sync the directory as well, because files were created in it."""
         self._directory = directory
         self._small_files += [f"{directory}/{EPOCHS_NAME}", f"{directory}/{PARTITION_METADATA}"]
 
@@ -43,7 +43,7 @@ class Flush:
         self._small_files += paths
 
     def run(self) -> None:
-        """Sync. Raises OSError. For any thread: touches no state that others change."""
+        """Sync the files; may run in any thread. Raises OSError."""
         for segment in self._segments:
             with suppress(FileNotFoundError):  # Deleted meanwhile.
                 segment.file.fsync()

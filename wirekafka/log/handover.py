@@ -14,16 +14,16 @@ _METADATA_FILES = re.compile(r"\d{20}(-\d{10}\.checkpoint|\.log)")
 
 
 class Handover(NamedTuple):
-    """Who takes over what; `directories` in the order of log.dirs, the metadata log's first."""
+    """The node id and log directories to take over, the one with the metadata log first."""
 
     node_id: int
     directories: Sequence[str]
 
 
 def examine(disk: Disk, paths: Sequence[str]) -> Handover:
-    """Check the directories of one broker, changing nothing in them.
+    """Check whether Kafka can open the directories of one broker; changes nothing in them.
 
-    Raises UnusableDirectory, naming what stands in the way.
+    Raises UnusableDirectory with the reason if it cannot.
     """
     node_ids = set()
     metadata_path = None
@@ -42,30 +42,33 @@ def examine(disk: Disk, paths: Sequence[str]) -> Handover:
     if metadata_path is None:
         raise UnusableDirectory(
             f"no metadata log in {', '.join(paths)}: Kafka would start empty and set every"
-            " partition aside")
+            " partition aside"
+        )
     return Handover(node_ids.pop(), sorted(paths, key=lambda path: path != metadata_path))
 
 
 def server_properties(handover: Handover, host: str, port: int) -> str:
-    """The file to start Apache Kafka 4.3 with, as broker and controller in one.
+    """The server.properties to start Apache Kafka 4.4 with, as a combined broker and controller.
 
     The controller listens on the port after the broker's. Replication factors are those of one
-    broker, for internal topics that are not there yet.
+    broker, for internal topics that do not exist yet.
     """
     controller = f"{host}:{port + 1}"
-    return "\n".join((
-        "process.roles=broker,controller",
-        f"node.id={handover.node_id}",
-        f"controller.quorum.voters={handover.node_id}@{controller}",
-        f"listeners=PLAINTEXT://{host}:{port},CONTROLLER://{controller}",
-        "controller.listener.names=CONTROLLER",
-        f"log.dirs={','.join(handover.directories)}",
-        f"metadata.log.dir={handover.directories[0]}",
-        "offsets.topic.replication.factor=1",
-        "transaction.state.log.replication.factor=1",
-        "transaction.state.log.min.isr=1",
-        "",
-    ))
+    return "\n".join(
+        (
+            "process.roles=broker,controller",
+            f"node.id={handover.node_id}",
+            f"controller.quorum.voters={handover.node_id}@{controller}",
+            f"listeners=PLAINTEXT://{host}:{port},CONTROLLER://{controller}",
+            "controller.listener.names=CONTROLLER",
+            f"log.dirs={','.join(handover.directories)}",
+            f"metadata.log.dir={handover.directories[0]}",
+            "offsets.topic.replication.factor=1",
+            "transaction.state.log.replication.factor=1",
+            "transaction.state.log.min.isr=1",
+            "",
+        )
+    )
 
 
 def _checked_node(disk: Disk, directory: LogDirectory) -> int:
@@ -73,17 +76,23 @@ def _checked_node(disk: Disk, directory: LogDirectory) -> int:
         raise UnusableDirectory(f"{directory.path}/meta.properties says nothing")
     if not directory.is_clean:
         raise UnusableDirectory(
-            f"{directory.path} was not closed cleanly: start wirekafka on it once, and stop it")
-    foreign = [entry.name for entry in disk.list_directory(directory.path)
-               if entry.is_directory and not _LOG_NAME.fullmatch(entry.name)]
+            f"{directory.path} was not closed cleanly: start wirekafka on it once, and stop it"
+        )
+    foreign = [
+        entry.name
+        for entry in disk.list_directory(directory.path)
+        if entry.is_directory and not _LOG_NAME.fullmatch(entry.name)
+    ]
     if foreign:
         raise UnusableDirectory(
             f"{directory.path} holds directories that are no logs, with which Kafka does not"
-            f" start: {', '.join(sorted(foreign))}; move them away")
+            f" start: {', '.join(sorted(foreign))}; move them away"
+        )
     return directory.identity.node_id
 
 
 def _has_metadata(disk: Disk, path: str) -> bool:
     metadata = f"{path}/__cluster_metadata-0"
     return disk.exists(metadata) and any(
-        _METADATA_FILES.fullmatch(entry.name) for entry in disk.list_directory(metadata))
+        _METADATA_FILES.fullmatch(entry.name) for entry in disk.list_directory(metadata)
+    )

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer, batches, is_intact
+from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log import lookup, recovery, retention
+from wirekafka.log import lookup, received, recovery, retention
 from wirekafka.log.aborted import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
-from wirekafka.log.control import Marker, decode_marker
+from wirekafka.log.control_records import Marker, decode_marker
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction
+from wirekafka.log.received import NEWEST_EPOCH, Received
 from wirekafka.log.recovery import Opening, Parts
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import BatchShape, Segment
@@ -27,9 +28,9 @@ _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
 class Log:
-    """The log of one partition. Not for several threads, `Flush.run` aside. Offsets are half-open.
+    """The log of one partition. Not thread-safe, except `Flush.run`; offset ranges are half-open.
 
-    Whatever is refused leaves the log as it was. Errors of the disk reach the caller as
+    A refused append leaves the log as it was. Disk errors are raised as
     KafkaError(KAFKA_STORAGE_ERROR).
     """
 
@@ -59,13 +60,13 @@ class Log:
         self._disk = disk
         self._config = config
         self._closed_end = -1
-        """The end at the last `close`, while what that wrote has not been synced."""
+        """The end offset at the last `close`, while its files are not synced yet; else -1."""
         self._trusted_end = parts.trusted_end
         self._failure: str | None = None
         self._generation = 0
         self._refusal: str | None = None
         self._snapshots = parts.snapshots
-        # What a clean stop left had been synced.
+        # A clean stop has synced the directory.
         self._synced_names = parts.trusted_end >= 0
         self.directory = directory
         self.name = directory.rpartition("/")[2]
@@ -83,7 +84,7 @@ class Log:
 
     @classmethod
     def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
-        """A new, empty log in a directory that is there. Raises KafkaError."""
+        """Create an empty log in an existing directory. Raises KafkaError."""
         try:
             return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
         except OSError as error:
@@ -91,7 +92,7 @@ class Log:
 
     @classmethod
     def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:
-        """The log that is in a directory, recovered as far as need be.
+        """Open the log in a directory, recovering it if necessary.
 
         Raises CorruptLog, OSError, KafkaError for a control batch that holds no marker.
         """
@@ -115,12 +116,12 @@ class Log:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the first open transaction begins."""
+        """The first offset of the oldest transaction that readers cannot see yet, or None."""
         return self.producers.first_unstable_offset
 
     @property
     def refusal(self) -> str | None:
-        """Why nothing can be appended now: the disk is full, or has failed."""
+        """Why appends are refused (the disk is full or has failed), None while they are not."""
         return self._refusal
 
     @refusal.setter
@@ -130,7 +131,7 @@ class Log:
             self.segments.configure(self._config)
         self._refusal = reason
         if reason is not None:
-            self.segments.active.ask_always()
+            self.segments.active.always_check_roll()
 
     def append_as_leader(self, records: Buffer, append: Append) -> Appended:
         """Validate one batch, give it offsets and the leader epoch, and write it.
@@ -179,47 +180,25 @@ class Log:
         )
         return appended
 
-    def append_as_follower(self, records: Buffer, now_ms: int) -> None:
-        """Write batches as they are, offsets and leader epochs included.
+    def append_as_follower(
+        self, records: Buffer, now_ms: int, newest_epoch: int = NEWEST_EPOCH
+    ) -> None:
+        """Append batches fetched from a leader, unchanged, offsets and leader epochs included.
 
-        An incomplete last batch is left out. Raises KafkaError: CORRUPT_MESSAGE for one that is
-        broken, OFFSET_OUT_OF_RANGE for one below the end of the log.
+        Left out are an incomplete last batch, and all from the first whose leader epoch is above
+        `newest_epoch`: that leader cannot have sent it. Raises KafkaError:
+        CORRUPT_MESSAGE for one that is broken, OFFSET_OUT_OF_RANGE for one below the end of the
+        log; then nothing is written.
         """
         data = memoryview(records)
-        found = list(batches(data))
-        if not found:
-            return
-        shapes = []
-        end_offset = self.end_offset
-        for at, header in found:
-            if not is_intact(data, at, header):
-                raise KafkaError(Error.CORRUPT_MESSAGE, f"Record is corrupt in {self.name}")
-            if header.base_offset < end_offset:
-                raise KafkaError(
-                    Error.OFFSET_OUT_OF_RANGE,
-                    f"Offset {header.base_offset} is below the end {end_offset} of {self.name}",
-                )
-            end_offset = header.end_offset
-            shapes.append(BatchShape(header.size_bytes, end_offset - 1, header.max_timestamp))
-        data = data[: sum(shape.size_bytes for shape in shapes)]
-        whole = BatchShape(len(data), end_offset - 1, max(s.max_timestamp for s in shapes))
-        segment = self._with_room(whole, found[0][1].base_offset, now_ms)
-        try:
-            for _, header in found:
-                if header.leader_epoch > self.epochs.recorded:
-                    self._assign(header.leader_epoch, header.base_offset)
-            segment.append_all(data, shapes)
-        except OSError as error:
-            raise _storage_error(error) from error
-        self.end_offset = end_offset
-        for at, header in found:
-            batch = data[at : at + header.size_bytes]
-            self._completed(self.producers.replay(header, batch))
+        found = received.checked(data, self.end_offset, newest_epoch, self.name)
+        for group in received.groups(found, self._config.segment_bytes):
+            self._write_received(data, group, now_ms)
 
     def read(
         self, offset: int, max_bytes: int, *, end_offset: int, at_least_one: bool = True
     ) -> LogSlice:
-        """Batches from the one that holds `offset` on, none at or above `end_offset`.
+        """Read batches from the one that holds `offset` on, none at or above `end_offset`.
 
         At most `max_bytes`, so that the last batch may be cut off; but with `at_least_one` the
         first is whole, however large. Raises KafkaError(OFFSET_OUT_OF_RANGE).
@@ -252,7 +231,7 @@ class Log:
             raise _storage_error(error) from error
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions a reader of that range has to know. Raises KafkaError."""
+        """The aborted transactions that overlap an offset range. Raises KafkaError."""
         segments = self.segments[self.segments.number_of(offset) :]
         indexes = [segment.aborted for segment in segments if segment.aborted is not None]
         if not indexes:
@@ -263,11 +242,11 @@ class Log:
             raise _storage_error(error) from error
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch not above that, and where it ends; (-1, -1) when unknown (KIP-320)."""
+        """The largest epoch not above `epoch`, and its end; (-1, -1) when unknown (KIP-320)."""
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def advance_start(self, offset: int) -> None:
-        """Give up the records below an offset; their segments go with the next retention run.
+        """Raise the log start offset; the next retention run deletes segments below it.
 
         Raises KafkaError.
         """
@@ -282,9 +261,9 @@ class Log:
             raise _storage_error(error) from error
 
     def delete_old_segments(self, now_ms: int, high_watermark: int | None = None) -> int:
-        """Retire the segments that retention lets go; how many. Raises KafkaError.
+        """Retire the expired segments; returns how many. Raises KafkaError.
 
-        Nothing at or above the high watermark goes (by default there is nothing above it).
+        Nothing at or above the high watermark, by default the log end, is deleted.
         """
         horizon = retention.Horizon(
             now_ms=now_ms,
@@ -297,7 +276,7 @@ class Log:
             if count == len(self.segments):
                 self._roll(self.end_offset, now_ms)
             if count:
-                # First the start, so that nobody reads what is about to go.
+                # First the start offset, so that nothing is read while it is deleted.
                 self.advance_start(self.segments[count].base_offset)
                 self.segments.retire(self.segments[:count], now_ms)
         except OSError as error:
@@ -305,21 +284,23 @@ class Log:
         return count
 
     def delete_retired(self, now_ms: int) -> int | None:
-        """Remove files retired `file.delete.delay.ms` ago; when to ask again. Raises OSError."""
+        """Remove files whose delete delay has passed; when the next is due. Raises OSError."""
         return self.segments.delete_retired(now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Cut from `offset` on: a follower found that its leader went another way.
+        """Truncate to `offset`, as a follower does whose log diverges from its leader's.
 
         Raises KafkaError.
         """
         if offset >= self.end_offset:
+            self._forget_empty_epochs()
             return
         if offset <= self.segments[0].base_offset:
             self.truncate_fully_at(offset, now_ms)
             return
         try:
             self.segments.truncate(offset, now_ms)
+            self.start_offset = min(self.start_offset, offset)
             self._end_at(offset)
             self.epochs.truncate_from_end(offset)
             self._snapshots.keep_needed(self.segments, offset)
@@ -328,7 +309,7 @@ class Log:
             raise _storage_error(error) from error
 
     def truncate_fully_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything and go on, empty, from `offset`. Raises KafkaError."""
+        """Delete all records and continue, empty, from `offset`. Raises KafkaError."""
         try:
             self.segments.retire(self.segments[:], now_ms)
             self.segments.add(offset, now_ms)
@@ -350,9 +331,9 @@ class Log:
             raise _storage_error(error) from error
 
     def begin_flush(self) -> Flush | None:
-        """What has to be synced for all that is in the log; None when all is. Raises OSError.
+        """The flush that syncs the whole log; None when there is nothing to sync. Raises OSError.
 
-        `Flush.run` may run in another thread; give it to `finish_flush` afterwards.
+        `Flush.run` may run in another thread; pass the flush to `finish_flush` afterwards.
         """
         is_closed = self.end_offset == self._closed_end
         if self.end_offset <= self.recovery_point and self._synced_names and not is_closed:
@@ -372,14 +353,14 @@ class Log:
         return flush
 
     def finish_flush(self, flush: Flush) -> None:
-        """Note that a flush has run without an error."""
+        """Advance the recovery point after a flush has run without an error."""
         if flush.generation == self._generation:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
 
     def flush(self) -> None:
-        """Sync what is in the log, here and now.
+        """Sync the log in this thread.
 
-        Raises OSError, and then takes no more appends: nobody can say what is on the medium.
+        Raises OSError, after which appends are refused: what is on the medium is unknown.
         """
         flush = self.begin_flush()
         if flush is None:
@@ -397,12 +378,12 @@ class Log:
         return self._failure is not None
 
     def fail(self, reason: str) -> None:
-        """Take no more appends before a restart: after a failed sync nothing is certain."""
+        """Refuse appends until a restart, because a sync has failed."""
         self._failure = reason
         self.refusal = reason
 
     def close(self) -> None:
-        """Write what is beside the segments, as a clean stop needs it. Raises OSError.
+        """Complete indexes and the producer snapshot, as a clean stop requires. Raises OSError.
 
         The log can be read and appended to afterwards, but has to be closed again then.
         """
@@ -412,16 +393,30 @@ class Log:
         self._closed_end = -1 if self.end_offset == self._trusted_end else self.end_offset
 
     def release(self) -> None:
-        """Close descriptors and nothing else; a later use opens the files again."""
+        """Close descriptors without writing anything; a later use opens the files again."""
         self.segments.release()
 
     def moved(self, directory: str) -> None:
-        """Note that the log's directory has another name now."""
+        """Set the new path of the log's directory after it was renamed."""
         self.directory = self._snapshots.directory = directory
         self.segments.moved(directory)
 
+    def _write_received(self, data: memoryview, group: list[Received], now_ms: int) -> None:
+        first, last = group[0], group[-1]
+        segment = self._with_room(received.shape_of(group), first.header.base_offset, now_ms)
+        try:
+            for each in group:
+                if each.header.leader_epoch > self.epochs.recorded:
+                    self._assign(each.header.leader_epoch, each.header.base_offset)
+            segment.append_all(data[first.at : last.end], [each.shape for each in group])
+        except OSError as error:
+            raise _storage_error(error) from error
+        self.end_offset = last.header.end_offset
+        for each in group:
+            self._completed(self.producers.replay(each.header, data[each.at : each.end]))
+
     def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
-        """The segment that a batch goes into: the active one, or a new one that now is."""
+        """The segment to append a batch to: the active one, after a roll where that is due."""
         if self._refusal is not None:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, self._refusal)
         if shape.size_bytes > self._config.segment_bytes:
@@ -434,7 +429,7 @@ class Log:
         try:
             if self.segments.must_roll(shape, now_ms):
                 self._roll(base_offset, now_ms)
-                self.segments.must_roll(shape, now_ms)  # Tells the empty segment its first time.
+                self.segments.must_roll(shape, now_ms)  # Sets the new segment's bounds.
         except (OSError, BadBatch) as error:
             raise _storage_error(error) from error
         return self.segments.active
@@ -444,6 +439,16 @@ class Log:
         self.segments.roll(base_offset, now_ms)
         self._synced_names = False
 
+    def _forget_empty_epochs(self) -> None:
+        """Remove epochs without batches at the end of the log.
+
+        The leader may not know them, and would report divergence again and again.
+        """
+        try:
+            self.epochs.truncate_from_end(self.end_offset)
+        except OSError as error:
+            raise _storage_error(error) from error
+
     def _assign(self, epoch: int, start_offset: int) -> None:
         self.epochs.assign(epoch, start_offset)
         self._synced_names = False
@@ -452,6 +457,7 @@ class Log:
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self._trusted_end = self._closed_end = -1
+        self._synced_names = False
         self._generation += 1
 
     def _checked_marker(
@@ -474,7 +480,7 @@ class Log:
             )
 
     def _repeated(self, earlier: BatchSpan) -> Appended:
-        # Kafka tells the time of the first try, whatever the topic's timestamp type.
+        # Kafka returns the time of the first attempt, whatever the topic's timestamp type.
         end_offset = earlier.last_offset + 1
         return Appended(
             earlier.first_offset, end_offset, earlier.timestamp, self.start_offset, True

@@ -1,13 +1,16 @@
-"""A directory of `log.dirs`: whose it is, which logs are in it, and how it was left."""
+"""A directory of `log.dirs`: its owner, its logs, its checkpoints, its clean shutdown marker."""
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from heapq import heappop, heappush
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -23,12 +26,12 @@ from wirekafka.log.checkpoints import (
     PARTITION_METADATA,
     RECOVERY_POINTS,
     START_OFFSETS,
-    BadCheckpoint,
     TopicPartition,
 )
 from wirekafka.log.files import DirectoryLocked, Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.log import Log
+from wirekafka.log.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.recovery import CorruptLog, Opening
 from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards
 
@@ -37,10 +40,11 @@ logger = logging.getLogger(__name__)
 METADATA_LOG = "__cluster_metadata-0"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
-_TOLD_EVERY = 250
+_LOGGED_EVERY = 250
+_UNBOUNDED = 1 << 63
 _LARGE_BYTES = 1 << 20
 _WORTH_PROCESSES_BYTES = 256 << 20
-"""Less is gone through in about the time it takes to start a process: a quarter of a second."""
+"""Scanning less takes about as long as starting a process: a quarter of a second."""
 
 _LOG_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _MARKED_NAME = re.compile(r".+-\d+\.[0-9a-f]{32}-(?P<mark>delete|future|stray)")
@@ -50,8 +54,11 @@ class UnusableDirectory(Exception):
     """A log directory that this node must not write to; the message says why."""
 
 
-class Identity(NamedTuple):
-    """What ties a directory to a node of a cluster: `meta.properties`, version 1."""
+class DirectoryIdentity(NamedTuple):
+    """The node that owns a directory, as in `meta.properties` version 1.
+
+    `directory_id` is 16 bytes, or empty where Kafka before 3.7 wrote the file.
+    """
 
     cluster_id: str
     node_id: int
@@ -60,7 +67,7 @@ class Identity(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class NewLog:
-    """A log to be made."""
+    """The properties of a log to be created."""
 
     topic: str
     topic_id: bytes
@@ -69,16 +76,19 @@ class NewLog:
 
 
 def log_names(disk: Disk, path: str) -> list[str]:
-    """The names of the logs in service in a log directory, the metadata log too. OSError."""
-    return sorted(entry.name for entry in disk.list_directory(path)
-                  if entry.is_directory and _LOG_NAME.fullmatch(entry.name))
+    """The names of the logs in a directory, the metadata log included. Raises OSError."""
+    return sorted(
+        entry.name
+        for entry in disk.list_directory(path)
+        if entry.is_directory and _LOG_NAME.fullmatch(entry.name)
+    )
 
 
 class LogDirectory:
-    """One directory, locked from construction on. Syncs run in so many threads.
+    """One log directory, locked from construction to `release`; syncs run in `threads` threads.
 
-    Raises UnusableDirectory, OSError. What goes wrong with a single log takes that log offline:
-    `offline` says why.
+    Raises UnusableDirectory, OSError. An error in a single log takes only that log offline;
+    `offline` has the reason.
     """
 
     def __init__(self, disk: Disk, path: str, threads: int = 8):
@@ -108,20 +118,21 @@ class LogDirectory:
         """The broker epoch of the last clean stop; -1 when unknown."""
         self.logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, bytes] = {}
-        """By what `partition.metadata` says; logs without a readable one are missing here."""
+        """From `partition.metadata`; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
         self.metadata_log: Log | None = None
-        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        self._checkpoints = OffsetCheckpoints(disk, self.path)
+        self.high_watermarks = self._checkpoints.read(HIGH_WATERMARKS)
         """As of the last checkpoint before this start."""
-        self.cleaner_offsets = self._read_offsets(CLEANER_OFFSETS)
-        """Up to where each compacted log is clean."""
-        self._recovery_points = self._read_offsets(RECOVERY_POINTS)
-        self._start_offsets = self._read_offsets(START_OFFSETS)
+        self.cleaner_offsets = self._checkpoints.read(CLEANER_OFFSETS)
+        """The offset up to which each compacted log is clean."""
+        self._recovery_points = self._checkpoints.read(RECOVERY_POINTS)
+        self._start_offsets = self._checkpoints.read(START_OFFSETS)
         self._deleted: list[tuple[int, str]] = []
 
-    def claim(self, identity: Identity) -> None:
-        """Make the directory that node's. Raises UnusableDirectory when it is another's."""
-        if self.identity is None:
+    def claim(self, identity: DirectoryIdentity) -> None:
+        """Make a node the directory's owner. Raises UnusableDirectory if it has another."""
+        if self.identity is None or self.identity == identity._replace(directory_id=b""):
             self._disk.write_atomic(
                 self._file(META_PROPERTIES),
                 checkpoints.meta_properties_text(
@@ -133,7 +144,7 @@ class LogDirectory:
             raise UnusableDirectory(f"{self.path} belongs to {self.identity}, not to {identity}")
 
     def open_metadata_log(self, config: TopicConfig, now_ms: int) -> Log:
-        """The log of the metadata quorum, made when there is none. Raises CorruptLog."""
+        """Open the metadata log, created if it does not exist. Raises CorruptLog."""
         path = self._file(METADATA_LOG)
         if not self._disk.exists(path):
             self._disk.make_directory(path)
@@ -141,15 +152,16 @@ class LogDirectory:
                 f"{path}/{PARTITION_METADATA}",
                 checkpoints.partition_metadata_text(METADATA_TOPIC_ID),
             )
-        # The marker of a clean stop stays until `load`: what this log says may rule service out.
+        # The clean shutdown marker stays until `load`: the metadata may still prevent the start.
         opening = Opening(is_clean=self.is_clean, now_ms=now_ms)
         self.metadata_log = Log.open(self._disk, path, config, opening)
         return self.metadata_log
 
-    def load(self, config_of: Callable[[str], TopicConfig], now_ms: int,
-             recover: Recover | None = None) -> None:
-        """Open every log, recovering those that need it: with `recover` where there is much."""
-        self._forget_clean_stop()
+    def load(
+        self, config_of: Callable[[str], TopicConfig], now_ms: int, recover: Recover | None = None
+    ) -> None:
+        """Open every log, recovering those that need it; large ones with `recover`, if given."""
+        self.forget_clean_stop()
         found: list[TopicPartition] = []
         for entry in self._disk.list_directory(self.path):
             if not entry.is_directory or entry.name == METADATA_LOG:
@@ -158,73 +170,91 @@ class LogDirectory:
             named = _LOG_NAME.fullmatch(entry.name)
             if marked is not None:
                 if marked["mark"] == "delete":
-                    self._deleted.append((now_ms, self._file(entry.name)))
+                    heappush(self._deleted, (now_ms, self._file(entry.name)))
             elif named is not None:
                 found.append((named["topic"], int(named["partition"])))
             else:
-                logger.warning("%s is no log: left alone", self._file(entry.name))
+                logger.warning("%s is not a log: ignored", self._file(entry.name))
         if found and not self.is_clean:
             logger.info("%s was not closed cleanly: recovering %d logs", self.path, len(found))
-        jobs = [RecoveryJob(directory=self._file(f"{topic}-{partition}"), config=config_of(topic),
-                            opening=self._opening((topic, partition), now_ms))
-                for topic, partition in sorted(found)]
+        found.sort()
+        config_of = lru_cache(maxsize=1)(config_of)  # In order, a topic's logs share one object.
+        jobs = [
+            RecoveryJob(
+                directory=self._file(f"{topic}-{partition}"),
+                config=config_of(topic),
+                opening=self._opening((topic, partition), now_ms),
+            )
+            for topic, partition in found
+        ]
         done = self._recovered(jobs, recover) if recover is not None else set()
-        for number, (key, job) in enumerate(zip(sorted(found), jobs, strict=True), 1):
-            opening = afterwards(job.opening) if job.directory in done else job.opening
-            self._load(key, replace(job, opening=opening))
-            if not self.is_clean and number % _TOLD_EVERY == 0:
+        for number, (key, job) in enumerate(zip(found, jobs, strict=True), 1):
+            if job.directory in done:
+                job = replace(job, opening=afterwards(job.opening))
+            self._load(key, job)
+            if not self.is_clean and number % _LOGGED_EVERY == 0:
                 logger.info("Recovered %d of %d logs in %s", number, len(found), self.path)
 
     def create(self, new: NewLog, now_ms: int) -> Log:
-        """Make a log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Create a log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         key = new.topic, new.partition
         path = self._file(f"{new.topic}-{new.partition}")
         try:
+            self._checkpoints.forget_deleted(key, self.logs)
             self._disk.make_directory(path)
         except OSError as error:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
         try:
             text = checkpoints.partition_metadata_text(new.topic_id)
-            self._disk.write(f"{path}/{PARTITION_METADATA}", text)
+            self._disk.write_new(f"{path}/{PARTITION_METADATA}", text)
             log = Log.create(self._disk, path, new.config, now_ms)
         except (OSError, KafkaError) as error:
             with suppress(OSError):
-                self._disk.remove_tree(path)  # Or the next try would find it there.
+                self._disk.remove_tree(path)  # Or the next try would fail because it exists.
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
         self.logs[key] = log
         self.topic_ids[key] = new.topic_id
         return log
 
     def delete(self, key: TopicPartition, now_ms: int) -> None:
-        """Take a log out of service; its files go `file.delete.delay.ms` later. Raises OSError."""
+        """Delete a log; its files are removed `file.delete.delay.ms` later. Raises OSError."""
         log = self.logs.pop(key)
         self.cleaner_offsets.pop(key, None)
         path = self._set_aside(log, key, "delete")
-        self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
+        heappush(self._deleted, (now_ms + log.config.file_delete_delay_ms, path))
 
     def set_aside_stray(self, key: TopicPartition) -> None:
-        """Take a log out of service that the cluster does not know; its files stay."""
+        """Take a log out of service that the cluster does not know, renaming it as stray."""
         path = self._set_aside(self.logs.pop(key), key, "stray")
         logger.warning("%s-%d is not known to the cluster: kept as %s", *key, path)
 
-    def remove_deleted(self, now_ms: int) -> int | None:
-        """Remove what was deleted long enough ago; when to ask again. Raises OSError."""
-        due = [path for due_ms, path in self._deleted if due_ms <= now_ms]
-        self._deleted = [entry for entry in self._deleted if entry[0] > now_ms]
-        for path in due:
-            self._disk.remove_tree(path)
-        waits = [due_ms for due_ms, _ in self._deleted]
+    def remove_deleted(self, now_ms: int, most_files: int = _UNBOUNDED) -> int | None:
+        """Remove files whose delete delay has passed, at most `most_files` of deleted logs.
+
+        Returns when the next are due, in ms: not after `now_ms` while more can be removed, None
+        when nothing is left. Raises OSError; what could not be removed is left to the next
+        start.
+        """
+        while self._deleted and self._deleted[0][0] <= now_ms:
+            if most_files <= 0:
+                return self._deleted[0][0]
+            due_ms, path = heappop(self._deleted)
+            removed = self._disk.remove_files(path, most_files)
+            if removed == most_files:
+                heappush(self._deleted, (due_ms, path))
+            most_files -= max(removed, 1)
+        waits = [due_ms for due_ms, _ in self._deleted[:1]]
         for log in self.logs.values():
-            due_ms = log.delete_retired(now_ms)
-            if due_ms is not None:
-                waits.append(due_ms)
+            retired_due_ms = log.delete_retired(now_ms)
+            if retired_due_ms is not None:
+                waits.append(retired_due_ms)
         return min(waits, default=None)
 
     def checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write the root's offset checkpoints. Raises OSError."""
+        """Write the directory's offset checkpoints. Raises OSError."""
         logs = self.logs.items()
-        self._write_offsets(RECOVERY_POINTS, {key: log.recovery_point for key, log in logs})
-        self._write_offsets(
+        self._checkpoints.write(RECOVERY_POINTS, {key: log.recovery_point for key, log in logs})
+        self._checkpoints.write(
             START_OFFSETS,
             {
                 key: log.start_offset
@@ -232,23 +262,40 @@ class LogDirectory:
                 if log.start_offset > log.segments[0].base_offset
             },
         )
-        self._write_offsets(
+        self.checkpoint_high_watermarks(high_watermarks)
+
+    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
+        """Write the checkpoint of high watermarks; may run in any thread. Raises OSError."""
+        self._checkpoints.write(
             HIGH_WATERMARKS,
             {key: offset for key, offset in high_watermarks.items() if key in self.logs},
         )
 
+    def checkpoint_truncation(self, key: TopicPartition) -> None:
+        """Lower a truncated log's offsets in the checkpoints where they exceed its own.
+
+        Otherwise recovery would not scan unsynced records that are appended from now on, or would
+        drop them as lying below the log start offset. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        log = self.logs[key]
+        try:
+            self._checkpoints.lower(RECOVERY_POINTS, key, log.recovery_point)
+            self._checkpoints.lower(START_OFFSETS, key, log.start_offset)
+        except OSError as error:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+
     def write_cleaner_offsets(self) -> None:
-        """Write down up to where logs are clean. For any thread. Raises OSError."""
-        self._write_offsets(CLEANER_OFFSETS, dict(self.cleaner_offsets))
+        """Write the cleaner's offset checkpoint; may run in any thread. Raises OSError."""
+        self._checkpoints.write(CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
     def all_logs(self) -> Iterable[Log]:
-        """The logs in service, the metadata log too."""
+        """The logs in service, the metadata log included."""
         if self.metadata_log is not None:
             yield self.metadata_log
         yield from self.logs.values()
 
     def adopt(self, key: TopicPartition, topic_id: bytes) -> None:
-        """Write down the topic id of a log whose `partition.metadata` said none. Raises OSError."""
+        """Write the topic id of a log that lacks one in `partition.metadata`. Raises OSError."""
         path = f"{self.logs[key].directory}/{PARTITION_METADATA}"
         self._disk.write_atomic(path, checkpoints.partition_metadata_text(topic_id))
         self.topic_ids[key] = topic_id
@@ -256,8 +303,8 @@ class LogDirectory:
     def flush(self) -> None:
         """Sync all logs, as many at a time as there are threads.
 
-        Raises OSError, and then takes no more appends: what was written since the last sync may
-        be lost, although the system calls it clean, and trying again would not tell.
+        Raises OSError, after which appends are refused: what was written since the last sync may
+        be lost, and a repeated sync would not report it.
         """
         try:
             self._flush()
@@ -266,14 +313,14 @@ class LogDirectory:
             raise
 
     def fail(self, error: OSError) -> None:
-        """Take no more appends before a restart, since a sync has failed; reading goes on."""
+        """Refuse appends until a restart, because a sync has failed; reads continue."""
         for log in self.all_logs():
             log.fail(f"{self.path} could not be synced: {error}")
 
     def check_space(self, reserve_bytes: int) -> bool:
-        """Refuse appends while the disk has less than that left; whether it has. Raises OSError.
+        """Refuse appends while less than that is free; whether there is room. Raises OSError.
 
-        Reading and deleting go on, and once there is room again so does appending.
+        Reads and deletions continue; appends resume once there is room again.
         """
         free_bytes = self._disk.free_bytes(self.path)
         if free_bytes >= reserve_bytes:
@@ -285,9 +332,9 @@ class LogDirectory:
     def close_cleanly(
         self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
     ) -> None:
-        """Sync and close all logs, say that it was done, and let go. Raises OSError.
+        """Sync and close all logs, write the clean shutdown marker, and release the lock.
 
-        After an error the marker is missing, so that the next start recovers.
+        Raises OSError; then the marker is missing, so that the next start recovers.
         """
         try:
             for log in self.all_logs():
@@ -303,7 +350,7 @@ class LogDirectory:
             self.release()
 
     def release(self) -> None:
-        """Give up the files and the lock, leaving everything as after a crash."""
+        """Close the files and release the lock without writing anything, as a crash would."""
         for log in self.all_logs():
             log.release()
         self._lock.release()
@@ -321,7 +368,7 @@ class LogDirectory:
             log.finish_flush(flush)
 
     def _refuse(self, reason: str | None) -> None:
-        # The metadata log goes on: a topic that is deleted makes room.
+        # Not the metadata log: topics must stay deletable, which makes room.
         for log in self.logs.values():
             if log.refusal != reason:
                 log.refusal = reason
@@ -335,37 +382,32 @@ class LogDirectory:
         except FileNotFoundError:
             return None
 
-    def _read_identity(self) -> Identity | None:
+    def _read_identity(self) -> DirectoryIdentity | None:
         text = self._read_if_there(META_PROPERTIES)
         if text is None:
             return None
         properties = checkpoints.properties_from(text)
+        if properties.get("version") == "0":
+            raise UnusableDirectory(
+                f"{self._file(META_PROPERTIES)} has version 0: Kafka wrote it in ZooKeeper mode. "
+                "Migrate the cluster to KRaft with Kafka 3.9 first"
+            )
         if properties.get("version") != "1":
             raise UnusableDirectory(
                 f"{self._file(META_PROPERTIES)} has version {properties.get('version')!r}, not 1"
             )
         try:
-            return Identity(
+            directory_id = properties.get("directory.id")
+            return DirectoryIdentity(
                 properties["cluster.id"],
                 int(properties["node.id"]),
-                checkpoints.uuid_from(properties["directory.id"]),
+                b"" if directory_id is None else checkpoints.uuid_from(directory_id),
             )
         except (KeyError, ValueError) as error:
             raise UnusableDirectory(f"{self._file(META_PROPERTIES)}: bad {error}") from None
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        try:
-            return checkpoints.offsets_from(self._read_if_there(name) or b"")
-        except BadCheckpoint as error:
-            # Nothing is lost: recovery then begins at the start of each log.
-            logger.warning("%s: %s: ignored", self._file(name), error)
-            return {}
-
-    def _write_offsets(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        self._disk.write_atomic(self._file(name), checkpoints.offsets_text(offsets))
-
-    def _forget_clean_stop(self) -> None:
-        # Before the first byte is written: a crash from here on must find no marker.
+    def forget_clean_stop(self) -> None:
+        """Delete the marker file of the last clean stop; call it before anything is written."""
         if self._disk.exists(self._file(CLEAN_SHUTDOWN)):
             self._disk.unlink(self._file(CLEAN_SHUTDOWN))
             self._disk.fsync_directory(self.path)
@@ -379,7 +421,7 @@ class LogDirectory:
         )
 
     def _recovered(self, jobs: Sequence[RecoveryJob], recover: Recover) -> set[str]:
-        """The directories of logs that several processes have recovered, if that was worth it."""
+        """Recover large logs in several processes if worthwhile; returns their directories."""
         if self.is_clean or len(jobs) < 2:
             return set()
         sized = []
@@ -390,7 +432,7 @@ class LogDirectory:
         total_bytes = sum(size_bytes for size_bytes, _ in large)
         if len(large) < 2 or total_bytes < _WORTH_PROCESSES_BYTES:
             return set()
-        logger.info("Going through %d MiB of %d logs", total_bytes >> 20, len(large))
+        logger.info("Scanning %d MiB of %d logs", total_bytes >> 20, len(large))
         large.sort(key=itemgetter(0), reverse=True)
         return recover([job for _, job in large])
 
@@ -409,11 +451,16 @@ class LogDirectory:
     def _set_aside(self, log: Log, key: TopicPartition, mark: str) -> str:
         """Rename a log's directory as Kafka does: `<topic>-<n>.<32 hex digits>-<mark>`."""
         topic, partition = key
-        # The topic id makes the name unique: no two topics of a name ever share one.
+        # The topic id makes the name unique among topics created under one name.
         suffix = f"-{partition}.{self.topic_ids.pop(key, bytes(16)).hex()}-{mark}"
         path = self._file(topic[: LONGEST_NAME - len(suffix)] + suffix)
         log.release()
-        self._disk.remove_tree(path)
-        self._disk.rename(log.directory, path)
+        try:
+            self._disk.rename(log.directory, path)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            self._disk.remove_tree(path)
+            self._disk.rename(log.directory, path)
         log.moved(path)
         return path

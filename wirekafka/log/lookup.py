@@ -1,4 +1,4 @@
-"""Finding records by their timestamps."""
+"""Finds records by their timestamps, for ListOffsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which offset is the latest of each key, in 24 bytes a key: what the cleaner goes by."""
+"""The cleaner's map from each key to its latest offset, in 24 bytes a key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hashlib import md5
 from struct import Struct
 
 ENTRY_BYTES = 24
-"""A 16-byte hash and an offset, as in Kafka: keys themselves are not held."""
+"""A 16-byte hash and an offset, as in Kafka: keys themselves are not stored."""
 
 _HASH_BYTES = 16
 _OFFSET = Struct(">q")
@@ -31,14 +31,14 @@ class OffsetMap:
         self._stored = 0
         self.limit = max(int(self._slots * load_factor), 1)
         self.latest_offset = -1
-        """The last offset the map knows of: what lies behind it must be kept."""
+        """The last offset the map covers: later records must be kept."""
 
     def __len__(self) -> int:
         self._store_pending()
         return self._stored
 
     def put_all(self, keys: list[tuple[bytes | None, int]], base_offset: int) -> bool:
-        """Put each key with its offset relative to a base; whether there was room for all."""
+        """Store each key's offset, relative to a base; returns whether there was room for all."""
         pending = self._pending
         if self._stored + len(pending) + len(keys) > self.limit or len(pending) > _MOST_PENDING:
             self._store_pending()
@@ -50,7 +50,7 @@ class OffsetMap:
         return True
 
     def get(self, key: bytes) -> int:
-        """The latest offset of a key; -1 for one that was not put."""
+        """The latest offset of a key; -1 for an unknown one."""
         found = self._pending.get(key)
         if found is not None:
             return found

@@ -17,7 +17,7 @@ from wirekafka.codec.batch import (
 from wirekafka.codec.crc import crc32c
 from wirekafka.errors import Error
 from wirekafka.log.append import Append, Origin, RecordsRefused
-from wirekafka.log.control import Marker, decode_marker
+from wirekafka.log.control_records import Marker, decode_marker
 from wirekafka.log.scan import REMEMBERED_BATCHES
 from wirekafka.log.verification import Verifications
 
@@ -29,11 +29,11 @@ _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
 class CorruptSnapshot(ValueError):
-    """A producer snapshot that cannot be read; the log behind it says the same, only slower."""
+    """A producer snapshot that cannot be decoded; its state can be rebuilt from the log."""
 
 
 class BatchSpan(NamedTuple):
-    """One remembered batch: inclusive sequences and offsets, its newest timestamp in ms."""
+    """A remembered batch of a producer: inclusive sequences and offsets, newest time in ms."""
 
     first_sequence: int
     last_sequence: int
@@ -43,7 +43,7 @@ class BatchSpan(NamedTuple):
 
 
 class Producer:
-    """What a log remembers of one producer id; `batches` are its newest five, oldest first."""
+    """The state of one producer id in a log; `batches` are its newest five, oldest first."""
 
     __slots__ = (
         "batches",
@@ -64,7 +64,7 @@ class Producer:
 
     @property
     def last_sequence(self) -> int:
-        """-1 before the first batch of this epoch."""
+        """The sequence of the last record; -1 before the first batch of this epoch."""
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
@@ -76,20 +76,20 @@ class CompletedTransaction(NamedTuple):
     last_offset: int
     is_aborted: bool
     last_stable_offset: int
-    """Where read_committed readers stopped once this marker was in the log."""
+    """The last stable offset once this marker was appended."""
 
 
 class ProducerStates:
-    """Every producer of one log, a fold over its batches up to `end_offset`.
+    """The states of all producers of one log, derived from its batches up to `end_offset`.
 
     `check` and `check_marker` change nothing, so that a batch that is refused, or whose write
     fails, leaves no trace; `update`, `update_marker` and `replay` follow the write.
     """
 
     __slots__ = (
-        "_completed",
         "_open",
         "_producers",
+        "completed",
         "end_offset",
         "first_unstable_offset",
         "name",
@@ -101,13 +101,14 @@ class ProducerStates:
         """`<topic>-<partition>`, for messages."""
         self.end_offset = end_offset
         self.first_unstable_offset: int | None = None
-        """The first offset whose fate is open: undecided, or decided above the high watermark."""
+        """The first offset of a transaction without a marker below the high watermark."""
         self.verifications: Verifications | None = None
-        """Set where transactional writes must be verified with their coordinator (KIP-890)."""
+        """Set if transactional writes must be verified with their coordinator (KIP-890)."""
         self._producers: dict[int, Producer] = {}
-        # First offset -> producer id, and first offset -> last offset; both in order of offsets.
+        # First offset -> producer id, in order of offsets.
         self._open: dict[int, int] = {}
-        self._completed: dict[int, int] = {}
+        self.completed: dict[int, int] = {}
+        """Completed transactions that end at or above the high watermark: first offset -> last."""
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -120,7 +121,7 @@ class ProducerStates:
         return self._producers.get(producer_id)
 
     def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether further transactional writes of this producer need no verification."""
+        """Whether a producer has an open transaction, so that writes need no verification."""
         producer = self._producers.get(producer_id)
         return (
             producer is not None
@@ -130,14 +131,14 @@ class ProducerStates:
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """Where the oldest transaction without a marker begins."""
+        """The first offset of the oldest transaction without a marker, or None."""
         return next(iter(self._open), None)
 
     def check(self, header: BatchHeader, append: Append) -> BatchSpan | None:
-        """Check a data batch with a producer id; an earlier batch when this one repeats it.
+        """Check a data batch with a producer id; returns the earlier batch if it is a duplicate.
 
         Raises RecordsRefused: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or
-        INVALID_TXN_STATE for a plain write amid the producer's own transaction.
+        INVALID_TXN_STATE for a non-transactional write during the producer's transaction.
         """
         producer = self._producers.get(header.producer_id)
         is_client = append.origin is _CLIENT
@@ -145,7 +146,7 @@ class ProducerStates:
             batches = producer.batches
             follows = batches and header.base_sequence == _after(batches[-1])
             if follows and producer.transaction_offset is None and not header.is_transactional:
-                return None  # The usual case: nothing below has anything to say of it.
+                return None  # The usual case: none of the checks below applies.
             earlier = None if follows else _repeated(header, batches)
             if earlier is not None:
                 return earlier
@@ -192,7 +193,7 @@ class ProducerStates:
             )
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
-        """Take in a data batch that is now in the log at `base_offset`."""
+        """Apply a data batch that was appended at `base_offset`."""
         producer_id = header.producer_id
         epoch = header.producer_epoch
         producer = self._producers.get(producer_id)
@@ -221,7 +222,7 @@ class ProducerStates:
     def update_marker(
         self, header: BatchHeader, base_offset: int, marker: Marker
     ) -> CompletedTransaction | None:
-        """Take in a marker that is now in the log; None when it ended an empty transaction."""
+        """Apply an appended marker; returns the transaction it ended, None if that was empty."""
         producer_id = header.producer_id
         producer = self._producers.get(producer_id)
         if producer is None:
@@ -239,7 +240,7 @@ class ProducerStates:
             return None
         del self._open[first_offset]
         undecided = self.first_undecided_offset
-        self._completed[first_offset] = base_offset
+        self.completed[first_offset] = base_offset
         self._find_first_unstable()
         stable = base_offset + 1 if undecided is None else undecided
         return CompletedTransaction(
@@ -247,7 +248,7 @@ class ProducerStates:
         )
 
     def replay(self, header: BatchHeader, batch: Buffer) -> CompletedTransaction | None:
-        """Take in a batch from the log or from a leader, unchecked, at the offsets it has.
+        """Apply a batch that was read from the log or fetched from a leader, without checks.
 
         Raises KafkaError(INVALID_RECORD) for a control batch that holds no marker.
         """
@@ -261,15 +262,15 @@ class ProducerStates:
         return completed
 
     def advance_high_watermark(self, high_watermark: int) -> None:
-        """Let go of decided transactions that lie wholly below it."""
-        if self._completed:
-            self._completed = {
-                first: last for first, last in self._completed.items() if last >= high_watermark
+        """Forget completed transactions that lie wholly below the high watermark."""
+        if self.completed:
+            self.completed = {
+                first: last for first, last in self.completed.items() if last >= high_watermark
             }
             self._find_first_unstable()
 
     def advance_start(self, start_offset: int) -> None:
-        """Note that the log now begins later. Producers stay: their sequences still count."""
+        """Apply a higher log start offset. Producers stay: their sequences still count."""
         self.advance_high_watermark(start_offset)
         self.end_offset = max(self.end_offset, start_offset)
 
@@ -277,12 +278,12 @@ class ProducerStates:
         """Forget everything, before a snapshot and a replay from `end_offset` on."""
         self._producers.clear()
         self._open.clear()
-        self._completed.clear()
+        self.completed.clear()
         self.first_unstable_offset = None
         self.end_offset = end_offset
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that were silent for so long; how many. Open transactions keep them."""
+        """Forget producers idle for `expiration_ms` without open transaction; returns how many."""
         expired = [
             producer.producer_id
             for producer in self
@@ -323,17 +324,17 @@ class ProducerStates:
         return bytes(out)
 
     def load_snapshot(self, data: Buffer, end_offset: int) -> None:
-        """Start anew from a snapshot that was taken at `end_offset`.
+        """Replace the state by a snapshot that was taken at `end_offset`.
 
         Raises CorruptSnapshot and leaves everything as it was.
         """
-        found = decode_snapshot(data)
+        producers = decode_snapshot(data)
         self.clear(end_offset)
-        for producer in found:
+        for producer in producers:
             self._producers[producer.producer_id] = producer
         self._open = {
             producer.transaction_offset: producer.producer_id
-            for producer in sorted(found, key=lambda producer: producer.transaction_offset or 0)
+            for producer in sorted(producers, key=lambda each: each.transaction_offset or 0)
             if producer.transaction_offset is not None
         }
         self._find_first_unstable()
@@ -341,10 +342,15 @@ class ProducerStates:
     def _check_verified(
         self, header: BatchHeader, producer: Producer | None, append: Append
     ) -> None:
-        if self.verifications is None or (
-            producer is not None
-            and producer.transaction_offset is not None
-            and producer.epoch == header.producer_epoch
+        # Coordinators check the guard themselves, without a suspension before their append.
+        if (
+            self.verifications is None
+            or append.origin is not _CLIENT
+            or (
+                producer is not None
+                and producer.transaction_offset is not None
+                and producer.epoch == header.producer_epoch
+            )
         ):
             return
         is_new = producer is None or not producer.batches
@@ -352,7 +358,8 @@ class ProducerStates:
 
     def _find_first_unstable(self) -> None:
         undecided = next(iter(self._open), None)
-        decided = next(iter(self._completed), None)
+        # They are in the order of their markers, which may differ from that of first offsets.
+        decided = min(self.completed, default=None)
         if undecided is None or decided is None:
             self.first_unstable_offset = decided if undecided is None else undecided
         else:
@@ -383,12 +390,12 @@ def _repeated(header: BatchHeader, batches: list[BatchSpan]) -> BatchSpan | None
 
 
 def _after(span: BatchSpan) -> int:
-    """The sequence that follows a batch; none of the last five begins with it."""
+    """The sequence expected after a batch; none of the last five begins with it."""
     return span.last_sequence + 1 & SEQUENCE_MASK
 
 
 def _is_in_sequence(header: BatchHeader, producer: Producer) -> bool:
-    # Without an epoch nothing is known of the producer, and any sequence will do.
+    # Without an epoch nothing is known of the producer: any sequence is accepted.
     if producer.epoch == NO_PRODUCER_EPOCH:
         return True
     first = header.base_sequence
@@ -408,7 +415,7 @@ def decode_snapshot(data: Buffer) -> list[Producer]:
         raise CorruptSnapshot("checksum mismatch in a producer snapshot")
     if _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size != len(data):
         raise CorruptSnapshot(f"{count} producers in {len(data)} bytes")
-    found = []
+    producers = []
     for entry in _SNAPSHOT_ENTRY.iter_unpack(memoryview(data)[_SNAPSHOT_HEADER.size :]):
         producer_id, epoch, sequence, last_offset, delta, timestamp, coordinator, first = entry
         producer = Producer(producer_id, epoch)
@@ -420,8 +427,8 @@ def decode_snapshot(data: Buffer) -> list[Producer]:
             producer.batches.append(
                 BatchSpan(first_sequence, sequence, last_offset - delta, last_offset, timestamp)
             )
-        found.append(producer)
-    return found
+        producers.append(producer)
+    return producers
 
 
 _LAST_EPOCH = 32767

@@ -1,4 +1,4 @@
-"""Opening a log's directory: what is trusted, what is scanned, what is rebuilt, what is refused."""
+"""Opens a log's directory: decides which files are trusted, scanned, rebuilt or refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log import scan
 from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.crash_cleanup import clean_up_after_crash
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import LeaderEpochs, MalformedEpochs
 from wirekafka.log.files import Disk
-from wirekafka.log.index import OffsetIndex, TimeEntry, TimeIndex
+from wirekafka.log.index import ABSENT, OffsetIndex, TimeEntry, TimeIndex
+from wirekafka.log.producer_snapshots import ProducerSnapshots, offsets_in
 from wirekafka.log.producers import CompletedTransaction, ProducerStates
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch, Passage
 from wirekafka.log.segment import (
@@ -28,17 +30,15 @@ from wirekafka.log.segment import (
     Sizes,
     file_name,
 )
-from wirekafka.log.snapshots import Snapshots, offsets_in
-from wirekafka.log.tidy import tidy
 
 logger = logging.getLogger(__name__)
 
-_WORTH_TELLING_BYTES = 64 << 20
-"""Segments from this size on are told of before they are gone through: some tenths of a second."""
+_LOGGED_FROM_BYTES = 64 << 20
+"""The scan of a segment from this size on, which takes tenths of a second, is logged."""
 
 
 class CorruptLog(Exception):
-    """A log with a bad batch before good ones: it is not opened, and nothing of it is cut."""
+    """A log with an invalid batch before valid ones: it is neither opened nor truncated."""
 
     def __init__(self, path: str, bad: BadBatch, follower: str):
         super().__init__(f"{path}: {bad}, but {follower}; the partition stays offline")
@@ -49,15 +49,15 @@ class CorruptLog(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Opening:
-    """What the log directory knows of a log before it is opened.
+    """How the last stop left a log: clean or not, and the offsets in its checkpoints.
 
     After a clean stop the files are trusted. Otherwise the segments from the one that holds the
-    recovery point on are gone through, checksums verified from the recovery point on.
+    recovery point on are scanned, and checksums verified from the recovery point on.
     """
 
     is_clean: bool
     is_synced: bool = True
-    """Whether what is trusted is on the medium, too: not where it has just been recovered."""
+    """Whether the trusted files are on the medium too; not if they have just been recovered."""
     recovery_point: int = 0
     start_offset: int = 0
     now_ms: int = 0
@@ -65,26 +65,26 @@ class Opening:
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
-    """What recovery found in a log's directory, or creation put there."""
+    """The components of a log that was opened or created."""
 
     segments: list[Segment]
     producers: ProducerStates
     epochs: LeaderEpochs
-    snapshots: Snapshots
+    snapshots: ProducerSnapshots
     start_offset: int
     end_offset: int
     recovery_point: int
     trusted_end: int
-    """The end offset, if every file beside the segments is on the medium for it; else -1."""
+    """The end offset if all files beside the segments are synced up to it, else -1."""
 
 
 def create(disk: Disk, directory: str, now_ms: int) -> Parts:
-    """The parts of a new log, in a directory that is there. Raises OSError."""
+    """Create a log in an existing directory. Raises OSError."""
     return Parts(
         segments=[Segment.create(disk, directory, 0, now_ms)],
         producers=ProducerStates(_name(directory)),
         epochs=LeaderEpochs(disk, f"{directory}/{EPOCHS_NAME}"),
-        snapshots=Snapshots(disk, directory),
+        snapshots=ProducerSnapshots(disk, directory),
         start_offset=0,
         end_offset=0,
         recovery_point=0,
@@ -93,7 +93,7 @@ def create(disk: Disk, directory: str, now_ms: int) -> Parts:
 
 
 def recover(disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Parts:
-    """The parts of a log, its files made whole.
+    """Open a log and repair its files where necessary.
 
     Raises CorruptLog, OSError, KafkaError for a control batch that holds no marker.
     """
@@ -101,9 +101,9 @@ def recover(disk: Disk, directory: str, config: TopicConfig, opening: Opening) -
 
 
 def load_producers(
-    segments: Sequence[Segment], snapshots: Snapshots, end_offset: int
+    segments: Sequence[Segment], snapshots: ProducerSnapshots, end_offset: int
 ) -> ProducerStates:
-    """The producers as of an offset: the newest snapshot below it and a replay of the headers.
+    """The producer states at an offset: the newest snapshot below it, and a replay of headers.
 
     Raises BadBatch, OSError.
     """
@@ -115,17 +115,19 @@ def load_producers(
 
 
 class _Recovery:
-    """One log being opened."""
+    """The opening of one log."""
 
     def __init__(self, disk: Disk, directory: str, config: TopicConfig, opening: Opening):
         self._disk = disk
         self._directory = directory
         self._config = config
         self._opening = opening
-        self._files = tidy(disk, directory)
-        self._snapshots = Snapshots(disk, directory, self._files)
+        self._files = clean_up_after_crash(disk, directory)
+        self._snapshots = ProducerSnapshots(disk, directory, self._files)
         self._segments = self._found_segments()
-        self._epochs = _load_epochs(disk, directory)
+        path = f"{directory}/{EPOCHS_NAME}"
+        is_there = EPOCHS_NAME in self._files
+        self._epochs = _load_epochs(disk, path) if is_there else LeaderEpochs(disk, path)
         self._found_epochs = False
         self._producers = ProducerStates(_name(directory))
         self._end_offset = 0
@@ -145,9 +147,11 @@ class _Recovery:
             self._end_offset = opening.start_offset
         if segments:
             self._producers = load_producers(segments, self._snapshots, self._end_offset)
+        if not opening.is_clean:
+            self._find_older_epochs(segments[:trusted])
         for number in range(trusted, len(segments)):
             if number >= len(segments):
-                break  # A torn tail took the rest with it.
+                break  # The segments after a torn tail were dropped.
             if number in suspects:
                 self._scan(number)
             else:
@@ -159,7 +163,7 @@ class _Recovery:
         segments, opening = self._segments, self._opening
         start_offset = max(opening.start_offset, segments[0].base_offset if segments else 0)
         if self._end_offset < start_offset:
-            # All that was left lies below the start: the log goes on from there, empty.
+            # All remaining records lie below the start: the log continues from there, empty.
             for segment in segments:
                 segment.retire()
                 segment.delete()
@@ -188,16 +192,16 @@ class _Recovery:
         )
 
     def _found_segments(self) -> list[Segment]:
-        def size(offset: int, suffix: str) -> int:
+        def size(offset: int, suffix: str, absent: int = 0) -> int:
             entry = self._files.get(file_name(offset, suffix))
-            return 0 if entry is None else entry.size_bytes
+            return absent if entry is None else entry.size_bytes
 
         segments = []
         for offset in sorted(offsets_in(self._files, LOG_SUFFIX)):
             sizes = Sizes(
                 size(offset, LOG_SUFFIX),
-                size(offset, INDEX_SUFFIX),
-                size(offset, TIME_INDEX_SUFFIX),
+                size(offset, INDEX_SUFFIX, ABSENT),
+                size(offset, TIME_INDEX_SUFFIX, ABSENT),
                 size(offset, TRANSACTION_INDEX_SUFFIX),
             )
             segment = Segment(self._disk, self._directory, offset, sizes)
@@ -206,7 +210,7 @@ class _Recovery:
         return segments
 
     def _suspects(self) -> set[int]:
-        """The numbers of the segments that have to be gone through."""
+        """The numbers of the segments that have to be scanned."""
         segments = self._segments
         suspects = {n for n, segment in enumerate(segments) if not self._is_indexed(segment)}
         if not segments:
@@ -225,6 +229,8 @@ class _Recovery:
         return suspects
 
     def _is_indexed(self, segment: Segment) -> bool:
+        if segment is self._segments[-1] and _is_blank(segment):
+            return True
         index = self._files.get(file_name(segment.base_offset, INDEX_SUFFIX))
         time_index = self._files.get(file_name(segment.base_offset, TIME_INDEX_SUFFIX))
         return (
@@ -235,21 +241,49 @@ class _Recovery:
             and segment.last_indexed() <= segment.size_bytes
         )
 
+    def _find_older_epochs(self, trusted: Sequence[Segment]) -> None:
+        """Find epochs older than all in the checkpoint file, which a power cut may have emptied.
+
+        Only trusted segments are read here; the scan finds the epochs of the others.
+        """
+        if not trusted:
+            return
+        known = self._epochs.entries
+        first_known = known[0].start_offset if known else self._end_offset
+        if first_known <= max(trusted[0].base_offset, self._opening.start_offset):
+            return
+        epochs = LeaderEpochs(self._disk, f"{self._directory}/{EPOCHS_NAME}")
+        for segment in trusted:
+            for _, header in segment.headers():
+                if header.base_offset >= first_known:
+                    break
+                if header.leader_epoch > epochs.latest:
+                    epochs.begin(header.leader_epoch, header.base_offset)
+        for epoch, start_offset in known:
+            epochs.begin(epoch, start_offset)
+        self._epochs = epochs
+        self._found_epochs = True
+
     def _scan(self, number: int) -> None:
-        """Go through a segment, rebuild what is beside it, and cut a torn tail."""
+        """Scan a segment, rebuild the files beside it, and truncate a torn tail."""
         segment = self._segments[number]
         if segment.base_offset > self._end_offset and not self._config.is_compacted:
-            # Records that nobody deleted: a power cut took them.
+            # Not compacted away, as the topic is not compacted: a power cut lost them.
             before = self._segments[number - 1]
             reason = f"records from {self._end_offset} on are missing"
             self._refuse_unless_torn(number - 1, BadBatch(before.size_bytes, reason))
             self._drop_after(number - 1)
             return
-        if segment.size_bytes >= _WORTH_TELLING_BYTES:
-            logger.info("Going through %s, %d MiB: segment %d of %d", segment.path(LOG_SUFFIX),
-                        segment.size_bytes >> 20, number + 1, len(self._segments))
-        side_bytes = segment.index.size_bytes + segment.time_index.size_bytes
-        if segment.size_bytes + side_bytes or not self._is_indexed(segment):
+        if segment.size_bytes >= _LOGGED_FROM_BYTES:
+            logger.info(
+                "Scanning %s, %d MiB: segment %d of %d",
+                segment.path(LOG_SUFFIX),
+                segment.size_bytes >> 20,
+                number + 1,
+                len(self._segments),
+            )
+        is_blank = _is_blank(segment)
+        if not is_blank:
             segment.reset_indexes(self._config)
         if number:
             self._snapshots.write(self._producers, segment.base_offset)
@@ -260,10 +294,11 @@ class _Recovery:
             self._refuse_unless_torn(number, bad)
             segment.file.truncate(bad.position)
             self._drop_after(number)
-        segment.seal()
+        if not is_blank:
+            segment.seal()
 
     def _note_all(self, segment: Segment) -> None:
-        """Note what is in a segment, as far as it is good. Raises BadBatch, CorruptLog."""
+        """Index a segment's batches up to the first invalid one. Raises BadBatch, CorruptLog."""
         opening = self._opening
         interval_bytes = self._config.index_interval_bytes
         passage = Passage(
@@ -332,16 +367,25 @@ class _Recovery:
         del self._segments[number + 1 :]
 
 
-def _load_epochs(disk: Disk, directory: str) -> LeaderEpochs:
-    path = f"{directory}/{EPOCHS_NAME}"
+def _load_epochs(disk: Disk, path: str) -> LeaderEpochs:
     try:
         return LeaderEpochs.load(disk, path)
     except MalformedEpochs:
         return LeaderEpochs(disk, path)
 
 
+def _is_blank(segment: Segment) -> bool:
+    """Whether nothing was ever appended to a segment, so that it may lack its indexes."""
+    return not (
+        segment.size_bytes
+        or segment.index.size_bytes
+        or segment.time_index.size_bytes
+        or segment.aborted is not None
+    )
+
+
 def _tail_end(segment: Segment) -> int:
-    """Where a trusted segment ends, by a scan from its last index entry. Raises BadBatch."""
+    """The end offset of a trusted segment: a scan from its last index entry. Raises BadBatch."""
     end_offset = segment.base_offset
     for _, header in segment.headers(segment.last_indexed()):
         end_offset = header.end_offset
@@ -349,10 +393,11 @@ def _tail_end(segment: Segment) -> int:
 
 
 def _replay(segments: Sequence[Segment], producers: ProducerStates, end_offset: int) -> None:
-    """Go through the headers between where the producers stand and an offset."""
+    """Apply the headers from the producers' end offset up to `end_offset` to the producers."""
     for number, segment in enumerate(segments):
         from_offset = producers.end_offset
-        if from_offset >= end_offset:
+        # After compaction there may be a gap before the next segment, which may lie above the end.
+        if from_offset >= end_offset or segment.base_offset >= end_offset:
             return
         if number + 1 < len(segments) and segments[number + 1].base_offset <= from_offset:
             continue
@@ -375,12 +420,14 @@ def _note_aborted(segment: Segment, completed: CompletedTransaction | None) -> N
         return
     known = segment.aborted.entries if segment.aborted is not None else []
     if not known or known[-1].last_offset < completed.last_offset:
-        segment.note_aborted(AbortedTransaction(
-            completed.producer_id,
-            completed.first_offset,
-            completed.last_offset,
-            completed.last_stable_offset,
-        ))
+        segment.note_aborted(
+            AbortedTransaction(
+                completed.producer_id,
+                completed.first_offset,
+                completed.last_offset,
+                completed.last_stable_offset,
+            )
+        )
 
 
 def _name(directory: str) -> str:

@@ -1,4 +1,4 @@
-"""A log to be recovered in another process: what that has to know, and how much there is to do."""
+"""The recovery of a log in another process: its input, and the bytes it has to scan."""
 
 from __future__ import annotations
 
@@ -11,25 +11,27 @@ from typing import Any
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
+from wirekafka.log.producer_snapshots import offsets_in
 from wirekafka.log.recovery import Opening
 from wirekafka.log.segment import LOG_SUFFIX
-from wirekafka.log.snapshots import offsets_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryJob:
-    """One log's directory and how it is to be opened."""
+    """The recovery of one log, as it is passed to another process."""
 
     directory: str
     config: TopicConfig
     opening: Opening
 
     def encode(self) -> str:
-        """One line of JSON."""
-        config = {each.name: getattr(self.config, each.name)
-                  for each in fields(self.config) if each.init}
-        return json.dumps({"directory": self.directory, "config": config,
-                           "opening": asdict(self.opening)})
+        """The job as one line of JSON."""
+        config = {
+            each.name: getattr(self.config, each.name) for each in fields(self.config) if each.init
+        }
+        return json.dumps(
+            {"directory": self.directory, "config": config, "opening": asdict(self.opening)}
+        )
 
     @classmethod
     def decode(cls, line: str | bytes) -> RecoveryJob:
@@ -37,9 +39,13 @@ class RecoveryJob:
         values: dict[str, Any] = json.loads(line)
         config: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
-            for name, value in values["config"].items()}
-        return cls(directory=values["directory"], config=TopicConfig(**config),
-                   opening=Opening(**values["opening"]))
+            for name, value in values["config"].items()
+        }
+        return cls(
+            directory=values["directory"],
+            config=TopicConfig(**config),
+            opening=Opening(**values["opening"]),
+        )
 
     def run(self, disk: Disk) -> None:
         """Recover the log, and leave its files as a clean stop does, but not synced.
@@ -53,7 +59,7 @@ class RecoveryJob:
             log.release()
 
     def to_scan_bytes(self, disk: Disk) -> int:
-        """The length of the segments that recovery goes through. Raises OSError."""
+        """The size of the segments that recovery has to scan. Raises OSError."""
         sizes = {entry.name: entry.size_bytes for entry in disk.list_directory(self.directory)}
         bases = sorted(offsets_in(sizes, LOG_SUFFIX))
         first = max(bisect_right(bases, self.opening.recovery_point - 1) - 1, 0)
@@ -61,9 +67,9 @@ class RecoveryJob:
 
 
 def afterwards(opening: Opening) -> Opening:
-    """How a log is opened that a job has recovered."""
+    """The `Opening` of a log after a job has recovered it."""
     return replace(opening, is_clean=True, is_synced=False)
 
 
 Recover = Callable[[Sequence[RecoveryJob]], set[str]]
-"""Runs jobs, the longest first; the directories of those that went well."""
+"""Runs jobs, which are given longest first; returns the directories of those that succeeded."""

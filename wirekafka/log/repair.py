@@ -1,4 +1,4 @@
-"""Bad batches before good ones in the logs of a stopped broker: told, and cut where asked for."""
+"""Finds invalid batches in the logs of a stopped broker, and truncates a log at one on request."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from wirekafka.log import scan
 from wirekafka.log.checkpoints import LOCK
 from wirekafka.log.files import DirectoryLocked, Disk
 from wirekafka.log.log_directory import UnusableDirectory, log_names
+from wirekafka.log.producer_snapshots import offsets_in
 from wirekafka.log.scan import BadBatch
 from wirekafka.log.segment import LOG_SUFFIX, SIDE_SUFFIXES, SNAPSHOT_SUFFIX, file_name
-from wirekafka.log.snapshots import offsets_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """The first bad batch of a log, at a byte of a file, and what lies behind it.
+    """The first invalid batch of a log, its position in a file, and what follows it.
 
-    `end_offset` is where the log would end without it; `readable_after` counts the whole batches
-    that a cut would take as well, `lost_bytes` all bytes.
+    `end_offset` is the log end after truncation at that batch, which would also remove
+    `readable_after` valid batches, and `lost_bytes` bytes in all.
     """
 
     log: str
@@ -33,12 +33,12 @@ class Damage:
 
     @property
     def is_torn_tail(self) -> bool:
-        """Whether nothing readable follows: the next start cuts that by itself."""
+        """Whether no valid batch follows, so that the next start truncates the log by itself."""
         return self.readable_after == 0
 
 
 def examine(disk: Disk, directory: str) -> Iterator[Damage]:
-    """Go through every byte of every log in a log directory.
+    """Scan every log in a log directory; yields the first damage of each damaged one.
 
     Raises UnusableDirectory while a broker runs there, OSError.
     """
@@ -50,7 +50,7 @@ def examine(disk: Disk, directory: str) -> Iterator[Damage]:
 
 
 def cut(disk: Disk, directory: str, name: str) -> Damage | None:
-    """Cut a log at its first bad batch, with all that follows; None: it has none.
+    """Truncate a log at its first invalid batch; returns the damage, None if there is none.
 
     Raises UnusableDirectory, OSError.
     """
@@ -64,7 +64,7 @@ def cut(disk: Disk, directory: str, name: str) -> Damage | None:
         sizes = {entry.name: entry.size_bytes for entry in disk.list_directory(path)}
         bad = found.path.rpartition("/")[2]
         base_offset = int(bad.removesuffix(LOG_SUFFIX))
-        # From the end on, so that a crash leaves a log that ends earlier, and none with a hole.
+        # Last segment first, so that a crash leaves a log that ends earlier, without a gap.
         for offset in sorted(offsets_in(sizes, LOG_SUFFIX), reverse=True):
             if offset > base_offset:
                 disk.unlink(f"{path}/{file_name(offset, LOG_SUFFIX)}")
@@ -72,7 +72,7 @@ def cut(disk: Disk, directory: str, name: str) -> Damage | None:
         file.truncate(found.position)
         file.fsync()
         file.close()
-        # What is beside the log is made anew where it is missing.
+        # The next start rebuilds the files beside the log that are missing.
         for suffix in (*SIDE_SUFFIXES, SNAPSHOT_SUFFIX):
             for offset in offsets_in(sizes, suffix):
                 if offset >= base_offset and not (
@@ -124,5 +124,12 @@ def _damage(disk: Disk, path: str, name: str) -> Damage | None:
         file.close()
     if bad is None:
         return None
-    return Damage(log=name, path=bad_path, position=bad.position, reason=bad.reason,
-                  end_offset=end_offset, readable_after=readable, lost_bytes=lost)
+    return Damage(
+        log=name,
+        path=bad_path,
+        position=bad.position,
+        reason=bad.reason,
+        end_offset=end_offset,
+        readable_after=readable,
+        lost_bytes=lost,
+    )

@@ -1,4 +1,4 @@
-"""Which old segments may go: by time, by size, and below the log's start offset."""
+"""Which old segments are deleted: by time, by size, and below the log start offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from wirekafka.log.segment import Segment
 
 @dataclass(slots=True, kw_only=True)
 class Horizon:
-    """Where the log stands: nothing at or above the high watermark is ever deleted."""
+    """The time and the offsets that retention depends on.
+
+    Nothing at or above the high watermark is ever deleted.
+    """
 
     now_ms: int
     start_offset: int
@@ -33,7 +36,7 @@ def expired(segments: Sequence[Segment], config: TopicConfig, horizon: Horizon) 
 
 
 def end_of(segments: Sequence[Segment], number: int, end_offset: int) -> int:
-    """The offset after the last that can be in a segment."""
+    """The end of a segment's offset range: the next one's base offset, or the log end."""
     return segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
 
 

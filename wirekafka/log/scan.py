@@ -1,4 +1,4 @@
-"""Walking over a log file batch by batch, reading headers only or checking every byte."""
+"""Reads a log file batch by batch, headers only or verifying every checksum."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from wirekafka.log.files import File
 LARGEST_RELATIVE_OFFSET = 0x7FFFFFFF
 
 REMEMBERED_BATCHES = 5
-"""Of each producer: it may have so many in flight and still be told of duplicates."""
+"""Batches remembered of each producer: duplicates among so many in flight are recognized."""
 
 _NOTED = Struct(">qiibIhi8xqq")
-"""Of a header: base offset, length, leader epoch, magic, CRC, attributes, last offset delta,
-largest timestamp, producer id."""
+"""The header fields that `notable` reads: base offset, length, leader epoch, magic, CRC,
+attributes, last offset delta, largest timestamp, producer id."""
 _IN_TRANSACTION = TRANSACTIONAL_BIT | CONTROL_BIT
 
 _HEADERS_READ_BYTES = 8192
@@ -36,7 +36,7 @@ _SMALLEST_LENGTH = HEADER_BYTES - 12
 
 
 class BadBatch(Exception):
-    """The bytes at a position are no batch, or not one that can stand there."""
+    """The bytes at a position are not a valid batch, or one whose offsets are impossible there."""
 
     def __init__(self, position: int, reason: str):
         super().__init__(f"{reason} at position {position}")
@@ -45,7 +45,7 @@ class BadBatch(Exception):
 
 
 def headers(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each whole batch between a batch boundary and `end`.
+    """Position and header of each batch from a batch boundary up to the position `end`.
 
     Raises BadBatch where the framing breaks, OSError.
     """
@@ -67,7 +67,7 @@ def header_at(file: File, position: int) -> BatchHeader:
 
 
 def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, Buffer]]:
-    """As `headers`, after verifying each checksum; with the bytes of control batches."""
+    """As `headers`, with each checksum verified, and with the bytes of control batches."""
     window = memoryview(b"")
     start = position
     while position < end:
@@ -89,13 +89,26 @@ def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHea
 
 
 class Passage:
-    """How far `notable` has come in a segment, and what it knows of the batches it passed."""
+    """The progress of `notable` in a segment, and what it has gathered from the batches."""
 
-    __slots__ = ("due_position", "end_offset", "largest_offset", "largest_timestamp",
-                 "leader_epoch", "position", "replay", "verified_from")
+    __slots__ = (
+        "due_position",
+        "end_offset",
+        "largest_offset",
+        "largest_timestamp",
+        "leader_epoch",
+        "position",
+        "replay",
+        "verified_from",
+    )
 
-    def __init__(self, end_offset: int, due_position: int, verified_from: int,
-                 replay: Callable[[BatchHeader], object]):
+    def __init__(
+        self,
+        end_offset: int,
+        due_position: int,
+        verified_from: int,
+        replay: Callable[[BatchHeader], object],
+    ):
         self.position = 0
         self.end_offset = end_offset
         """The least offset the next batch may have."""
@@ -103,20 +116,20 @@ class Passage:
         self.largest_offset = end_offset
         """The last offset of the first batch with the largest timestamp."""
         self.leader_epoch = -1
-        """Batches of another are notable."""
+        """The current leader epoch; batches of another are notable."""
         self.due_position = due_position
-        """Batches behind it are notable: an index entry is due."""
+        """Batches after this position are notable: an index entry is due."""
         self.verified_from = verified_from
         """The offset from which on checksums are verified."""
         self.replay = replay
-        """Told the newest batches of each producer, those outside of transactions."""
+        """Called with the newest batch headers of each producer, except in transactions."""
 
     def reach(self, position: int, end_offset: int) -> None:
-        """Note how far it is."""
+        """Set the position and the end offset reached."""
         self.position, self.end_offset = position, end_offset
 
     def replay_newest(self, window: memoryview, places: dict[int, list[int]]) -> None:
-        """Tell of the newest batches of each producer: older ones are forgotten anyway."""
+        """Call `replay` with each producer's newest batches; older ones are not remembered."""
         for found in places.values():
             for at in found[-REMEMBERED_BATCHES:]:
                 self.replay(read_header(window, at))
@@ -124,12 +137,12 @@ class Passage:
 
 
 def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Buffer]]:
-    """Verify all batches; position, header and bytes of those with more to note than a timestamp.
+    """Verify all batches; yields position, header and bytes of those that recovery looks at.
 
     These are batches of transactions, of another leader epoch, those due for the index, and
-    those whose offsets do not follow. At that time the passage has the timestamps of the batch,
-    but not its offset yet. For all others one loop without calls: after a crash there may be
-    millions, and it takes a third of the time of a loop that has each looked at.
+    those whose offsets do not follow. When one is yielded, the passage has its timestamp, but
+    not its offset yet. All others take one loop without calls: after a crash there may be
+    millions, and that takes a third of the time of a loop that yields each.
     Raises BadBatch, OSError.
     """
     unpack, check, end = _NOTED.unpack_from, crc32c, file.size_bytes
@@ -140,11 +153,23 @@ def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Bu
         window = memoryview(file.pread(read_bytes, position))
         at, whole_to, window_bytes = 0, len(window) - HEADER_BYTES, len(window)
         due, epoch, end_offset = (
-            passage.due_position - position, passage.leader_epoch, passage.end_offset)
+            passage.due_position - position,
+            passage.leader_epoch,
+            passage.end_offset,
+        )
         largest, verified_from = passage.largest_timestamp, passage.verified_from
         while at <= whole_to:
-            (base_offset, length, leader_epoch, magic, crc, attributes, delta, timestamp,
-             producer_id) = unpack(window, at)
+            (
+                base_offset,
+                length,
+                leader_epoch,
+                magic,
+                crc,
+                attributes,
+                delta,
+                timestamp,
+                producer_id,
+            ) = unpack(window, at)
             stop = at + length + 12
             if magic != MAGIC or length < _SMALLEST_LENGTH or delta < 0 or stop > window_bytes:
                 break
@@ -158,8 +183,12 @@ def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Bu
                 passage.largest_offset = last_offset
             if producer_id >= 0 and not attributes & _IN_TRANSACTION:
                 producers.setdefault(producer_id, []).append(at)
-            if (at > due or leader_epoch != epoch or base_offset < end_offset
-                    or attributes & _IN_TRANSACTION):
+            if (
+                at > due
+                or leader_epoch != epoch
+                or base_offset < end_offset
+                or attributes & _IN_TRANSACTION
+            ):
                 passage.replay_newest(window, producers)
                 passage.reach(position + at, end_offset)
                 yield position + at, read_header(window, at), window[at:stop]
@@ -174,9 +203,9 @@ def notable(file: File, passage: Passage) -> Iterator[tuple[int, BatchHeader, Bu
 
 
 def next_valid(file: File, position: int, end_offset: int) -> tuple[int, BatchHeader] | None:
-    """The first batch at or after a position that is whole, intact and plausible in this log.
+    """The first complete, intact and plausible batch at or after a position of a log file.
 
-    Looks at every byte, for use after a bad batch whose length says nothing. Raises OSError.
+    It tries every byte, for use after a bad batch whose length cannot be trusted. Raises OSError.
     """
     size_bytes = file.size_bytes
     overlap_bytes = HEADER_BYTES - 1

@@ -1,4 +1,4 @@
-"""The segments of one log: in order, the last one appended to, the oldest going first."""
+"""The segments of one log, in order: rolls, retirement, replacement, and reads across them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,18 @@ _base_offset = attrgetter("base_offset")
 
 
 class Segments(Sequence[Segment]):
-    """At least one segment. Raises OSError, and BadBatch where it looks into a file."""
+    """The segments of one log, oldest first, never empty. Raises OSError, BadBatch."""
 
-    __slots__ = ("_all", "_config", "_directory", "_disk", "_open_ms", "_positions", "_retired",
-                 "active")
+    __slots__ = (
+        "_all",
+        "_config",
+        "_directory",
+        "_disk",
+        "_open_ms",
+        "_positions",
+        "_retired",
+        "active",
+    )
 
     def __init__(self, disk: Disk, directory: str, config: TopicConfig, found: list[Segment]):
         self._disk = disk
@@ -30,7 +38,7 @@ class Segments(Sequence[Segment]):
         self._config = config
         self._all = found
         self._open_ms = 0
-        # Where in the active segment the offsets are that readers come back to.
+        # Positions in the active segment of offsets that readers will request next.
         self._positions = _NO_POSITIONS
         self._retired: list[tuple[int, Segment]] | None = None
         self.active = found[-1]
@@ -51,11 +59,11 @@ class Segments(Sequence[Segment]):
         return sum(segment.size_bytes for segment in self._all)
 
     def number_of(self, offset: int) -> int:
-        """The number of the segment that holds an offset, or would."""
+        """The number of the segment whose range includes an offset."""
         return max(bisect_right(self._all, offset, key=_base_offset) - 1, 0)
 
     def configure(self, config: TopicConfig) -> None:
-        """Follow a changed configuration."""
+        """Apply a changed configuration."""
         self._config = config
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         if jitter_ms > 0:
@@ -73,7 +81,7 @@ class Segments(Sequence[Segment]):
         return self.active.must_roll(shape, RollTime(now_ms, self._open_ms))
 
     def roll(self, base_offset: int, now_ms: int) -> None:
-        """Go on in a new segment."""
+        """Seal the active segment and create a new one."""
         if self.active.size_bytes:
             self.active.seal()
         else:
@@ -82,18 +90,18 @@ class Segments(Sequence[Segment]):
         self.add(base_offset, now_ms)
 
     def add(self, base_offset: int, now_ms: int) -> None:
-        """Make a new active segment."""
+        """Create a new active segment."""
         self._all.append(Segment.create(self._disk, self._directory, base_offset, now_ms))
         self._changed()
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """Cut from an offset on that is above the first segment's base."""
+        """Remove everything from an offset on, which must be above the first base offset."""
         self.retire(self._all[self.number_of(offset - 1) + 1 :], now_ms)
         self._all[-1].truncate(offset)
         self._changed()
 
     def retire(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Take segments out of the log, and their files' names away; readers go on."""
+        """Remove segments from the log, renaming their files; open reads are not affected."""
         if self._retired is None:
             self._retired = []
         for segment in segments:
@@ -102,12 +110,12 @@ class Segments(Sequence[Segment]):
             self._all.remove(segment)
 
     def make_way(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Take the files' names away from segments that `replace` is about to replace."""
+        """Rename the files of segments that `replace` is about to replace."""
         if self._retired is None:
             self._retired = []
         bases = {segment.base_offset for segment in segments}
         for entry in [each for each in self._retired if each[1].base_offset in bases]:
-            entry[1].delete()  # Replaced before, and its retired names are needed now.
+            entry[1].delete()  # Replaced before; its `.deleted` names are needed now.
             self._retired.remove(entry)
         for segment in segments:
             if segment is segments[0]:
@@ -117,12 +125,12 @@ class Segments(Sequence[Segment]):
             self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
 
     def replace(self, segments: Sequence[Segment], by: Segment) -> None:
-        """Put one segment in the place of neighbours, none of them the active one."""
+        """Replace neighbouring segments, none of them the active one, by one segment."""
         number = self._all.index(segments[0])
         self._all[number : number + len(segments)] = [by]
 
     def delete_retired(self, now_ms: int) -> int | None:
-        """Remove files retired `file.delete.delay.ms` ago; when to ask again, None for never."""
+        """Remove files whose delete delay has passed; when the next is due, None for never."""
         retired = self._retired
         if not retired:
             return None
@@ -132,7 +140,7 @@ class Segments(Sequence[Segment]):
         return retired[0][0] if retired else None
 
     def read(self, offset: int, limits: ReadLimits) -> LogSlice:
-        """From the batch that holds an offset on."""
+        """A slice that begins with the batch that holds an offset."""
         segment, position, first = self._locate(offset)
         size_bytes = self._bound(segment, limits) - position
         max_bytes = limits.max_bytes
@@ -142,12 +150,12 @@ class Segments(Sequence[Segment]):
             if limits.at_least_one:
                 max_bytes = max(max_bytes, first.size_bytes)
             elif max_bytes < first.size_bytes:
-                return NOTHING  # As Kafka: nothing can be done with part of one batch.
+                return NOTHING  # As Kafka: part of one batch is of no use.
             size_bytes = min(size_bytes, max_bytes)
         return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
 
     def expect_reader(self, offset: int, position: int) -> None:
-        """Remember where in the active segment an offset is that a reader will ask for."""
+        """Remember the position of an offset in the active segment that will be read next."""
         positions = self._positions
         if positions is _NO_POSITIONS or len(positions) >= _MOST_POSITIONS:
             self._positions = {offset: position}
@@ -155,18 +163,18 @@ class Segments(Sequence[Segment]):
             positions[offset] = position
 
     def close(self) -> None:
-        """Complete all files and release the descriptors; a later use opens them again."""
+        """Complete all files and close the descriptors; a later use opens them again."""
         for segment in self._all:
             segment.seal()
             segment.close()
 
     def release(self) -> None:
-        """Close descriptors and nothing else."""
+        """Close descriptors without writing anything."""
         for segment in self._all:
             segment.release()
 
     def moved(self, directory: str) -> None:
-        """Note that the log's directory has another name now."""
+        """Set the new path of the log's directory after it was renamed."""
         self._directory = directory
         for segment in self._all:
             segment.moved(directory)
@@ -192,7 +200,7 @@ class Segments(Sequence[Segment]):
         return self.active, self.active.size_bytes, None
 
     def _bound(self, segment: Segment, limits: ReadLimits) -> int:
-        """Where in a segment reading has to stop."""
+        """The position in a segment at which a read has to stop."""
         end_offset = limits.end_offset
         active = self.active
         size_bytes = segment.file.size_bytes

@@ -1,4 +1,4 @@
-"""What a read of the log is told and gives: a stretch of a file, its bytes not yet touched."""
+"""The limits and the result of a log read: a region of a file whose bytes are not read yet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wirekafka.log.files import Buffer, File
 
 
 class ReadLimits(NamedTuple):
-    """How far a read may go: in bytes, and to an offset that may be the log's end."""
+    """The limits of a read: in bytes, and by an end offset that may be the log's end."""
 
     max_bytes: int
     end_offset: int
@@ -17,7 +17,7 @@ class ReadLimits(NamedTuple):
 
 
 class LogSlice:
-    """A stretch of one log file, to be read later or sent from the file itself.
+    """A region of one log file, to be read later or sent with sendfile.
 
     It starts at a batch boundary and may end within a batch, as Kafka's does: clients drop an
     incomplete last batch.
@@ -33,6 +33,11 @@ class LogSlice:
     def __len__(self) -> int:
         return self.size_bytes
 
+    @property
+    def is_in_file(self) -> bool:
+        """Whether the bytes are in a file, so that they can be sent without reading them."""
+        return self._file is not None
+
     def buffers(self) -> list[Buffer]:
         """The bytes. Raises OSError."""
         if self._file is None:
@@ -40,8 +45,21 @@ class LogSlice:
         return [self._file.pread(self.size_bytes, self._position)]
 
     def regions(self) -> list[tuple[File, int, int]]:
-        """File, position and size in bytes of each stretch."""
+        """File, position and size in bytes of each region."""
         return [] if self._file is None else [(self._file, self._position, self.size_bytes)]
+
+
+class MemorySlice(LogSlice):
+    """Batches in memory, as remote storage returns them."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: Buffer):
+        super().__init__(None, 0, len(data))
+        self._data = data
+
+    def buffers(self) -> list[Buffer]:
+        return [self._data]
 
 
 NOTHING = LogSlice(None, 0, 0)

@@ -1,4 +1,4 @@
-"""Putting what a cleaner wrote in the place of the segments it was made from."""
+"""Replaces the segments of a live log by the segment that a cleaner made from them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from wirekafka.log.cleaner import Cleaned, CleaningJob
+from wirekafka.log.crash_cleanup import CLEANED_SUFFIX, SWAP_SUFFIX
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.log.segment import (
@@ -18,14 +19,13 @@ from wirekafka.log.segment import (
     Sizes,
     file_name,
 )
-from wirekafka.log.tidy import CLEANED_SUFFIX, SWAP_SUFFIX
 
 
 class Swap:
-    """One new segment on its way in; `announce`, sync the directory, `carry_out`.
+    """The replacement of segments by one: `announce`, sync the directory, then `carry_out`.
 
-    A crash before the directory is synced leaves the old segments, a later one the new. For the
-    thread that appends. Raises OSError.
+    A crash before the directory is synced leaves the old segments, a later one the new. To be
+    called by the thread that appends. Raises OSError.
     """
 
     def __init__(self, disk: Disk, log: Log, job: CleaningJob, cleaned: Cleaned):
@@ -36,13 +36,13 @@ class Swap:
         self._lengths = {piece.base_offset: piece.log_bytes for piece in job.pieces}
 
     def is_possible(self) -> bool:
-        """Whether the log still has what was read: nothing deleted, truncated or moved."""
+        """Whether the log still has the cleaned segments: not deleted, truncated or moved."""
         log = self._log
         if log.directory != self._directory or log.has_failed:
             return False
-        return {
-            segment.base_offset: segment.size_bytes for segment in self._replaced()
-        } == {base: self._lengths[base] for base in self._cleaned.replaced}
+        return {segment.base_offset: segment.size_bytes for segment in self._replaced()} == {
+            base: self._lengths[base] for base in self._cleaned.replaced
+        }
 
     def announce(self) -> None:
         """Rename `.cleaned` to `.swap`: from the last of them on, a restart finishes the swap."""
@@ -53,7 +53,7 @@ class Swap:
     def carry_out(self, now_ms: int) -> None:
         """Retire the old segments and give the new one its names.
 
-        After an error the log takes no more appends: what is on the disk is seen to at a restart.
+        After an error the log refuses appends; a restart finishes the swap.
         """
         log, sizes = self._log, self._cleaned.sizes
         try:
@@ -70,7 +70,7 @@ class Swap:
         log.segments.replace(replaced, segment)
 
     def discard(self) -> None:
-        """Remove the new files, whatever they are called by now."""
+        """Remove the new files, renamed to `.swap` or not."""
         for suffix in (LOG_SUFFIX, *SIDE_SUFFIXES):
             for stage in (SWAP_SUFFIX, CLEANED_SUFFIX):
                 with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""What a leader checks before it appends a batch, as Kafka's LogValidator does."""
+"""Validates a batch before a leader appends it, as Kafka's LogValidator does."""
 
 from __future__ import annotations
 
@@ -26,28 +26,13 @@ from wirekafka.codec.batch import (
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.record import record_bytes
-from wirekafka.codec.walk import check_framing, check_record
+from wirekafka.codec.walk import check_framing, check_record, longest_record
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import (
-    Append,
-    Checked,
-    Origin,
-    RecordsRefused,
-    invalid_record,
-    too_large,
-)
-from wirekafka.log.fit import Incoming, fit
+from wirekafka.log.append import Append, Checked, Origin, RecordsRefused, invalid_record, too_large
+from wirekafka.log.conversion import Incoming, convert
 
-__all__ = [
-    "Append",
-    "Checked",
-    "Origin",
-    "RecordsRefused",
-    "only_batch",
-    "refuse_zstd_of_old_clients",
-    "validate",
-]
+__all__ = ["Append", "Checked", "Origin", "RecordsRefused", "only_batch", "validate"]
 
 MOST_INFLATED_BYTES = 128 << 20
 """What a client's compressed batch may inflate to: well above any request, well below memory."""
@@ -58,59 +43,74 @@ _unpack_header = HEADER.unpack_from
 
 
 def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "") -> Checked:
-    """Check the one batch of a partition as Kafka 4.3's leader does, and fit it to the topic.
+    """Check the one batch of a partition as Kafka 4.4's leader does, and convert it to the topic.
 
     `name` is `<topic>-<partition>`, for messages. Raises RecordsRefused: CORRUPT_MESSAGE for a
     broken frame or checksum, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR for
-    broken compression (Kafka's answer too), INVALID_RECORD for everything else.
+    broken compression (as Kafka returns), INVALID_RECORD for everything else.
 
-    What is looked at is a choice. Kafka parses every record of every batch. Here the header
-    decides where it can, and records are walked by their lengths alone, compressed ones after
-    inflating them within a bound: so a wrong count, a torn record or a bomb never reaches the
-    log, at 0.03 to 0.1 us a record where a parse takes ten times that. The last record, often
-    the only one, is checked whole, and its timestamp held against the header's maximum, which
-    catches clients that set it carelessly. The others are looked at one by one only where a
-    header cannot answer: compacted topics (keys), a lower timestamp bound, a maximum out of
-    bounds or not to be believed. They are decoded only to be compressed anew. What passes
-    unseen is a client that lies inside an earlier record, or about its newest timestamp: that
-    hurts its own readers, not offsets, framing or memory.
+    Not everything that Kafka checks is checked. Kafka parses every record of every batch. Here
+    the header decides where it can, and records are skipped by their lengths alone, compressed
+    ones after inflating them within a bound: so a wrong count, a torn record or a decompression
+    bomb never reaches the log, at 0.03 to 0.1 us a record where a parse takes ten times that. The
+    last record, often the only one, is checked fully, and its timestamp compared with the header's
+    maximum, which catches clients that set it carelessly. The others are checked one by one only
+    where the header does not suffice: compacted topics (keys), a lower timestamp bound, a maximum
+    out of bounds or contradicted. They are decoded only for recompression. What passes unnoticed
+    is invalid content of an earlier record or a wrong newest timestamp: that harms the client's
+    own readers, not offsets, framing or memory.
     """
     try:
         fields = _unpack_header(records)
     except StructError:
-        only_batch(records)  # Tells what is wrong with less than a header.
+        only_batch(records)  # Raises the error for less than a header.
         raise
     if fields[1] + LOG_OVERHEAD_BYTES != len(records) or fields[3] != MAGIC:
         records = only_batch(records)
     header: BatchHeader = _new(BatchHeader, fields)
     view = records if records.__class__ is memoryview else memoryview(records)
     body: bytes | memoryview = b""
-    is_believable = True
+    is_credible = True
     if append.origin is _CLIENT:
-        body, is_believable = _check_client_batch(view, fields, config.max_message_bytes)
+        body, is_credible = _check_client_batch(view, fields, config.max_message_bytes)
+        if fields[5] & COMPRESSION_MASK and len(body) > config.max_decompressed_message_bytes:
+            _check_record_sizes(body, config.max_decompressed_message_bytes)
     elif len(view) > config.max_message_bytes and not header.is_control:
         raise too_large(len(view), config.max_message_bytes)
     if (
-        is_believable
+        is_credible
         and config.stores_as_sent
         and fields[8] <= append.now_ms + config.message_timestamp_after_max_ms
         and not fields[5] & LOG_APPEND_TIME_BIT
     ):
         checked: Checked = _new(Checked, (header, (view[PREFIX_BYTES:],), -1))
         return checked
-    return fit(Incoming(view, header, body, append, config, name))
+    return convert(Incoming(view, header, body, append, config, name))
 
 
 def _check_client_batch(
     view: memoryview, fields: tuple[int, ...], max_message_bytes: int
 ) -> tuple[bytes | memoryview, bool]:
-    """The plain record bytes, and whether the header's maximum timestamp is to be believed.
+    """Check a batch; its inflated records, and whether the header's maximum timestamp is credible.
 
-    It is when it agrees with the first and the last record. `fields` are those of the header, as
-    a plain tuple: taking one apart costs 0.04 us, a BatchHeader 0.3.
+    It is if it agrees with the first and the last record. `fields` are those of the header, as
+    a plain tuple: unpacking one costs 0.04 us, a BatchHeader 0.3.
     """
-    (base_offset, length, _, _, crc, attributes, last_delta, base_timestamp, newest, producer_id, _,
-     base_sequence, count) = fields
+    (
+        base_offset,
+        length,
+        _,
+        _,
+        crc,
+        attributes,
+        last_delta,
+        base_timestamp,
+        newest,
+        producer_id,
+        _,
+        base_sequence,
+        count,
+    ) = fields
     if base_offset:
         raise invalid_record(f"The base offset of an appended batch should be 0, not {base_offset}")
     if length + LOG_OVERHEAD_BYTES > max_message_bytes:
@@ -142,17 +142,26 @@ def _check_client_batch(
     return body, last_timestamp <= newest >= base_timestamp and newest >= NO_TIMESTAMP
 
 
+def _check_record_sizes(body: bytes | memoryview, most_bytes: int) -> None:
+    longest = longest_record(body)
+    if longest > most_bytes:
+        raise invalid_record(
+            f"A record of {longest} bytes, decompressed, where max.decompressed.message.bytes "
+            f"allows {most_bytes}"
+        )
+
+
 def only_batch(records: Buffer) -> memoryview:
-    """The one whole v2 batch that a partition's records must be; a partial one behind it is cut.
+    """The only v2 batch of a partition's records; an incomplete one after it is dropped.
 
     Raises RecordsRefused: INVALID_RECORD for none, several or an old magic, CORRUPT_MESSAGE for
-    framing that makes no sense.
+    invalid framing.
     """
     view = memoryview(records)
     try:
         size_bytes = _framed_bytes(view)
     except RecordsRefused as refused:
-        refused.message = refused.detail  # Kafka tells this one, since it fails the whole request.
+        refused.message = refused.detail  # In Kafka's response, as it fails the whole request.
         raise
     if size_bytes is None:
         raise invalid_record("Produce requests must have at least one record batch per partition")
@@ -171,19 +180,8 @@ def only_batch(records: Buffer) -> memoryview:
     return view[:size_bytes]
 
 
-def refuse_zstd_of_old_clients(records: Buffer, version: int) -> None:
-    """Raise UNSUPPORTED_COMPRESSION_TYPE for zstd below Produce 7, whose readers lack it."""
-    if version >= 7 or len(records) < HEADER_BYTES:
-        return
-    if HEADER.unpack_from(records)[5] & COMPRESSION_MASK == Codec.ZSTD:
-        raise RecordsRefused(
-            Error.UNSUPPORTED_COMPRESSION_TYPE,
-            f"Produce requests with version {version} are not allowed to use ZStandard compression",
-        )
-
-
 def _framed_bytes(view: memoryview) -> int | None:
-    """The size of the batch in front; None when it is not all there."""
+    """The size of the first batch; None if it is incomplete."""
     if len(view) < LOG_OVERHEAD_BYTES:
         return None
     (length,) = SIZE.unpack_from(view, LENGTH_AT)
@@ -196,9 +194,7 @@ def _framed_bytes(view: memoryview) -> int | None:
         return None
     magic = view[MAGIC_AT] - (view[MAGIC_AT] & 0x80) * 2
     if not 0 <= magic <= MAGIC:
-        raise RecordsRefused(
-            Error.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}"
-        )
+        raise RecordsRefused(Error.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
     size_bytes: int = length + LOG_OVERHEAD_BYTES
     return size_bytes if size_bytes <= len(view) else None
 
@@ -208,6 +204,6 @@ def _inflate(view: memoryview, header: BatchHeader) -> bytes:
         return record_bytes(view, header, limit_bytes=MOST_INFLATED_BYTES)
     except KafkaError as error:
         if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
-            # Kafka's answer, by accident or not; clients do not retry it.
+            # Kafka's error code, intended or not; clients do not retry it.
             raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, error.message or "") from error
         raise invalid_record(error.message or "") from error

@@ -1,20 +1,21 @@
-"""Proof that a transactional write belongs to a transaction its coordinator knows of (KIP-890)."""
+"""Tracks the verification of transactional writes with their coordinator (KIP-890)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from wirekafka.codec.batch import BatchHeader
+from wirekafka.codec.batch import NO_SEQUENCE, BatchHeader
 from wirekafka.errors import Error
 from wirekafka.log.append import RecordsRefused
 
 
 @dataclass(slots=True)
 class Verification:
-    """One producer's question to the coordinator, from before it is asked until it is used.
+    """The verification of one producer's write, from before the request until the append.
 
-    `guard` is what an append must show: a new one is made after each marker, so that an answer
-    that a marker overtook is worth nothing. `supports_epoch_bump` is true of Transactions V2.
+    `guard` must be passed with the append: a marker invalidates it, and with it a response that
+    was under way meanwhile. `supports_epoch_bump` is true for Transactions V2.
     """
 
     started_ms: int
@@ -22,6 +23,14 @@ class Verification:
     epoch: int
     supports_epoch_bump: bool
     guard: object = field(default_factory=object)
+
+
+class CoordinatorWrite(NamedTuple):
+    """A coordinator's write in a producer's transaction; such batches have no sequence numbers."""
+
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int = NO_SEQUENCE
 
 
 class Verifications:
@@ -32,8 +41,10 @@ class Verifications:
     def __init__(self) -> None:
         self._by_producer: dict[int, Verification] = {}
 
-    def begin(self, header: BatchHeader, now_ms: int, *, supports_epoch_bump: bool) -> object:
-        """The guard to append this batch with, once the coordinator has confirmed it."""
+    def begin(
+        self, header: BatchHeader | CoordinatorWrite, now_ms: int, *, supports_epoch_bump: bool
+    ) -> object:
+        """Begin a verification; returns the guard to append the batch with once confirmed."""
         sequence, epoch = header.base_sequence, header.producer_epoch
         found = self._by_producer.get(header.producer_id)
         if found is None:
@@ -45,11 +56,16 @@ class Verifications:
             found.lowest_sequence = sequence
         return found.guard
 
+    def is_valid(self, producer_id: int, guard: object) -> bool:
+        """Whether the verification with this guard is still in progress: no marker has ended it."""
+        found = self._by_producer.get(producer_id)
+        return found is not None and found.guard is guard
+
     def check(self, header: BatchHeader, guard: object | None, *, is_new_producer: bool) -> None:
         """Check a transactional batch that would open a transaction.
 
         Raises RecordsRefused: INVALID_TXN_STATE without the right guard,
-        OUT_OF_ORDER_SEQUENCE_NUMBER behind a batch that was verified first, or, under
+        OUT_OF_ORDER_SEQUENCE_NUMBER above the lowest sequence verified, or, under
         Transactions V2, for a producer without state that does not begin at 0.
         """
         found = self._by_producer.get(header.producer_id)
@@ -68,7 +84,7 @@ class Verifications:
             )
 
     def end(self, producer_id: int) -> None:
-        """Forget a producer's verification: its transaction is open, or has ended."""
+        """Forget a producer's verification, once its transaction is open or has ended."""
         self._by_producer.pop(producer_id, None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:

@@ -22,7 +22,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class Kind(IntEnum):
-    """What an incremental change does to a value (KIP-339)."""
+    """The operation of an incremental change (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class ResourceChanges:
-    """All changes of one resource; they take effect together or not at all."""
+    """The changes of one resource, which are applied together or not at all."""
 
     type: int
     name: str
@@ -52,25 +52,28 @@ Reply = list[KafkaError | None]
 
 @dataclass(frozen=True)
 class AlterConfigs:
-    """Change single values; the reply has None or an error for each resource in order."""
+    """Change single values (IncrementalAlterConfigs).
+
+    The reply has None or an error for each resource, in order.
+    """
 
     resources: Sequence[ResourceChanges]
     validate_only: bool = False
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Records of every resource that can be changed as asked."""
+        """Return the config records of every resource whose changes are valid."""
         return _decide(self.resources, self.validate_only, state, changed)
 
 
 @dataclass(frozen=True)
 class ReplaceConfigs:
-    """Set all values of resources anew: what is not named is reset (the older AlterConfigs)."""
+    """Replace all values of resources: those not listed are removed (AlterConfigs)."""
 
     resources: Sequence[ResourceChanges]
     validate_only: bool = False
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Records of the differences."""
+        """Return a record for each value that differs."""
         return _decide(self.resources, self.validate_only, state, replaced)
 
 
@@ -78,8 +81,9 @@ Values = Mapping[str, str]
 _Apply = Callable[[ResourceChanges, Values], dict[str, str]]
 
 
-def _decide(resources: Sequence[ResourceChanges], validate_only: bool, state: ControllerState,
-            apply: _Apply) -> Decision:
+def _decide(
+    resources: Sequence[ResourceChanges], validate_only: bool, state: ControllerState, apply: _Apply
+) -> Decision:
     records: list[Message] = []
     reply: Reply = []
     for resource in resources:
@@ -100,13 +104,21 @@ def _alter(resource: ResourceChanges, state: ControllerState, apply: _Apply) -> 
         _keep_cluster_min_isr(resource, before, after)
     _check_values(resource.type, after, touched, state)
     records: list[Message] = [
-        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name,
-                     value=after.get(name))
-        for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)
+        ConfigRecord(
+            resource_type=resource.type,
+            resource_name=resource.name,
+            name=name,
+            value=after.get(name),
+        )
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+        # Brokers read the files that their options name again when an option is set once more,
+        # though to the same value (KAFKA-14136).
+        or (resource.type == BROKER and name in touched)
     ]
     changes_min_isr = before.get(MIN_ISR) != after.get(MIN_ISR)
     if changes_min_isr and state.image.has_elr and resource.type in (TOPIC, BROKER):
-        # Who was eligible to lead was so under the old minimum (KIP-966).
+        # Eligible leader replicas were determined with the old minimum (KIP-966).
         name = resource.name if resource.type == TOPIC else ""
         records.append(ClearElrRecord(topic_name=name))
     return records
@@ -119,8 +131,9 @@ def _check_resource(resource: ResourceChanges, state: ControllerState) -> None:
                 raise _bad_request("Default topic resources are not allowed.")
             check_name(resource.name)
             if resource.name not in state.image.topics:
-                raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION,
-                                 f"The topic '{resource.name}' does not exist.")
+                raise KafkaError(
+                    Error.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist."
+                )
         case 4:
             if resource.name and not resource.name.isdecimal():
                 raise _bad_request(f"Illegal topic or broker name: {resource.name}")
@@ -135,18 +148,24 @@ def _check_resource(resource: ResourceChanges, state: ControllerState) -> None:
 
 
 def check_changes(resource: ResourceChanges) -> None:
-    """Raises INVALID_REQUEST for doubled names and for nulls where a value is needed."""
+    """Raise INVALID_REQUEST for duplicate names, and for nulls where a value is needed."""
     names = Counter(change.name for change in resource.changes)
     if any(count > 1 for count in names.values()):
         raise _bad_request("Error due to duplicate config keys")
-    nulls = [change.name for change in resource.changes
-             if change.value is None and change.kind != Kind.DELETE]
+    nulls = [
+        change.name
+        for change in resource.changes
+        if change.value is None and change.kind != Kind.DELETE
+    ]
     if nulls:
         raise _bad_request(f"Null value not supported for : {', '.join(nulls)}")
 
 
 def changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
-    """The values after an incremental change. Raises INVALID_CONFIG for lists that are none."""
+    """Return the values after incremental changes.
+
+    Raises INVALID_CONFIG for list operations on options that are not lists.
+    """
     after = dict(before)
     for change in resource.changes:
         value = change.value or ""
@@ -169,15 +188,17 @@ def changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
 
 
 def replaced(resource: ResourceChanges, before: Values) -> dict[str, str]:
-    """The values after all were set anew."""
+    """Return the values after all were replaced."""
     return {change.name: change.value or "" for change in resource.changes}
 
 
 def _items(resource: ResourceChanges, change: Change, before: Values) -> list[str]:
-    """The list an element is added to or taken from; unset, it is the option's default."""
+    """The list to append to or subtract from; the option's default if it is not set."""
     if not update.is_list(resource.type, change.name):
-        raise KafkaError(Error.INVALID_CONFIG, f"Can't {Kind(change.kind).name} to key "
-                         f"{change.name} because its type is not LIST.")
+        raise KafkaError(
+            Error.INVALID_CONFIG,
+            f"Can't {Kind(change.kind).name} to key {change.name} because its type is not LIST.",
+        )
     if change.name in before:
         return [item for item in before[change.name].split(",") if item]
     options = TOPIC_OPTIONS if resource.type == TOPIC else BROKER_OPTIONS
@@ -185,22 +206,28 @@ def _items(resource: ResourceChanges, change: Change, before: Values) -> list[st
 
 
 def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Values) -> None:
-    """Eligible leader replicas rest on one minimum for the whole cluster (KIP-966)."""
+    """Refuse changes after which the cluster has no common minimum ISR, as ELR needs (KIP-966)."""
     if resource.name and MIN_ISR in after:
-        raise KafkaError(Error.INVALID_CONFIG,
-                         f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.")
+        raise KafkaError(
+            Error.INVALID_CONFIG, f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
+        )
     removed = MIN_ISR not in after and any(
-        change.name == MIN_ISR and change.kind == Kind.DELETE for change in resource.changes)
+        change.name == MIN_ISR and change.kind == Kind.DELETE for change in resource.changes
+    )
     if not resource.name and (removed or (MIN_ISR in before and MIN_ISR not in after)):
-        raise KafkaError(Error.INVALID_CONFIG,
-                         f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.")
+        raise KafkaError(
+            Error.INVALID_CONFIG, f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
+        )
 
 
 def _check_values(type: int, values: Values, touched: set[str], state: ControllerState) -> None:
     if type == TOPIC:
-        # A key from a newer Kafka may be there already: it is no reason to refuse others.
-        known = {name: value for name, value in values.items()
-                 if name in touched or name in TOPIC_OPTIONS}
+        # An option set by a newer Kafka may exist already: it must not fail other changes.
+        known = {
+            name: value
+            for name, value in values.items()
+            if name in touched or name in TOPIC_OPTIONS
+        }
         update.validate_topic(state.config, known)
     elif type == GROUP:
         update.validate_group(state.config, values)

@@ -1,84 +1,121 @@
-"""Which log directory each replica is in, as its broker tells the controller (KIP-858)."""
+"""Reports of brokers to the controller on the log directory of each replica (KIP-858)."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.channel import Replica
 from wirekafka.metadata.command import MOST_RECORDS_PER_BATCH, ControllerState, Decision
 from wirekafka.metadata.image import MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.placement import UNASSIGNED_DIRECTORY
 from wirekafka.metadata.records import PartitionChangeRecord
-from wirekafka.replication.runtime import Runtime
+from wirekafka.metadata.registration import DIRECTORIES_SINCE, registered
+from wirekafka.replication.promise import start
 
 logger = logging.getLogger(__name__)
 
-Replica = tuple[bytes, int]
-"""A topic's id, and the index of one of its partitions."""
+_AGAIN_MS = 1_000
 
-_SINCE_METADATA_VERSION = 17
-"""3.7-IV2: before it the metadata log does not say where replicas are."""
+
+class Member(Protocol):
+    """A registered broker."""
+
+    broker_id: int
+
+    async def assign_directories(self, directories: Mapping[Replica, bytes]) -> None:
+        """As `ControllerChannel.assign_directories`, with the broker's current epoch."""
 
 
 @dataclass(frozen=True)
 class AssignDirectories:
-    """A broker has replicas in these directories (ids of 16 bytes)."""
+    """Note in which log directories (ids of 16 bytes) a broker's replicas are.
+
+    The reply has an `Error` for each replica, NONE except for those deleted or moved meanwhile.
+    """
 
     broker_id: int
+    broker_epoch: int
     directories: Mapping[Replica, bytes]
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """A change for each replica that is known to be elsewhere, or nowhere."""
+        """Return a change for each replica whose recorded directory differs.
+
+        Raises as `registered`.
+        """
+        registered(state, self.broker_id, self.broker_epoch)
         records: list[Message] = []
+        errors: dict[Replica, Error] = {}
         for (topic_id, index), directory in self.directories.items():
             topic = state.image.topics_by_id.get(topic_id)
             partition = topic.partitions.get(index) if topic is not None else None
-            if partition is None or self.broker_id not in partition.replicas:
-                continue  # It was deleted or has moved meanwhile.
-            if _directory_of(partition, self.broker_id) != directory:
-                records.append(PartitionChangeRecord(
-                    partition_id=index, topic_id=topic_id,
-                    directories=_assigned(partition, self.broker_id, directory)))
-        return Decision(records)
+            if topic is None:
+                errors[topic_id, index] = Error.UNKNOWN_TOPIC_ID
+            elif partition is None:
+                errors[topic_id, index] = Error.UNKNOWN_TOPIC_OR_PARTITION
+            elif self.broker_id not in partition.replicas:
+                errors[topic_id, index] = Error.NOT_LEADER_OR_FOLLOWER
+            else:
+                errors[topic_id, index] = Error.NONE
+                if _directory_of(partition, self.broker_id) != directory:
+                    records.append(
+                        PartitionChangeRecord(
+                            partition_id=index,
+                            topic_id=topic_id,
+                            directories=_assigned(partition, self.broker_id, directory),
+                        )
+                    )
+        return Decision(records, errors)
 
 
 class DirectoryReports:
-    """Tells the controller where this broker's replicas are, many at a time."""
+    """Reports the log directories of this broker's replicas to the controller, in batches."""
 
-    def __init__(self, broker_id: int, controller: Runtime, image: MetadataImage, clock: Clock):
-        self._broker_id = broker_id
-        self._controller = controller
+    def __init__(self, member: Member, image: MetadataImage, clock: Clock):
+        self._member = member
         self._image = image
         self._clock = clock
-        self._untold: dict[Replica, bytes] = {}
+        self._unreported: dict[Replica, bytes] = {}
+        self._is_scheduled = False
 
     def note(self, topic: TopicImage, partition: PartitionImage, directory: bytes) -> None:
-        """A replica is in this directory; that is told soon, unless it is known."""
-        if self._image.metadata_version < _SINCE_METADATA_VERSION:
+        """Queue a report that a replica is in this directory, unless the image says so."""
+        if self._image.metadata_version < DIRECTORIES_SINCE:
             return
-        if _directory_of(partition, self._broker_id) == directory:
-            self._untold.pop((topic.id, partition.index), None)
+        if _directory_of(partition, self._member.broker_id) == directory:
+            self._unreported.pop((topic.id, partition.index), None)
             return
-        if not self._untold:
-            self._clock.call_later(0, self._tell)
-        self._untold[topic.id, partition.index] = directory
+        self._unreported[topic.id, partition.index] = directory
+        self._schedule(0)
 
-    def _tell(self) -> None:
-        some = dict(list(self._untold.items())[:MOST_RECORDS_PER_BATCH])
+    def _schedule(self, delay_ms: int) -> None:
+        if not self._is_scheduled and self._unreported:
+            self._is_scheduled = True
+            self._clock.call_later(delay_ms, lambda: start(self._report()))
+
+    async def _report(self) -> None:
+        some = dict(list(self._unreported.items())[:MOST_RECORDS_PER_BATCH])
         for replica in some:
-            del self._untold[replica]
-        if self._untold:
-            self._clock.call_later(0, self._tell)
-        if some:
-            try:
-                self._controller.post(AssignDirectories(self._broker_id, some))
-            except KafkaError as error:
-                logger.info("Where %d replicas are is told at the next start: %s",
-                            len(some), error)
+            del self._unreported[replica]
+        delay_ms = 0
+        try:
+            if some:
+                await self._member.assign_directories(some)
+        except KafkaError as error:
+            logger.warning(
+                "Reporting the directories of %d replicas failed; it is retried: %s",
+                len(some),
+                error,
+            )
+            self._unreported = some | self._unreported
+            delay_ms = _AGAIN_MS
+        self._is_scheduled = False
+        self._schedule(delay_ms)
 
 
 def _directory_of(partition: PartitionImage, broker_id: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Who leads a partition when brokers come and go (KIP-966 for eligible leader replicas)."""
+"""Leader elections, on request and when brokers start or stop (KIP-966 for ELR)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wirekafka.metadata.image import NO_LEADER, TOPIC, PartitionImage, TopicImag
 from wirekafka.metadata.records import PartitionChangeRecord
 
 RECOVERING = 1
-"""leaderRecoveryState of a leader that was elected without being in sync."""
+"""The leaderRecoveryState of a leader that was elected uncleanly (KIP-704)."""
 
 
 def without(state: ControllerState, broker: int) -> Iterator[PartitionChangeRecord]:
-    """Changes that take a broker out of every ISR and leadership, as it goes away."""
+    """Changes that remove a broker from every ISR and leadership."""
     for topic in state.image.topics.values():
         effective = None
         for partition in topic.partitions.values():
@@ -29,24 +29,30 @@ def without(state: ControllerState, broker: int) -> Iterator[PartitionChangeReco
 
 
 def topic_config(state: ControllerState, topic: TopicImage) -> TopicConfig:
-    """What a topic runs with."""
-    return TopicConfig.resolve(state.config, state.image.config(TOPIC, topic.name))
+    """The effective configuration of a topic."""
+    return state.config.topic_config(state.image.config(TOPIC, topic.name))
 
 
-def _leave(state: ControllerState, topic: TopicImage, partition: PartitionImage,
-           leaving: tuple[int, int]) -> PartitionChangeRecord:
+def _leave(
+    state: ControllerState, topic: TopicImage, partition: PartitionImage, leaving: tuple[int, int]
+) -> PartitionChangeRecord:
     broker, min_isr = leaving
     change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
     in_sync = [member for member in partition.isr if member != broker]
     if in_sync or state.image.has_elr:
         change.isr = in_sync
-    # Without ELR the last one in sync stays in the ISR: nobody else may lead.
+    # Without ELR the last replica stays in the ISR: no other may be elected cleanly.
     if state.image.has_elr and len(in_sync) < min_isr:
         change.eligible_leader_replicas = _merge(partition.eligible_leader_replicas, [broker])
     if partition.leader == broker:
         change.leader = next(
-            (member for member in partition.replicas
-             if member in in_sync and not state.image.brokers[member].fenced), NO_LEADER)
+            (
+                member
+                for member in partition.replicas
+                if member in in_sync and not state.image.brokers[member].fenced
+            ),
+            NO_LEADER,
+        )
         if change.leader == NO_LEADER and state.image.has_elr:
             change.last_known_elr = [broker]
     return change
@@ -57,25 +63,28 @@ def _merge(present: list[int], more: list[int]) -> list[int]:
 
 
 def led_by(state: ControllerState, broker: int) -> Iterator[PartitionChangeRecord]:
-    """Changes that elect a broker which comes back, wherever nobody leads.
+    """Changes that elect a returning broker in each partition without a leader.
 
-    A partition it still leads (it did not stop, it crashed) gets a new leader epoch all the
-    same: readers must be able to tell what was written before from what is written now.
+    A partition that it still leads, because it crashed without being fenced, gets a new leader
+    epoch too: clients must see that records written before the crash may be lost.
     """
     for topic in state.image.topics.values():
         for partition in topic.partitions.values():
             if partition.leader == broker:
                 yield PartitionChangeRecord(
-                    partition_id=partition.index, topic_id=topic.id, leader=broker)
+                    partition_id=partition.index, topic_id=topic.id, leader=broker
+                )
             elif partition.leader == NO_LEADER and broker in partition.replicas:
                 change = elect(topic, partition, lambda member: member == broker, unclean=False)
                 if change is not None:
                     yield change
 
 
-def elect(topic: TopicImage, partition: PartitionImage, alive: Callable[[int], bool], *,
-          unclean: bool) -> PartitionChangeRecord | None:
-    """The change that gives a leaderless partition its leader, None if nobody may lead it."""
+def elect(
+    topic: TopicImage, partition: PartitionImage, alive: Callable[[int], bool], *, unclean: bool
+) -> PartitionChangeRecord | None:
+    """Return the change that elects a leader; None if no replica may lead the partition."""
+
     def first(of: list[int]) -> int | None:
         return next((id for id in partition.replicas if id in of and alive(id)), None)
 
@@ -84,7 +93,7 @@ def elect(topic: TopicImage, partition: PartitionImage, alive: Callable[[int], b
     if leader is None:
         leader = first(partition.eligible_leader_replicas)
         if leader is None:
-            # Nobody is known to have everything. The last leader has most, if it is one of us.
+            # No replica is known to have all committed records. The last leader is the best choice.
             leader = first(partition.last_known_elr)
             if leader is None and unclean:
                 leader = first(partition.replicas)
@@ -100,7 +109,7 @@ def elect(topic: TopicImage, partition: PartitionImage, alive: Callable[[int], b
 
 
 class Election(IntEnum):
-    """What kind of leader is asked for (KIP-460)."""
+    """The type of a requested election (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -108,24 +117,27 @@ class Election(IntEnum):
 
 @dataclass(frozen=True)
 class ElectLeaders:
-    """Elect leaders for (topic, partition) pairs, or for all that need one if that is None.
+    """Elect leaders for (topic, partition) pairs; None is all partitions that need an election.
 
-    The reply has (topic, partition, error or None) in order; asked for all, it leaves out those
-    that need none.
+    The reply has (topic, partition, error or None) in order, for None without the partitions
+    that need no election.
     """
 
     election: Election
     partitions: Sequence[tuple[str, int]] | None
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """A change for each partition that gets another leader."""
-        asked = self.partitions
-        if asked is None:
-            asked = [(topic.name, index) for topic in state.image.topics.values()
-                     for index in topic.partitions]
+        """Return a change for each partition that gets another leader."""
+        requested = self.partitions
+        if requested is None:
+            requested = [
+                (topic.name, index)
+                for topic in state.image.topics.values()
+                for index in topic.partitions
+            ]
         records: list[Message] = []
         reply: list[tuple[str, int, KafkaError | None]] = []
-        for topic, index in asked:
+        for topic, index in requested:
             try:
                 records.append(_elected(state, topic, index, self.election))
                 reply.append((topic, index, None))
@@ -135,8 +147,9 @@ class ElectLeaders:
         return Decision(records, reply)
 
 
-def _elected(state: ControllerState, name: str, index: int,
-             election: Election) -> PartitionChangeRecord:
+def _elected(
+    state: ControllerState, name: str, index: int, election: Election
+) -> PartitionChangeRecord:
     topic = state.image.topics.get(name)
     if topic is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -146,8 +159,9 @@ def _elected(state: ControllerState, name: str, index: int,
     preferred = partition.replicas[0]
     is_preferred = election is Election.PREFERRED
     if partition.leader == preferred or (not is_preferred and partition.leader != NO_LEADER):
-        raise KafkaError(Error.ELECTION_NOT_NEEDED,
-                         "Leader election not needed for topic partition.")
+        raise KafkaError(
+            Error.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+        )
 
     def alive(member: int) -> bool:
         broker = state.image.brokers.get(member)
@@ -157,8 +171,11 @@ def _elected(state: ControllerState, name: str, index: int,
     change = elect(topic, partition, alive, unclean=not is_preferred)
     if change is None:
         if is_preferred:
-            raise KafkaError(Error.PREFERRED_LEADER_NOT_AVAILABLE,
-                             "The preferred leader was not available.")
-        raise KafkaError(Error.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-                         "Eligible topic partition leaders are not available.")
+            raise KafkaError(
+                Error.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
+            )
+        raise KafkaError(
+            Error.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+            "Eligible topic partition leaders are not available.",
+        )
     return change

@@ -1,4 +1,4 @@
-"""Features: what levels this version supports, what a new cluster starts at, and upgrades."""
+"""Feature levels: those this version supports, those of a new cluster, and their updates."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from wirekafka.metadata.command import ControllerState, Decision
 from wirekafka.metadata.framing import ELR_FEATURE, METADATA_FEATURE
 from wirekafka.metadata.image import BROKER
 from wirekafka.metadata.records import (
+    AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,
     EndTransactionRecord,
@@ -22,58 +23,80 @@ from wirekafka.metadata.records import (
 KRAFT_FEATURE = "kraft.version"
 
 SUPPORTED: dict[str, tuple[int, int]] = {
-    METADATA_FEATURE: (7, 30),
+    METADATA_FEATURE: (7, 33),
     KRAFT_FEATURE: (0, 1),
     ELR_FEATURE: (0, 1),
     "group.version": (0, 1),
-    "share.version": (0, 1),
+    "share.version": (0, 2),
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""Level ranges of a 4.3 node, as it registers them."""
+"""The supported range of each feature, as a Kafka 4.4 node registers it. Unstable levels of
+metadata.version (34 is 4.5-IV0) are left out: Kafka offers them only to test clusters."""
+
+_CHANGES_METADATA = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
+"""Levels of metadata.version that changed the format of records: Kafka refuses a downgrade below
+one of these (KIP-778)."""
 
 INITIAL: dict[str, int] = {
-    METADATA_FEATURE: 30,
+    METADATA_FEATURE: 33,
     ELR_FEATURE: 1,
     "group.version": 1,
-    "share.version": 1,
+    "share.version": 2,
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""What Kafka 4.3 formats a new cluster with."""
+"""The levels with which Kafka 4.4 formats a new cluster."""
 
 
 def bootstrap_features() -> list[Message]:
-    """The feature records of a new cluster, also what `bootstrap.checkpoint` holds."""
+    """The feature records of a new cluster, which a freshly formatted directory contains."""
     return [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL.items()]
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Make an empty metadata log a cluster, in one metadata transaction (KIP-868)."""
+    """Write the first records of a new cluster, in one metadata transaction (KIP-868)."""
 
     features: Sequence[Message]
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Nothing if there is a cluster already."""
+        """Return the records; none if the log has features already."""
         if state.image.features:
             return Decision(())
-        levels = {record.name: record.feature_level
-                  for record in self.features if isinstance(record, FeatureLevelRecord)}
+        levels = {
+            record.name: record.feature_level
+            for record in self.features
+            if isinstance(record, FeatureLevelRecord)
+        }
         records: list[Message] = [BeginTransactionRecord(name="Bootstrap records"), *self.features]
         if levels.get(ELR_FEATURE):
             records.append(cluster_min_isr(state.config))
         return Decision([*records, EndTransactionRecord()])
 
 
+class AbortTransaction:
+    """Abort a metadata transaction that a crashed controller left open."""
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """Return the abort record; none if no transaction is open."""
+        if not state.image.in_transaction:
+            return Decision(())
+        return Decision([AbortTransactionRecord(reason="The controller restarted.")])
+
+
 def cluster_min_isr(config: BrokerConfig) -> ConfigRecord:
-    """Eligible leader replicas need one minimum ISR for the whole cluster, on record."""
-    return ConfigRecord(resource_type=BROKER, resource_name="", name="min.insync.replicas",
-                        value=str(config.min_insync_replicas))
+    """The record of the cluster's minimum ISR, which eligible leader replicas require."""
+    return ConfigRecord(
+        resource_type=BROKER,
+        resource_name="",
+        name="min.insync.replicas",
+        value=str(config.min_insync_replicas),
+    )
 
 
 class UpgradeType(IntEnum):
-    """Whether a level may go down, and whether information may get lost by it."""
+    """The upgrade type of UpdateFeatures: whether a downgrade is allowed, and may lose metadata."""
 
     UPGRADE = 1
     SAFE_DOWNGRADE = 2
@@ -82,7 +105,7 @@ class UpgradeType(IntEnum):
 
 @dataclass(frozen=True)
 class FeatureUpdate:
-    """A feature to be at `level`; 0 removes it."""
+    """A new level for a feature; 0 removes it."""
 
     name: str
     level: int
@@ -91,9 +114,9 @@ class FeatureUpdate:
 
 @dataclass(frozen=True)
 class UpdateFeatures:
-    """Change levels, all or none; raises what the first refused one is refused for.
+    """Change levels, all or none; raises the error of the first update that is invalid.
 
-    `kraft_version` is what the quorum is at: that level is the quorum's own to change.
+    `kraft_version` is the level of the quorum, which is validated here but changed by the quorum.
     """
 
     updates: Sequence[FeatureUpdate]
@@ -101,7 +124,7 @@ class UpdateFeatures:
     kraft_version: int = 0
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Feature records, and the configs that a feature needs."""
+        """Return feature records, and the config records that a feature requires."""
         records: list[Message] = []
         for update in self.updates:
             records += _update(update, state, self.kraft_version)
@@ -114,8 +137,7 @@ def _update(update: FeatureUpdate, state: ControllerState, kraft_version: int) -
     _check(update, current, state.config.node_id)
     if update.level == current or is_quorums:
         return []
-    records: list[Message] = [
-        FeatureLevelRecord(name=update.name, feature_level=update.level)]
+    records: list[Message] = [FeatureLevelRecord(name=update.name, feature_level=update.level)]
     has_min_isr = "min.insync.replicas" in state.image.config(BROKER, "")
     if update.name == ELR_FEATURE and update.level > 0 and not has_min_isr:
         records.append(cluster_min_isr(state.config))
@@ -123,7 +145,7 @@ def _update(update: FeatureUpdate, state: ControllerState, kraft_version: int) -
 
 
 def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
-    """Raises INVALID_UPDATE_VERSION, in Kafka's words."""
+    """Raise INVALID_UPDATE_VERSION with Kafka's message."""
     if update.upgrade_type not in tuple(UpgradeType):
         raise _invalid(update, "The controller does not support the given upgrade type.")
     if update.name not in SUPPORTED:
@@ -135,24 +157,34 @@ def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
     if not removes and not first <= update.level <= last:
         raise _invalid(update, f"Local controller {node_id} only supports versions {first}-{last}")
     if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
-        raise _invalid(update, "Can't downgrade the version of this feature without setting the "
-                       "upgrade type to either safe or unsafe downgrade.")
-    if update.name == METADATA_FEATURE and update.level < current:
+        raise _invalid(
+            update,
+            "Can't downgrade the version of this feature without setting the "
+            "upgrade type to either safe or unsafe downgrade.",
+        )
+    if update.name == METADATA_FEATURE and any(
+        level in _CHANGES_METADATA for level in range(update.level + 1, current + 1)
+    ):
         raise _refused_downgrade(update, current)
     if update.name == KRAFT_FEATURE and update.level < current:
         raise _invalid(update, "Can't downgrade the version of this feature.")
 
 
 def _invalid(update: FeatureUpdate, reason: str) -> KafkaError:
-    return KafkaError(Error.INVALID_UPDATE_VERSION,
-                      f"Invalid update version {update.level} for feature {update.name}. {reason}")
+    return KafkaError(
+        Error.INVALID_UPDATE_VERSION,
+        f"Invalid update version {update.level} for feature {update.name}. {reason}",
+    )
 
 
 def _refused_downgrade(update: FeatureUpdate, current: int) -> KafkaError:
-    # The log may hold records that a lower version does not know.
-    reason = ("Refusing to perform the requested downgrade because it might delete metadata "
-              "information." if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE
-              else "Unsafe metadata downgrade is not supported in this version.")
-    return KafkaError(Error.INVALID_UPDATE_VERSION,
-                      f"Unsupported metadata.version downgrade from {current} to {update.level}. "
-                      f"{reason}")
+    # The log may have records that a lower version cannot decode.
+    reason = (
+        "Refusing to perform the requested downgrade because it might delete metadata information."
+        if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE
+        else "Unsafe metadata downgrade is not supported in this version."
+    )
+    return KafkaError(
+        Error.INVALID_UPDATE_VERSION,
+        f"Unsupported metadata.version downgrade from {current} to {update.level}. {reason}",
+    )

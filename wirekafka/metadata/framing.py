@@ -1,8 +1,8 @@
-"""How a metadata record lies in the value of a log record: frame version, key, version, body."""
+"""The framing of metadata records in record values: frame version, type, version, body."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wirekafka.codec.message import MalformedMessage, Message
@@ -35,22 +35,32 @@ _TYPES: dict[int, type[Message]] = {
 
 
 class UnknownMetadata(UnusableDirectory):
-    """A metadata record this version of the broker cannot take in; serving on would lose it."""
+    """A metadata record that this version cannot decode; without it the metadata is incomplete."""
 
 
 def encode_frame(record: Message, metadata_version: int, with_elr: bool) -> bytes:
-    """The framed value of one record, at the version Kafka writes at this metadata.version."""
-    version = record_version(record, metadata_version, with_elr)
+    """Encode one framed record, in the version that Kafka writes at this metadata.version."""
+    return _framer(type(record), record_version(record, metadata_version, with_elr))(record)
+
+
+def _framer(schema: type[Message], version: int) -> Callable[[Any], bytes]:
+    """Return what encodes and frames records of one schema, all in one version."""
+    encode = schema.encoder(version)
     head = bytearray()
-    for number in (FRAME_VERSION, type(record).key, version):
+    for number in (FRAME_VERSION, schema.key, version):
         _write_uvarint(head, number)
-    return bytes(head + record.encode(version))
+
+    def framed(record: Any) -> bytes:
+        # No schema has a field of type Records, so all is in what `encode` returns.
+        return bytes(encode(record, [], head[:]))
+
+    return framed
 
 
 def decode_frame(value: Buffer) -> Message:
-    """Raises `UnknownMetadata` for a type, version or body that is not understood."""
+    """Decode a framed record. Raises `UnknownMetadata` for an unknown type, version or body."""
     if len(value) > 3 and not (value[0] | value[1] | value[2]) & 0x80:
-        frame_version, key, version = value[:3]  # As ever: a start reads thousands of them.
+        frame_version, key, version = value[:3]  # The usual case, fast: a start reads thousands.
         position = 3
     else:
         frame_version, position = _read_uvarint(value, 0)
@@ -58,8 +68,9 @@ def decode_frame(value: Buffer) -> Message:
         version, position = _read_uvarint(value, position)
     schema = _TYPES.get(key)
     if frame_version != FRAME_VERSION or schema is None or version not in schema.versions:
-        raise UnknownMetadata(f"unknown metadata record: frame {frame_version}, type {key}, "
-                              f"version {version}")
+        raise UnknownMetadata(
+            f"unknown metadata record: frame {frame_version}, type {key}, version {version}"
+        )
     try:
         record: Message = schema.decode(bytes(value[position:]), version)
     except MalformedMessage as error:
@@ -68,7 +79,7 @@ def decode_frame(value: Buffer) -> Message:
 
 
 def record_version(record: Message, metadata_version: int, with_elr: bool) -> int:
-    """The version of its schema that Kafka 4.3 writes `record` at."""
+    """The version of its schema that Kafka 4.4 writes `record` at."""
     match record:
         case PartitionRecord() | PartitionChangeRecord():
             return 2 if with_elr else int(metadata_version >= _DIRECTORIES)
@@ -88,25 +99,33 @@ class MetadataCodec:
     """Batches of `__cluster_metadata`: framed values, no keys, never compressed."""
 
     def __init__(self) -> None:
-        # Every record passes through here both ways, so the levels in force are known.
+        # Every record is encoded or decoded here, so the current feature levels are known.
         self._levels: dict[str, int] = {}
+        self._framers: dict[type[Message], Callable[[Any], bytes]] = {}
+        """By type, at these levels: one batch has thousands of records of one type."""
 
     def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
-        """One batch of framed records."""
+        """Encode one batch of framed records."""
         assert producer is None, "metadata has no producers"
         framed = []
         for index, record in enumerate(records):
             self._note(record)
-            framed.append(Record(index, now_ms, None, self.frame(record), ()))
+            framed.append(Record(index, now_ms, None, self.frame(record)))
         return encode_batch(framed, options=BatchOptions())
 
     def frame(self, record: Message) -> bytes:
-        """One framed record at the versions in force."""
-        with_elr = self._levels.get(ELR_FEATURE, 0) > 0
-        return encode_frame(record, self._levels.get(METADATA_FEATURE, 0), with_elr)
+        """Encode one framed record at the current feature levels."""
+        framer = self._framers.get(record.__class__)
+        if framer is None:
+            with_elr = self._levels.get(ELR_FEATURE, 0) > 0
+            version = record_version(record, self._levels.get(METADATA_FEATURE, 0), with_elr)
+            framer = _framer(type(record), version)
+            if not isinstance(record, BrokerRegistrationChangeRecord):  # Its version may differ.
+                self._framers[type(record)] = framer
+        return framer(record)
 
     def decode(self, batch: Buffer) -> Iterable[Any]:
-        """The records of a data batch. Raises `UnknownMetadata`."""
+        """Decode the records of a data batch. Raises `UnknownMetadata`."""
         for record in decode_records(batch):
             if record.value is not None:
                 decoded = decode_frame(record.value)
@@ -116,6 +135,7 @@ class MetadataCodec:
     def _note(self, record: Message) -> None:
         if isinstance(record, FeatureLevelRecord):
             self._levels[record.name] = record.feature_level
+            self._framers.clear()
 
 
 def _write_uvarint(out: bytearray, value: int) -> None:
@@ -136,4 +156,4 @@ def _read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
         shift += 7
-    raise UnknownMetadata("the frame's header is not a number")
+    raise UnknownMetadata("the frame's header is not a valid varint")

@@ -1,11 +1,14 @@
-"""The cluster as its metadata records tell it: a fold, the same on controller and brokers."""
+"""The metadata image: the state that results from replaying the metadata records in order.
+
+Controller and brokers use the same code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from wirekafka.metadata import records as r
 from wirekafka.metadata.framing import ELR_FEATURE, METADATA_FEATURE
@@ -16,17 +19,10 @@ _UNCHANGED = -2
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """ConfigResource types, as in records and requests."""
 
-_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-
-
-def is_internal(topic: str) -> bool:
-    """Whether Kafka itself writes this topic."""
-    return topic in _INTERNAL_TOPICS
-
 
 @dataclass(slots=True)
 class PartitionImage:
-    """One partition's assignment and leadership."""
+    """One partition's assignment and leadership. It is replaced, never changed."""
 
     index: int
     replicas: list[int]
@@ -43,24 +39,24 @@ class PartitionImage:
 
     @classmethod
     def of(cls, record: r.PartitionRecord) -> PartitionImage:
-        """As the record creates it."""
+        """Create the image of a new partition; it shares the record's lists, which never change."""
         return cls(
-            index=record.partition_id,
-            replicas=list(record.replicas),
-            isr=list(record.isr),
-            leader=record.leader,
-            leader_epoch=record.leader_epoch,
-            partition_epoch=record.partition_epoch,
-            removing_replicas=list(record.removing_replicas),
-            adding_replicas=list(record.adding_replicas),
-            leader_recovery_state=record.leader_recovery_state,
-            directories=list(record.directories),
-            eligible_leader_replicas=list(record.eligible_leader_replicas or ()),
-            last_known_elr=list(record.last_known_elr or ()),
+            record.partition_id,
+            record.replicas,
+            record.isr,
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            record.removing_replicas,
+            record.adding_replicas,
+            record.leader_recovery_state,
+            record.directories,
+            record.eligible_leader_replicas or [],
+            record.last_known_elr or [],
         )
 
     def to_record(self, topic_id: bytes) -> r.PartitionRecord:
-        """The record that makes this image."""
+        """The record that recreates this image."""
         return r.PartitionRecord(
             partition_id=self.index,
             topic_id=topic_id,
@@ -77,28 +73,31 @@ class PartitionImage:
             last_known_elr=self.last_known_elr or None,
         )
 
-    def change(self, record: r.PartitionChangeRecord) -> None:
-        """Take over what the record sets; null means unchanged."""
-        if record.replicas is not None:
-            self.replicas = list(record.replicas)
-        if record.isr is not None:
-            self.isr = list(record.isr)
-        if record.removing_replicas is not None:
-            self.removing_replicas = list(record.removing_replicas)
-        if record.adding_replicas is not None:
-            self.adding_replicas = list(record.adding_replicas)
-        if record.directories is not None:
-            self.directories = list(record.directories)
-        if record.eligible_leader_replicas is not None:
-            self.eligible_leader_replicas = list(record.eligible_leader_replicas)
-        if record.last_known_elr is not None:
-            self.last_known_elr = list(record.last_known_elr)
-        if record.leader_recovery_state != -1:
-            self.leader_recovery_state = record.leader_recovery_state
-        if record.leader != _UNCHANGED:
-            self.leader = record.leader
-            self.leader_epoch += 1
-        self.partition_epoch += 1
+    def after(self, record: r.PartitionChangeRecord) -> PartitionImage:
+        """The partition with what the record sets; null means unchanged."""
+        keeps_leader = record.leader == _UNCHANGED
+        recovery_state = record.leader_recovery_state
+        return PartitionImage(
+            self.index,
+            _set(self.replicas, record.replicas),
+            _set(self.isr, record.isr),
+            self.leader if keeps_leader else record.leader,
+            self.leader_epoch if keeps_leader else self.leader_epoch + 1,
+            self.partition_epoch + 1,
+            _set(self.removing_replicas, record.removing_replicas),
+            _set(self.adding_replicas, record.adding_replicas),
+            self.leader_recovery_state if recovery_state == -1 else recovery_state,
+            _set(self.directories, record.directories),
+            _set(self.eligible_leader_replicas, record.eligible_leader_replicas),
+            _set(self.last_known_elr, record.last_known_elr),
+        )
+
+
+T = TypeVar("T")
+
+
+def _set(present: T, wanted: T | None) -> T:
+    return present if wanted is None else wanted
 
 
 @dataclass(slots=True)
@@ -112,7 +111,7 @@ class TopicImage:
 
 @dataclass(slots=True)
 class BrokerImage:
-    """A broker's last registration and what changed since."""
+    """A broker's last registration, with later changes applied."""
 
     registration: r.RegisterBrokerRecord
 
@@ -133,14 +132,14 @@ class BrokerImage:
         return self.registration.rack
 
     def endpoint(self, listener: str) -> tuple[str, int] | None:
-        """Advertised host and port of a listener by its name."""
+        """The advertised host and port of a listener; None if the broker does not have it."""
         for end_point in self.registration.end_points:
             if end_point.name == listener:
                 return end_point.host, end_point.port
         return None
 
     def change(self, record: r.BrokerRegistrationChangeRecord) -> None:
-        """Take over what the record sets; 0 means unchanged, -1 off and 1 on."""
+        """Apply a change; in its flags 0 means unchanged, -1 off and 1 on."""
         registration = self.registration
         if record.fenced:
             registration.fenced = record.fenced > 0
@@ -153,7 +152,7 @@ class BrokerImage:
 
 
 class MetadataImage:
-    """Topics, configs, brokers, features and the rest, in lookup order."""
+    """Topics, configs, brokers, features and security metadata, keyed for lookup."""
 
     def __init__(self) -> None:
         self.features: dict[str, int] = {}
@@ -164,6 +163,8 @@ class MetadataImage:
         self.controllers: dict[int, r.RegisterControllerRecord] = {}
         self.next_producer_id = 0
         self.security = SecurityImage()
+        self.generation = 0
+        """Incremented by every change, so that caches derived from the image can be invalidated."""
         self._transaction: list[Any] | None = None
 
     @property
@@ -177,11 +178,11 @@ class MetadataImage:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether records wait for the end of a metadata transaction."""
+        """Whether a metadata transaction is open, whose records are held back."""
         return self._transaction is not None
 
     def config(self, resource_type: int, name: str) -> dict[str, str]:
-        """What was set on one resource; not to be changed."""
+        """The values set on one resource; must not be modified."""
         return self.configs.get((resource_type, name), {})
 
     def partition(self, topic: str, index: int) -> PartitionImage | None:
@@ -189,30 +190,57 @@ class MetadataImage:
         found = self.topics.get(topic)
         return found.partitions.get(index) if found else None
 
+    def partition_count(self, topic: str) -> int:
+        """The number of partitions of a topic; 0 if the topic does not exist."""
+        found = self.topics.get(topic)
+        return len(found.partitions) if found else 0
+
+    def leader_of(self, topic: str, index: int) -> int | None:
+        """The id of a partition's leader, -1 if it has none; None for an unknown partition."""
+        partition = self.partition(topic, index)
+        return None if partition is None else partition.leader
+
     def live_brokers(self) -> list[BrokerImage]:
-        """Brokers that are not fenced, by id."""
+        """The unfenced brokers, ordered by id."""
         return [self.brokers[id] for id in sorted(self.brokers) if not self.brokers[id].fenced]
 
-    def replay(self, record: Any) -> None:
-        """Take in one record. Those of a metadata transaction count once it ends (KIP-868)."""
+    def replay(self, record: Any) -> Sequence[Any]:
+        """Apply one record; those of a metadata transaction are applied at its end (KIP-868).
+
+        Returns the records that have taken effect by this call.
+        """
+        applied: Sequence[Any] = ()
         match record:
+            case r.NoOpRecord():
+                pass
             case r.BeginTransactionRecord():
                 self._transaction = []
             case r.AbortTransactionRecord():
                 self._transaction = None
             case r.EndTransactionRecord():
-                held, self._transaction = self._transaction or [], None
-                for inner in held:
-                    self._apply(inner)
+                applied, self._transaction = self._transaction or (), None
             case _ if self._transaction is not None:
                 self._transaction.append(record)
             case _:
-                self._apply(record)
+                applied = (record,)
+        for each in applied:
+            self._apply(each)
+        return applied
+
+    def become(self, other: MetadataImage) -> None:
+        """Replace the contents by those of `other`, which must not be used afterwards."""
+        generation = self.generation + 1
+        other.security.acl_index.is_loaded = self.security.acl_index.is_loaded
+        vars(self).update(vars(other))
+        self.generation = generation
 
     def _apply(self, record: Any) -> None:
+        self.generation += 1
         match record:
             case r.PartitionChangeRecord():
-                self.topics_by_id[record.topic_id].partitions[record.partition_id].change(record)
+                partitions = self.topics_by_id[record.topic_id].partitions
+                index = record.partition_id
+                partitions[index] = partitions[index].after(record)
             case r.PartitionRecord():
                 partitions = self.topics_by_id[record.topic_id].partitions
                 partitions[record.partition_id] = PartitionImage.of(record)
@@ -233,15 +261,15 @@ class MetadataImage:
                 self.features[record.name] = record.feature_level
                 if not record.feature_level:
                     del self.features[record.name]
-            case r.NoOpRecord():
-                pass
+            case r.ZkMigrationStateRecord():
+                pass  # Kafka 3.4 to 3.9 write it without a ZooKeeper migration too.
             case _:
                 self._apply_registration(record)
 
     def _apply_registration(self, record: Any) -> None:
         match record:
             case r.RegisterBrokerRecord():
-                # A copy: other folds of the same record must not see what changes here.
+                # A copy: other images share the record and must not see later changes.
                 self.brokers[record.broker_id] = BrokerImage(copy(record))
             case r.BrokerRegistrationChangeRecord():
                 self.brokers[record.broker_id].change(record)
@@ -253,6 +281,8 @@ class MetadataImage:
                 self.brokers.pop(record.broker_id, None)
             case r.RegisterControllerRecord():
                 self.controllers[record.controller_id] = record
+            case r.UnregisterControllerRecord():
+                self.controllers.pop(record.controller_id, None)
             case _:
                 self.security.replay(record)
 
@@ -269,12 +299,32 @@ class MetadataImage:
     def _clear_elr(self, topic_name: str) -> None:
         topics = [self.topics[topic_name]] if topic_name else list(self.topics.values())
         for topic in topics:
-            for partition in topic.partitions.values():
-                partition.eligible_leader_replicas = []
-                partition.last_known_elr = []
+            for index, partition in topic.partitions.items():
+                topic.partitions[index] = replace(
+                    partition, eligible_leader_replicas=[], last_known_elr=[]
+                )
+
+    def frozen(self) -> MetadataImage:
+        """A copy that does not change with this image; cheap, because partitions are shared."""
+        frozen = copy(self)
+        frozen.features = dict(self.features)
+        frozen.topics = {
+            name: TopicImage(name, topic.id, dict(topic.partitions))
+            for name, topic in self.topics.items()
+        }
+        frozen.topics_by_id = {topic.id: topic for topic in frozen.topics.values()}
+        frozen.configs = {resource: dict(values) for resource, values in self.configs.items()}
+        frozen.brokers = {
+            id: BrokerImage(copy(broker.registration)) for id, broker in self.brokers.items()
+        }
+        frozen.controllers = dict(self.controllers)
+        frozen.security = self.security.frozen()
+        if self._transaction is not None:
+            frozen._transaction = list(self._transaction)
+        return frozen
 
     def snapshot(self) -> Iterator[Any]:
-        """Records that make this image, in the order of Kafka's own snapshots."""
+        """Records that recreate this image, in the order of Kafka's own snapshots."""
         for name in sorted(self.features, key=lambda name: (name != METADATA_FEATURE, name)):
             yield r.FeatureLevelRecord(name=name, feature_level=self.features[name])
         for broker in self.brokers.values():
@@ -288,11 +338,13 @@ class MetadataImage:
         yield from self.security.before_producer_ids()
         if self.next_producer_id:
             yield r.ProducerIdsRecord(
-                broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id)
+                broker_id=-1, broker_epoch=-1, next_producer_id=self.next_producer_id
+            )
         yield from self.security.after_producer_ids()
 
     def _config_records(self) -> Iterable[Any]:
         for (resource_type, resource_name), values in self.configs.items():
             for name, value in values.items():
-                yield r.ConfigRecord(resource_type=resource_type, resource_name=resource_name,
-                                     name=name, value=value)
+                yield r.ConfigRecord(
+                    resource_type=resource_type, resource_name=resource_name, name=name, value=value
+                )

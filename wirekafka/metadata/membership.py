@@ -1,80 +1,197 @@
-"""One node's life in the cluster: it registers, serves, and takes its leave."""
+"""A broker's membership in the cluster: registration, heartbeats and controlled shutdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
 
-from wirekafka.codec.message import Message
-from wirekafka.metadata.command import ControllerState, Decision
-from wirekafka.metadata.features import Bootstrap, bootstrap_features
-from wirekafka.metadata.records import AbortTransactionRecord
-from wirekafka.metadata.registration import (
-    Endpoint,
-    RegisterBroker,
-    RegisterController,
-    ShutDownBroker,
-    UnfenceBroker,
+from wirekafka.clock import Clock, Timer
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.channel import Beat, ControllerChannel, Registration, Replica
+from wirekafka.metadata.heartbeats import Standing
+from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.producer_ids import Block
+from wirekafka.metadata.registration import Endpoint
+from wirekafka.replication.promise import pause, start
+from wirekafka.replication.remote_replica import DecidedIsr, IsrChange
+
+logger = logging.getLogger(__name__)
+
+_UNREACHABLE = frozenset({Error.NOT_CONTROLLER, Error.REQUEST_TIMED_OUT, Error.NETWORK_EXCEPTION})
+"""Errors if no active controller has processed the request; retried until there is one."""
+_RETRIABLE = frozenset(
+    {
+        # After a crash, until the session of the previous incarnation has expired.
+        Error.DUPLICATE_BROKER_REGISTRATION,
+        Error.BROKER_NOT_AVAILABLE,
+    }
 )
-from wirekafka.replication.quorum import QuorumLog
-from wirekafka.replication.runtime import Runtime
+_FIRST_SHUTDOWN_PAUSE_MS = 50
+_LONGEST_SHUTDOWN_MS = 300_000
+"""How long a controlled shutdown may take, as in Kafka."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """Who a node is. Ids are 16 bytes; the incarnation is random for every start.
+class Follower(Protocol):
+    """A broker's metadata image, as far as its feed has applied it."""
 
-    `bootstrap` is what a cluster begins with if this node finds none.
-    """
+    image: MetadataImage
+    end_offset: int
 
-    node_id: int
-    incarnation_id: bytes
-    directory_ids: Sequence[bytes]
-    rack: str | None = None
-    bootstrap: Sequence[Message] = ()
-
-
-class AbortTransaction:
-    """End a metadata transaction whose controller died in it."""
-
-    def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Nothing if there is none open."""
-        if not state.image.in_transaction:
-            return Decision(())
-        return Decision([AbortTransactionRecord(reason="The controller restarted.")])
+    async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
+        """Wait until the condition holds for the image."""
 
 
 class Membership:
-    """Controller and broker of one node, in the roles Kafka calls combined."""
+    """One broker as a member of its cluster.
 
-    def __init__(self, controller: Runtime, quorum: QuorumLog, identity: Identity):
-        self._controller = controller
-        self._quorum = quorum
-        self._identity = identity
+    The endpoints are added to `registration` in `join`; the other fields must be set.
+    """
+
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        follower: Follower,
+        clock: Clock,
+        registration: Registration,
+        config: Callable[[], BrokerConfig],
+    ):
+        self.broker_id = registration.broker_id
         self.broker_epoch = -1
+        """The broker epoch of this incarnation, -1 before it is registered."""
+        self._channel = channel
+        self._follower = follower
+        self._clock = clock
+        self._registration = registration
+        self._config = config
+        self._timer: Timer | None = None
+        self._is_leaving = False
+        self._has_left = False
 
-    async def join(self, controller: Sequence[Endpoint], broker: Sequence[Endpoint]) -> None:
-        """Lead the quorum, register under the addresses that listen by now, and serve.
+    async def join(self, endpoints: Sequence[Endpoint]) -> None:
+        """Register with these endpoints, which accept connections already, and wait to be unfenced.
 
-        To be called once the controller is loaded.
+        Raises KafkaError for an error that is not retriable, or that persists for
+        `initial.broker.registration.timeout.ms`.
         """
-        submit = self._controller.submit
-        me = self._identity
-        self._quorum.lead()
-        await submit(AbortTransaction())
-        await submit(Bootstrap(me.bootstrap or bootstrap_features()))
-        await submit(RegisterController(me.node_id, me.incarnation_id, controller))
-        self.broker_epoch = self._quorum.end_offset
-        await submit(RegisterBroker(
-            id=me.node_id,
-            incarnation_id=me.incarnation_id,
-            epoch=self.broker_epoch,
-            endpoints=broker,
-            rack=me.rack,
-            log_dirs=me.directory_ids,
-        ))
-        await submit(UnfenceBroker(me.node_id, self.broker_epoch))
+        self._registration = replace(self._registration, endpoints=endpoints)
+        await self._register()
+        id, epoch = self.broker_id, self.broker_epoch
+        await self._follower.until(lambda image: _epoch(image, id) >= epoch)
+        while await self._is_fenced():
+            await self._pause()
+        await self._follower.until(lambda image: _serves(image, id))
+        self._beat_later()
 
     async def leave(self) -> None:
-        """Hand over leadership and be fenced: the next start finds a clean stop."""
-        await self._controller.submit(ShutDownBroker(self._identity.node_id, self.broker_epoch))
+        """Stop heartbeats, and perform a controlled shutdown: leaderships move to other brokers.
+
+        There is no controlled shutdown the second time, before `join`, or without
+        `controlled.shutdown.enable`. Raises KafkaError if no controller has processed it within
+        `broker.session.timeout.ms`, after which this broker is fenced anyway.
+        """
+        self.stop()
+        if self.broker_epoch < 0 or self._has_left or not self._config().controlled_shutdown_enable:
+            return
+        self._has_left = True
+        begun_ms = answered_ms = self._clock.now_ms()
+        pause_ms = _FIRST_SHUTDOWN_PAUSE_MS
+        while self._clock.now_ms() - begun_ms < _LONGEST_SHUTDOWN_MS:
+            try:
+                if (await self._beat(wants_shut_down=True)).should_shut_down:
+                    return
+                answered_ms = self._clock.now_ms()
+            except KafkaError as error:
+                silent_ms = self._clock.now_ms() - answered_ms
+                has_expired = silent_ms >= self._config().broker_session_timeout_ms
+                if error.error not in _UNREACHABLE or has_expired:
+                    raise
+            await pause(self._clock, pause_ms)
+            pause_ms = self._config().broker_heartbeat_interval_ms
+
+    def stop(self) -> None:
+        """Stop sending heartbeats."""
+        self._is_leaving = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def allocate_producer_ids(self) -> Block:
+        """Allocate the next block of producer ids. Raises KafkaError."""
+        return await self._channel.allocate_producer_ids(self.broker_id, self.broker_epoch)
+
+    async def assign_directories(self, directories: Mapping[Replica, bytes]) -> None:
+        """Report the log directories of replicas. Raises KafkaError."""
+        await self._channel.assign_directories(self.broker_id, self.broker_epoch, directories)
+
+    async def alter_partition(
+        self, changes: Mapping[Replica, IsrChange]
+    ) -> dict[Replica, DecidedIsr | KafkaError]:
+        """Propose ISRs of partitions led here; returns the decisions. Raises KafkaError."""
+        return await self._channel.alter_partition(self.broker_id, self.broker_epoch, changes)
+
+    async def _register(self) -> None:
+        give_up_ms = self._next_registration_timeout()
+        while True:
+            try:
+                self.broker_epoch = await self._channel.register(self._registration)
+            except KafkaError as error:
+                if error.error in _UNREACHABLE:
+                    give_up_ms = self._next_registration_timeout()
+                elif error.error not in _RETRIABLE or self._clock.now_ms() >= give_up_ms:
+                    raise
+                logger.info("Broker %d is not registered yet: %s", self.broker_id, error)
+                await self._pause()
+            else:
+                return
+
+    def _next_registration_timeout(self) -> int:
+        return self._clock.now_ms() + self._config().initial_broker_registration_timeout_ms
+
+    async def _is_fenced(self) -> bool:
+        try:
+            return (await self._beat()).is_fenced
+        except KafkaError as error:
+            if error.error not in _UNREACHABLE:
+                raise
+            logger.info("Broker %d is not in service yet: %s", self.broker_id, error)
+            return True
+
+    async def _beat(self, *, wants_shut_down: bool = False) -> Standing:
+        return await self._channel.heartbeat(
+            Beat(
+                broker_id=self.broker_id,
+                broker_epoch=self.broker_epoch,
+                metadata_offset=self._follower.end_offset - 1,
+                wants_shut_down=wants_shut_down,
+            )
+        )
+
+    def _beat_later(self) -> None:
+        self._timer = self._clock.call_later(
+            self._config().broker_heartbeat_interval_ms, lambda: start(self._keep_alive())
+        )
+
+    async def _keep_alive(self) -> None:
+        try:
+            await self._beat()
+        except KafkaError as error:
+            logger.warning("A heartbeat of broker %d failed: %s", self.broker_id, error)
+        finally:
+            if not self._is_leaving:
+                self._beat_later()
+
+    async def _pause(self) -> None:
+        """Wait for `broker.heartbeat.interval.ms`."""
+        await pause(self._clock, self._config().broker_heartbeat_interval_ms)
+
+
+def _epoch(image: MetadataImage, broker: int) -> int:
+    known = image.brokers.get(broker)
+    return known.epoch if known is not None else -1
+
+
+def _serves(image: MetadataImage, broker: int) -> bool:
+    known = image.brokers.get(broker)
+    return known is not None and not known.fenced

@@ -1,9 +1,9 @@
-"""Operations on resources as the bits that answers about authorization carry (KIP-430)."""
+"""The bit fields of authorized operations in responses (KIP-430)."""
 
 from __future__ import annotations
 
 NOT_ASKED = -(1 << 31)
-"""What an answer holds when nobody asked."""
+"""The value when the request does not ask for authorized operations."""
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
@@ -13,8 +13,16 @@ def _bits(*operations: int) -> int:
     return sum(1 << operation for operation in operations)
 
 
-# Without an authorizer everybody may do everything there is.
-ON_TOPIC = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS,
-                 _ALTER_CONFIGS)
-ON_CLUSTER = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS,
-                   _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
+# Without an authorizer every operation is allowed.
+ON_TOPIC = _bits(
+    _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS
+)
+ON_CLUSTER = _bits(
+    _CREATE,
+    _ALTER,
+    _DESCRIBE,
+    _CLUSTER_ACTION,
+    _DESCRIBE_CONFIGS,
+    _ALTER_CONFIGS,
+    _IDEMPOTENT_WRITE,
+)

@@ -1,4 +1,4 @@
-"""Where replicas go: spread over racks and brokers, leaders on brokers that are not fenced."""
+"""Replica placement: spread over racks and brokers, with leaders on unfenced brokers."""
 
 from __future__ import annotations
 
@@ -12,29 +12,38 @@ UNASSIGNED_DIRECTORY = bytes(16)
 
 
 def place(image: MetadataImage, partitions: range, replication_factor: int) -> list[list[int]]:
-    """Replicas for each partition index, the preferred leader first.
+    """Choose replicas for each partition index, the preferred leader first.
 
-    Brokers take turns by index, so a topic that grows goes on where it stopped.
-    Raises INVALID_REPLICATION_FACTOR when there are too few brokers.
+    Leaders rotate by index, so added partitions continue the rotation.
+    Raises INVALID_REPLICATION_FACTOR if there are too few brokers.
     """
     alive = _striped([broker for broker in image.brokers.values() if not broker.fenced])
     fenced = _striped([broker for broker in image.brokers.values() if broker.fenced])
     count = len(alive) + len(fenced)
     if replication_factor > count:
-        raise KafkaError(Error.INVALID_REPLICATION_FACTOR, (
-            f"Unable to replicate the partition {replication_factor} time(s): The target "
-            f"replication factor of {replication_factor} cannot be reached because only {count} "
-            "broker(s) are registered or some brokers have all their log directories cordoned."))
+        raise KafkaError(
+            Error.INVALID_REPLICATION_FACTOR,
+            (
+                f"Unable to replicate the partition {replication_factor} time(s): The target "
+                f"replication factor of {replication_factor} cannot be reached because "
+                f"only {count} "
+                "broker(s) are registered or some brokers have all their log directories cordoned."
+            ),
+        )
     if not alive:
-        raise KafkaError(Error.INVALID_REPLICATION_FACTOR, (
-            f"Unable to replicate the partition {replication_factor} time(s): "
-            "All brokers are currently fenced."))
+        raise KafkaError(
+            Error.INVALID_REPLICATION_FACTOR,
+            (
+                f"Unable to replicate the partition {replication_factor} time(s): "
+                "All brokers are currently fenced."
+            ),
+        )
     placed = []
     for index in partitions:
         turn = index % len(alive)
-        # Each lap shifts the followers, so that one leader's followers are not always the same.
+        # Each lap shifts the followers, so that a leader's followers are not always the same.
         lap = index // len(alive)
-        others = alive[turn + 1:] + alive[:turn]
+        others = alive[turn + 1 :] + alive[:turn]
         shift = lap % len(others) if others else 0
         followers = others[shift:] + others[:shift] + fenced
         placed.append([alive[turn], *followers][:replication_factor])
@@ -42,26 +51,34 @@ def place(image: MetadataImage, partitions: range, replication_factor: int) -> l
 
 
 def check_assignment(image: MetadataImage, replicas: Sequence[int], expected: int | None) -> None:
-    """Raises INVALID_REPLICA_ASSIGNMENT for a manual assignment that cannot be."""
+    """Raise INVALID_REPLICA_ASSIGNMENT for an invalid manual assignment.
+
+    `expected` is the number of replicas of the other partitions, None for any.
+    """
     if not replicas:
         raise _invalid("The manual partition assignment includes an empty replica list.")
     previous = None
     for broker in sorted(replicas):
         if broker == previous:
             raise _invalid(
-                f"The manual partition assignment includes the broker {broker} more than once.")
+                f"The manual partition assignment includes the broker {broker} more than once."
+            )
         if broker not in image.brokers:
-            raise _invalid(f"The manual partition assignment includes broker {broker}, but no "
-                           "such broker is registered.")
+            raise _invalid(
+                f"The manual partition assignment includes broker {broker}, but no "
+                "such broker is registered."
+            )
         previous = broker
     if expected is not None and len(replicas) != expected:
-        raise _invalid("The manual partition assignment includes a partition with "
-                       f"{len(replicas)} replica(s), but this is not consistent with previous "
-                       f"partitions, which have {expected} replica(s).")
+        raise _invalid(
+            "The manual partition assignment includes a partition with "
+            f"{len(replicas)} replica(s), but this is not consistent with previous "
+            f"partitions, which have {expected} replica(s)."
+        )
 
 
 def directories(image: MetadataImage, replicas: Sequence[int]) -> list[bytes]:
-    """The log directory of each replica where its broker has just one (KIP-858)."""
+    """The log directory id of each replica whose broker has only one, else zeros (KIP-858)."""
     found = []
     for broker in replicas:
         log_dirs = image.brokers[broker].registration.log_dirs
@@ -70,7 +87,7 @@ def directories(image: MetadataImage, replicas: Sequence[int]) -> list[bytes]:
 
 
 def _striped(brokers: list[BrokerImage]) -> list[int]:
-    """Broker ids so ordered that neighbours are on different racks where that is possible."""
+    """Order broker ids so that neighbours are on different racks where possible."""
     racks: dict[str, list[int]] = defaultdict(list)
     for broker in sorted(brokers, key=lambda broker: broker.id):
         racks[broker.rack or ""].append(broker.id)

@@ -1,21 +1,22 @@
-"""Producer ids: the controller gives a broker blocks of them, the broker hands out single ones."""
+"""Producer ids: the controller allocates blocks to brokers, which assign single ids (KIP-730)."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.command import ControllerState, Decision
 from wirekafka.metadata.records import ProducerIdsRecord
-from wirekafka.replication.runtime import Runtime
+from wirekafka.metadata.registration import registered
 
 BLOCK_SIZE = 1000
 _LAST_ID = (1 << 63) - 1
 
 
 class Block(NamedTuple):
-    """Ids from `first`, below `end`."""
+    """The ids from `first` up to but excluding `end`."""
 
     first: int
     end: int
@@ -23,52 +24,47 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class AllocateProducerIds:
-    """Give a broker the next block; the reply is a `Block`."""
+    """Allocate the next block to a broker; the reply is a `Block`."""
 
     broker_id: int
     broker_epoch: int
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """One record that names where the *next* block begins. Raises STALE_BROKER_EPOCH."""
-        broker = state.image.brokers.get(self.broker_id)
-        if broker is None:
-            raise KafkaError(Error.BROKER_ID_NOT_REGISTERED)
-        if broker.epoch != self.broker_epoch:
-            raise KafkaError(Error.STALE_BROKER_EPOCH,
-                             f"Expected broker epoch {broker.epoch}, but got {self.broker_epoch}")
+        """Return one record, with the first id of the *next* block. Raises as `registered`."""
+        registered(state, self.broker_id, self.broker_epoch)
         first = state.image.next_producer_id
         if first > _LAST_ID - BLOCK_SIZE:
             raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "All producer ids are used up")
         end = first + BLOCK_SIZE
         record = ProducerIdsRecord(
-            broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=end)
+            broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=end
+        )
         return Decision((record,), Block(first, end))
 
 
-class ProducerIds:
-    """A broker's supply of ids that no producer had before. A restart leaves the rest of a
-    block unused: which of its ids were given is not recorded."""
+class ProducerIdSupply:
+    """A broker's supply of unused producer ids.
 
-    def __init__(self, controller: Runtime, broker_id: int):
-        self._controller = controller
-        self._broker_id = broker_id
-        self.broker_epoch = -1
+    A restart discards the rest of a block: which ids of it were assigned is not recorded.
+    """
+
+    def __init__(self, allocate: Callable[[], Awaitable[Block]]):
+        self._allocate = allocate
         self._block = Block(0, 0)
 
     async def next(self) -> int:
-        """A fresh id; waits for the controller when the block is used up."""
+        """Return an unused id; waits for the controller when the block is used up."""
         await self.reserve()
         return self.take()
 
     async def reserve(self) -> None:
-        """See to it that `take` has an id to give, until others run."""
+        """Wait until `take` can return an id; holds until the caller next suspends."""
         while self._block.first >= self._block.end:
-            # Others may ask for a block meanwhile; one that goes unused does no harm.
-            self._block = await self._controller.submit(
-                AllocateProducerIds(self._broker_id, self.broker_epoch))
+            # Concurrent calls may each allocate a block; an unused one does no harm.
+            self._block = await self._allocate()
 
     def take(self) -> int:
-        """A fresh id at once. Raises COORDINATOR_LOAD_IN_PROGRESS when the block is used up."""
+        """Return an unused id. Raises COORDINATOR_LOAD_IN_PROGRESS if the block is used up."""
         first, end = self._block
         if first >= end:
             raise KafkaError(Error.COORDINATOR_LOAD_IN_PROGRESS)

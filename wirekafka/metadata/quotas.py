@@ -1,4 +1,4 @@
-"""What users, clients and addresses may use, by entity and quota (KIP-546)."""
+"""Client quotas of users, client ids and IP addresses: changes and filters (KIP-546)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirekafka.metadata.security import SecurityImage
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 EXACT, DEFAULT, ANY = 0, 1, 2
-"""How a filter's component matches names of entities."""
+"""The match types of a filter's component."""
 
 Entity = tuple[tuple[str, str | None], ...]
 """(type, name) pairs; a name of None is the default entity of its type."""
@@ -25,14 +25,14 @@ _FRACTIONAL = frozenset({"request_percentage", "controller_mutation_rate"})
 _OF_CLIENTS = _FRACTIONAL | {"producer_byte_rate", "consumer_byte_rate"}
 _OF_ADDRESSES = frozenset({"connection_creation_rate"})
 _HOST = re.compile(r"[0-9A-Za-z_.:%\-]+")
-_LARGEST_LONG = 2 ** 63 - 1
+_LARGEST_LONG = 2**63 - 1
 _ROUNDING = 1e-6
-"""How far from a whole number Kafka lets a quota be that is one."""
+"""The largest deviation from a whole number that Kafka accepts for an integral quota."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaChange:
-    """Quotas of one entity by name, None where one is removed."""
+    """New quotas of one entity by name; None removes a quota."""
 
     entity: Entity
     values: Mapping[str, float | None]
@@ -40,20 +40,21 @@ class QuotaChange:
 
 @dataclass(frozen=True)
 class AlterQuotas:
-    """Change quotas, each entity for itself; the reply has an error or None by entity."""
+    """Change quotas, independently for each entity; the reply maps entities to an error or None."""
 
     changes: Sequence[QuotaChange]
     validate_only: bool = False
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """A record for each quota that changes."""
+        """Return a record for each quota that changes."""
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}
         for change in self.changes:
             if change.entity in reply:
                 names = ", ".join(f"{kind}={name}" for kind, name in change.entity)
                 reply[change.entity] = _invalid(
-                    f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})")
+                    f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
+                )
                 continue
             try:
                 records += _changed(change, state.image.security)
@@ -73,10 +74,17 @@ def _changed(change: QuotaChange, image: SecurityImage) -> list[Message]:
                 raise _invalid(f"Invalid configuration key {key}")
             _check(key, value)
         if present.get(key) != value:
-            records.append(ClientQuotaRecord(
-                entity=[ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
-                        for kind, name in change.entity],
-                key=key, value=value or 0.0, remove=value is None))
+            records.append(
+                ClientQuotaRecord(
+                    entity=[
+                        ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name)
+                        for kind, name in change.entity
+                    ],
+                    key=key,
+                    value=value or 0.0,
+                    remove=value is None,
+                )
+            )
     return records
 
 
@@ -92,8 +100,10 @@ def _allowed(entity: Entity) -> frozenset[str]:
     if IP not in types:
         return _OF_CLIENTS
     if len(types) > 1:
-        raise _invalid("Invalid quota entity combination, IP entity shouldnot be combined with "
-                       "User or ClientId")
+        raise _invalid(
+            "Invalid quota entity combination, IP entity shouldnot be combined with "
+            "User or ClientId"
+        )
     [(_, address)] = entity
     if address is not None and not _HOST.fullmatch(address):
         raise _invalid(f"{address} is not a valid IP or resolvable host.")
@@ -112,31 +122,39 @@ def _check(key: str, value: float) -> None:
 
 
 class Component(NamedTuple):
-    """One condition on an entity: its type, how its name is matched, and with what."""
+    """One condition on an entity: its type, the match type, and the name to match."""
 
     kind: str
     how: int
     name: str | None
 
 
-def matching(image: SecurityImage, components: Sequence[Component], *,
-             strict: bool) -> dict[Entity, dict[str, float]]:
-    """Quotas of the entities that every component matches, strictly those with no other type.
+def matching(
+    image: SecurityImage, components: Sequence[Component], *, strict: bool
+) -> dict[Entity, dict[str, float]]:
+    """Return the quotas of the entities that match every component.
 
-    Raises INVALID_REQUEST or UNSUPPORTED_VERSION for a filter that cannot be.
+    `strict` leaves out entities with further types. Raises INVALID_REQUEST or UNSUPPORTED_VERSION
+    for an invalid filter.
     """
     wanted: dict[str, Component] = {}
     for component in components:
         _check_component(component)
         if component.kind in wanted:
             raise _invalid(
-                f"Entity type {component.kind} cannot appear more than once in the filter.")
+                f"Entity type {component.kind} cannot appear more than once in the filter."
+            )
         wanted[component.kind] = component
     if IP in wanted and len(wanted) > 1:
-        raise _invalid("Invalid entity filter component combination. IP filter component should "
-                       "not be used with user or clientId filter component.")
-    return {entity: values for entity, values in entities(image).items()
-            if _matches(dict(entity), wanted, strict)}
+        raise _invalid(
+            "Invalid entity filter component combination. IP filter component should "
+            "not be used with user or clientId filter component."
+        )
+    return {
+        entity: values
+        for entity, values in entities(image).items()
+        if _matches(dict(entity), wanted, strict)
+    }
 
 
 def _check_component(component: Component) -> None:
@@ -148,27 +166,30 @@ def _check_component(component: Component) -> None:
     if how in (DEFAULT, ANY) and name is not None:
         spelled = "DEFAULT" if how == DEFAULT else "SPECIFIED"
         raise _invalid(
-            f"Request specified MATCH_TYPE_{spelled}, but also specified a match string.")
+            f"Request specified MATCH_TYPE_{spelled}, but also specified a match string."
+        )
     if how not in (EXACT, DEFAULT, ANY):
         raise _invalid(f"Unknown match type {how}")
     if kind not in (USER, CLIENT_ID, IP):
         raise KafkaError(Error.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
 
 
-def _matches(entity: Mapping[str, str | None], wanted: Mapping[str, Component],
-             strict: bool) -> bool:
+def _matches(
+    entity: Mapping[str, str | None], wanted: Mapping[str, Component], strict: bool
+) -> bool:
     if not wanted.keys() <= entity.keys() or (strict and len(wanted) != len(entity)):
         return False
-    # A name that is None, as DEFAULT has it, is that of the default entity.
+    # A name of None, as in DEFAULT, matches the default entity.
     return all(how == ANY or entity[kind] == name for kind, how, name in wanted.values())
 
 
 def entities(image: SecurityImage) -> dict[Entity, dict[str, float]]:
-    """Every entity's quotas, in the order they were first set."""
+    """All quotas by entity, in the order in which entities were first set."""
     found: dict[Entity, dict[str, float]] = {}
     for record in image.quotas.values():
-        entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity),
-                              key=_by_type))
+        entity = tuple(
+            sorted(((part.entity_type, part.entity_name) for part in record.entity), key=_by_type)
+        )
         found.setdefault(entity, {})[record.key] = record.value
     return found
 

@@ -1,4 +1,4 @@
-"""Partitions on their way from one set of replicas to another (KIP-455)."""
+"""Partition reassignments: changes of a partition's set of replicas (KIP-455)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wirekafka.metadata.records import PartitionChangeRecord
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A partition and the replicas it shall have; None calls its reassignment off."""
+    """A partition and its target replicas; None cancels its reassignment."""
 
     topic: str
     index: int
@@ -24,13 +24,13 @@ class Move:
 
 @dataclass(frozen=True)
 class Reassign:
-    """Move partitions, each for itself; the reply has an error or None for each, in order."""
+    """Reassign partitions independently; the reply has an error or None for each, in order."""
 
     moves: Sequence[Move]
     may_change_factor: bool = True
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """A change for each partition that is not as asked already."""
+        """Return a change for each partition that differs from its target."""
         records: list[Message] = []
         reply: list[KafkaError | None] = []
         for move in self.moves:
@@ -50,29 +50,32 @@ class Reassign:
             return _call_off(topic, partition)
         placement.check_assignment(image, move.replicas, None)
         if not self.may_change_factor:
-            # What is being added does not count: the factor is that of where it started.
+            # Replicas being added do not count: the factor is that before the reassignment.
             present = len(_before(partition))
             if len(move.replicas) != present:
-                raise KafkaError(Error.INVALID_REPLICATION_FACTOR,
-                                 f"The replication factor is changed from {present} to "
-                                 f"{len(move.replicas)}")
+                raise KafkaError(
+                    Error.INVALID_REPLICATION_FACTOR,
+                    f"The replication factor is changed from {present} to {len(move.replicas)}",
+                )
         return _move(image, topic, partition, list(move.replicas))
 
 
 def is_moving(partition: PartitionImage) -> bool:
-    """Whether replicas are being added or removed."""
+    """Whether a reassignment of the partition is in progress."""
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
 def _find(image: MetadataImage, move: Move) -> tuple[TopicImage, PartitionImage]:
     topic = image.topics.get(move.topic)
     if topic is None:
-        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION,
-                         f"Unable to find a topic named {move.topic}.")
+        raise KafkaError(
+            Error.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {move.topic}."
+        )
     partition = topic.partitions.get(move.index)
     if partition is None:
-        raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION,
-                         f"Unable to find partition {move.topic}:{move.index}.")
+        raise KafkaError(
+            Error.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {move.topic}:{move.index}."
+        )
     return topic, partition
 
 
@@ -86,10 +89,12 @@ def _call_off(topic: TopicImage, partition: PartitionImage) -> PartitionChangeRe
     replicas = _before(partition)
     in_sync = [member for member in partition.isr if member in replicas]
     if not in_sync:
-        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
-                         f"Unable to revert partition assignment for {topic.name}:"
-                         f"{partition.index} because it would require an unclean leader "
-                         "election.")
+        raise KafkaError(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            f"Unable to revert partition assignment for {topic.name}:"
+            f"{partition.index} because it would require an unclean leader "
+            "election.",
+        )
     change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
     _settle(change, partition, replicas)
     kept = dict(zip(partition.replicas, partition.directories, strict=False))
@@ -97,31 +102,48 @@ def _call_off(topic: TopicImage, partition: PartitionImage) -> PartitionChangeRe
     return change
 
 
-def _move(image: MetadataImage, topic: TopicImage, partition: PartitionImage,
-          target: list[int]) -> PartitionChangeRecord | None:
+def _move(
+    image: MetadataImage, topic: TopicImage, partition: PartitionImage, target: list[int]
+) -> PartitionChangeRecord | None:
     present = _before(partition)
     change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
-    if any(member in partition.isr for member in target) and all(
-            member in partition.isr for member in target if member not in present):
-        if target == partition.replicas and not is_moving(partition):
-            return None
+    adding = sorted(set(target).difference(present))
+    removing = sorted(set(present).difference(target))
+    if target == partition.replicas and not is_moving(partition):
+        return None
+    if may_end(target, (adding, removing), partition.isr):
         replicas = target
         _settle(change, partition, target)
     else:
-        leaving = [member for member in present if member not in target]
-        replicas = change.replicas = target + leaving
-        change.adding_replicas = [member for member in target if member not in present]
-        change.removing_replicas = leaving
+        replicas = change.replicas = target + removing
+        change.adding_replicas, change.removing_replicas = adding, removing
     kept = dict(zip(partition.replicas, partition.directories, strict=False))
     change.directories = [
-        kept[each] if each in kept else placement.directories(image, [each])[0]
-        for each in replicas]
+        kept[each] if each in kept else placement.directories(image, [each])[0] for each in replicas
+    ]
     return change
 
 
-def _settle(change: PartitionChangeRecord, partition: PartitionImage,
-            replicas: list[int]) -> None:
-    """Make `replicas` all there is; who leads but is not among them hands over."""
+def may_end(
+    target: Sequence[int], change: tuple[Sequence[int], Sequence[int]], isr: Sequence[int]
+) -> bool:
+    """Whether a reassignment to `target`, which adds and removes these replicas, is complete.
+
+    All added replicas must be in sync, and at least one of `target`; if the replication factor
+    decreases, all of `target`.
+    """
+    adding, removing = change
+    in_sync = set(isr).difference(removing)
+    if not in_sync.intersection(target) or not in_sync.issuperset(adding):
+        return False
+    return len(adding) >= len(removing) or in_sync.issuperset(target)
+
+
+def _settle(change: PartitionChangeRecord, partition: PartitionImage, replicas: list[int]) -> None:
+    """End a reassignment with these replicas, and elect one of them if the leader is removed.
+
+    Removed replicas do not belong to the leader epoch that follows, even under the same leader.
+    """
     in_sync = [member for member in partition.isr if member in replicas]
     change.replicas = replicas
     change.isr = in_sync if in_sync != partition.isr else None
@@ -129,3 +151,5 @@ def _settle(change: PartitionChangeRecord, partition: PartitionImage,
     change.removing_replicas = [] if partition.removing_replicas else None
     if partition.leader not in in_sync:
         change.leader = next(member for member in replicas if member in in_sync)
+    elif not set(partition.replicas) <= set(replicas):
+        change.leader = partition.leader

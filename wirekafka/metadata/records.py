@@ -1,4 +1,4 @@
-"""The records of the metadata log; `key` is what its framing calls the API key (KIP-631)."""
+"""Schemas of the metadata records; `key` is the record type, Kafka's "apiKey" (KIP-631)."""
 
 from __future__ import annotations
 
@@ -156,6 +156,14 @@ class RegisterBrokerRecord(Message, key=0, versions="0-4", flexible="0+"):
         name: String
         min_supported_version: Int16
         max_supported_version: Int16
+
+
+class ZkMigrationStateRecord(Message, key=21, versions="0", flexible="0+"):
+    zk_migration_state: Int8
+
+
+class UnregisterControllerRecord(Message, key=29, versions="0", flexible="0+"):
+    controller_id: Int32
 
 
 class RegisterControllerRecord(Message, key=27, versions="0", flexible="0+"):

@@ -1,4 +1,4 @@
-"""SCRAM credentials of users: what of a password a broker keeps (KIP-554, RFC 5802)."""
+"""Changes of users' SCRAM credentials (KIP-554, RFC 5802)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wirekafka.metadata.command import ControllerState, Decision, bounded
 from wirekafka.metadata.records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
 
 HASHES = {1: hashlib.sha256, 2: hashlib.sha512}
-"""By mechanism: SCRAM-SHA-256 and SCRAM-SHA-512."""
+"""The hash function by mechanism: 1 is SCRAM-SHA-256, 2 is SCRAM-SHA-512."""
 
 _FEWEST_ITERATIONS, _MOST_ITERATIONS = 4096, 16384
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """A credential to forget."""
+    """A credential to delete."""
 
     user: str
     mechanism: int
@@ -28,7 +28,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsertion:
-    """A credential to set."""
+    """A credential to create or replace."""
 
     user: str
     mechanism: int
@@ -39,13 +39,13 @@ class Upsertion:
 
 @dataclass(frozen=True)
 class AlterCredentials:
-    """Change credentials, one per user; the reply has an error or None by user."""
+    """Change credentials, at most one per user; the reply maps users to an error or None."""
 
     deletions: Sequence[Deletion]
     upsertions: Sequence[Upsertion]
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """A record for each user whose change is in order."""
+        """Return a record for each user whose change is valid."""
         records: dict[str, Message] = {}
         reply: dict[str, KafkaError | None] = {}
         changes: list[Deletion | Upsertion] = [*self.deletions, *self.upsertions]
@@ -56,7 +56,8 @@ class AlterCredentials:
                 if change.user in reply:
                     raise KafkaError(
                         Error.DUPLICATE_RESOURCE,
-                        "A user credential cannot be altered twice in the same request")
+                        "A user credential cannot be altered twice in the same request",
+                    )
                 records[change.user] = _record(change, state)
                 reply[change.user] = None
             except KafkaError as error:
@@ -70,8 +71,9 @@ def _record(change: Deletion | Upsertion, state: ControllerState) -> Message:
     if isinstance(change, Upsertion):
         return _credential(change)
     if (change.user, change.mechanism) not in state.image.security.scram:
-        raise KafkaError(Error.RESOURCE_NOT_FOUND,
-                         "Attempt to delete a user credential that does not exist")
+        raise KafkaError(
+            Error.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
+        )
     return RemoveUserScramCredentialRecord(name=change.user, mechanism=change.mechanism)
 
 
@@ -88,7 +90,7 @@ def _check(change: Deletion | Upsertion) -> None:
 
 
 def _credential(change: Upsertion) -> UserScramCredentialRecord:
-    """Keys instead of the salted password, from which anybody could log in."""
+    """The record of a credential: only derived keys, as the salted password allows a login."""
     make = HASHES[change.mechanism]
     client_key = hmac.digest(change.salted_password, b"Client Key", make)
     return UserScramCredentialRecord(

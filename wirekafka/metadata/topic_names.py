@@ -1,4 +1,4 @@
-"""Which names a topic may have."""
+"""Validation of topic names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 249
 
 
 def check_name(name: str) -> None:
-    """Raises INVALID_TOPIC_EXCEPTION, worded as Kafka does."""
+    """Raise INVALID_TOPIC_EXCEPTION for an illegal name, with Kafka's message."""
     if not name:
         raise _invalid("the empty string is not allowed")
     if name in (".", ".."):
@@ -20,19 +20,23 @@ def check_name(name: str) -> None:
     if len(name) > _LONGEST:
         raise _invalid(f"the length of '{name}' is longer than the max allowed length {_LONGEST}")
     if not _LEGAL.fullmatch(name):
-        raise _invalid(f"'{name}' contains one or more characters other than ASCII alphanumerics, "
-                       "'.', '_' and '-'")
+        raise _invalid(
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, "
+            "'.', '_' and '-'"
+        )
 
 
 def check_collision(name: str, existing: Iterable[str]) -> None:
-    """Refuse `a.b` beside `a_b`: metrics would show them as one."""
+    """Raise INVALID_TOPIC_EXCEPTION for `a.b` beside `a_b`, which have the same metric names."""
     if "." not in name and "_" not in name:
         return
     flattened = name.replace(".", "_")
     for other in existing:
         if other != name and other.replace(".", "_") == flattened:
-            raise KafkaError(Error.INVALID_TOPIC_EXCEPTION,
-                             f"Topic '{name}' collides with existing topic: {other}")
+            raise KafkaError(
+                Error.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with existing topic: {other}",
+            )
 
 
 def _invalid(reason: str) -> KafkaError:

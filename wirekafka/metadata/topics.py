@@ -1,4 +1,4 @@
-"""Commands that create, delete and grow topics."""
+"""Commands that create and delete topics, and that add partitions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ from wirekafka.codec.message import Message
 from wirekafka.config.update import validate_topic
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import placement
-from wirekafka.metadata.command import (
-    MOST_RECORDS_PER_BATCH,
-    ControllerState,
-    Decision,
-    bounded,
-)
+from wirekafka.metadata.command import MOST_RECORDS_PER_BATCH, ControllerState, Decision, bounded
 from wirekafka.metadata.image import TOPIC, MetadataImage, TopicImage
 from wirekafka.metadata.records import (
     ClearElrRecord,
@@ -32,7 +27,10 @@ _MIN_ISR = "min.insync.replicas"
 
 @dataclass(frozen=True, kw_only=True)
 class NewTopic:
-    """A topic to create. `assignments` maps partition index to replicas; -1 takes the default."""
+    """A topic to create; -1 is the default.
+
+    `assignments` are pairs of a partition index and its replicas, for a manual assignment.
+    """
 
     name: str
     num_partitions: int = -1
@@ -42,7 +40,7 @@ class NewTopic:
 
 
 class CreatedTopic(NamedTuple):
-    """What a topic was created as."""
+    """The properties of a topic that was created."""
 
     id: bytes
     num_partitions: int
@@ -52,17 +50,18 @@ class CreatedTopic(NamedTuple):
 
 @dataclass(frozen=True)
 class CreateTopics:
-    """Create topics, each for itself; the reply has a `CreatedTopic` or a `KafkaError` by name."""
+    """Create topics independently; the reply maps names to a `CreatedTopic` or a `KafkaError`."""
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Records of all that can be created, as one batch."""
+        """Return the records of all topics that can be created, as one batch."""
         wanted = sum(max(topic.num_partitions, len(topic.assignments), 1) for topic in self.topics)
         if wanted > MOST_RECORDS_PER_BATCH:
-            raise KafkaError(Error.POLICY_VIOLATION,
-                             "Excessively large number of partitions per request.")
+            raise KafkaError(
+                Error.POLICY_VIOLATION, "Excessively large number of partitions per request."
+            )
         records: list[Message] = []
         reply: dict[str, CreatedTopic | KafkaError] = {}
         for topic in self.topics:
@@ -101,22 +100,26 @@ def _given(configs: Mapping[str, str | None]) -> dict[str, str]:
     values = {name: value for name, value in configs.items() if value is not None}
     if len(values) < len(configs):
         absent = ",".join(name for name in configs if name not in values)
-        raise KafkaError(Error.INVALID_CONFIG,
-                         f"Null value not supported for topic configs: {absent}")
+        raise KafkaError(
+            Error.INVALID_CONFIG, f"Null value not supported for topic configs: {absent}"
+        )
     return values
 
 
 def _assign(topic: NewTopic, state: ControllerState) -> Sequence[Sequence[int]]:
-    """Replicas by partition index, as asked for or as placed."""
+    """The replicas by partition index, assigned manually or placed automatically."""
     if topic.assignments:
         return _manual_assignment(topic, state.image)
     if topic.replication_factor < -1 or topic.replication_factor == 0:
-        raise KafkaError(Error.INVALID_REPLICATION_FACTOR,
-                         "Replication factor must be larger than 0, or -1 to use the default "
-                         "value.")
+        raise KafkaError(
+            Error.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
-        raise KafkaError(Error.INVALID_PARTITIONS,
-                         "Number of partitions was set to an invalid non-positive value.")
+        raise KafkaError(
+            Error.INVALID_PARTITIONS,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
     count = state.config.num_partitions if topic.num_partitions == -1 else topic.num_partitions
     factor = topic.replication_factor
     if factor == -1:
@@ -125,24 +128,31 @@ def _assign(topic: NewTopic, state: ControllerState) -> Sequence[Sequence[int]]:
 
 
 def _manual_assignment(topic: NewTopic, image: MetadataImage) -> Sequence[Sequence[int]]:
-    for value, name in ((topic.replication_factor, "replication factor"),
-                        (topic.num_partitions, "numPartitions")):
+    for value, name in (
+        (topic.replication_factor, "replication factor"),
+        (topic.num_partitions, "numPartitions"),
+    ):
         if value != -1:
-            raise KafkaError(Error.INVALID_REQUEST, "A manual partition assignment was "
-                             f"specified, but {name} was not set to -1.")
+            raise KafkaError(
+                Error.INVALID_REQUEST,
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
+            )
     assigned: dict[int, Sequence[int]] = {}
     expected = None
     for index, replicas in topic.assignments:
         if index in assigned:
-            raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
-                             "Found multiple manual partition assignments for partition "
-                             f"{index}")
+            raise KafkaError(
+                Error.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
         placement.check_assignment(image, replicas, expected)
         expected = len(replicas)
         assigned[index] = replicas
     if sorted(assigned) != list(range(len(assigned))):
-        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
-                         "partitions should be a consecutive 0-based integer sequence")
+        raise KafkaError(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
     return [assigned[index] for index in range(len(assigned))]
 
 
@@ -150,28 +160,38 @@ def _partition_records(
     image: MetadataImage, topic_id: bytes, first: int, assigned: Sequence[Sequence[int]]
 ) -> list[Message]:
     records: list[Message] = []
+    # Partitions with the same replicas share the lists, as there may be thousands.
+    made: dict[tuple[int, ...], tuple[list[int], list[int], list[bytes]]] = {}
     for index, replicas in enumerate(assigned, first):
-        # A replica on a fenced broker cannot be in sync from the start.
-        isr = [broker for broker in replicas if not image.brokers[broker].fenced]
+        key = tuple(replicas)
+        if key not in made:
+            # A replica on a fenced broker cannot be in sync from the start.
+            isr = [broker for broker in key if not image.brokers[broker].fenced]
+            made[key] = list(key), isr, placement.directories(image, key)
+        its_replicas, isr, directories = made[key]
         if not isr:
-            raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT,
-                             f"All brokers specified in the manual partition assignment for "
-                             f"partition {index} are fenced or in controlled shutdown.")
-        records.append(PartitionRecord(
-            partition_id=index,
-            topic_id=topic_id,
-            replicas=list(replicas),
-            isr=isr,
-            leader=isr[0],
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=placement.directories(image, replicas),
-        ))
+            raise KafkaError(
+                Error.INVALID_REPLICA_ASSIGNMENT,
+                f"All brokers specified in the manual partition assignment for "
+                f"partition {index} are fenced or in controlled shutdown.",
+            )
+        records.append(
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=its_replicas,
+                isr=isr,
+                leader=isr[0],
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=directories,
+            )
+        )
     return records
 
 
 class TopicReference(NamedTuple):
-    """A topic by its name or by its id."""
+    """A topic by its name, or by its id if the name is None."""
 
     name: str | None
     id: bytes = NO_ID
@@ -179,12 +199,12 @@ class TopicReference(NamedTuple):
 
 @dataclass(frozen=True)
 class DeleteTopics:
-    """Delete topics, each for itself; the reply has (name, id, error or None) in their order."""
+    """Delete topics independently; the reply has (name, id, error or None) for each, in order."""
 
     topics: Sequence[TopicReference]
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """One RemoveTopic record each; partitions and configs go with it."""
+        """Return one RemoveTopicRecord each, which also removes partitions and configs."""
         records: list[Message] = []
         reply: list[tuple[str | None, bytes, KafkaError | None]] = []
         removed: set[bytes] = set()
@@ -202,11 +222,12 @@ class DeleteTopics:
 
 
 def find(image: MetadataImage, reference: TopicReference) -> TopicImage:
-    """Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, by what was asked with."""
+    """Look up a topic. Raises UNKNOWN_TOPIC_OR_PARTITION for a name, UNKNOWN_TOPIC_ID for an id."""
     if reference.name is not None:
         if reference.name not in image.topics:
-            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION,
-                             "This server does not host this topic-partition.")
+            raise KafkaError(
+                Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+            )
         return image.topics[reference.name]
     if reference.id not in image.topics_by_id:
         raise KafkaError(Error.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
@@ -215,7 +236,7 @@ def find(image: MetadataImage, reference: TopicReference) -> TopicImage:
 
 @dataclass(frozen=True)
 class Growth:
-    """A topic to be `count` partitions in all; `assignments` None leaves the placing to us."""
+    """The new total number of partitions of a topic; None in `assignments` places them."""
 
     name: str
     count: int
@@ -224,13 +245,13 @@ class Growth:
 
 @dataclass(frozen=True)
 class CreatePartitions:
-    """Grow topics, each for itself; the reply has None or a `KafkaError` by name."""
+    """Add partitions to topics independently; the reply maps names to None or a `KafkaError`."""
 
     topics: Sequence[Growth]
     validate_only: bool = False
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Partition records of all that can grow, as one batch."""
+        """Return the partition records of all valid requests, as one batch."""
         records: list[Message] = []
         reply: dict[str, KafkaError | None] = {}
         for growth in self.topics:
@@ -250,21 +271,31 @@ def _grow(growth: Growth, image: MetadataImage) -> list[Message]:
     if growth.count == present:
         raise KafkaError(Error.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if growth.count < present:
-        raise KafkaError(Error.INVALID_PARTITIONS, (
-            f"The topic {growth.name} currently has {present} partition(s); {growth.count} would "
-            "not be an increase."))
+        raise KafkaError(
+            Error.INVALID_PARTITIONS,
+            (
+                f"The topic {growth.name} currently has {present} partition(s); "
+                f"{growth.count} would "
+                "not be an increase."
+            ),
+        )
     wanted = range(present, growth.count)
     if len(wanted) > MOST_RECORDS_PER_BATCH:
-        raise KafkaError(Error.POLICY_VIOLATION,
-                         "Excessively large number of partitions per request.")
+        raise KafkaError(
+            Error.POLICY_VIOLATION, "Excessively large number of partitions per request."
+        )
     factor = len(topic.partitions[0].replicas)
     assigned = growth.assignments
     if assigned is None:
         assigned = placement.place(image, wanted, factor)
     elif len(assigned) != len(wanted):
-        raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT, (
-            f"Attempted to add {len(wanted)} additional partition(s), but only {len(assigned)} "
-            "assignment(s) were specified."))
+        raise KafkaError(
+            Error.INVALID_REPLICA_ASSIGNMENT,
+            (
+                f"Attempted to add {len(wanted)} additional partition(s), but only {len(assigned)} "
+                "assignment(s) were specified."
+            ),
+        )
     for replicas in assigned:
         placement.check_assignment(image, replicas, factor)
     return _partition_records(image, topic.id, present, assigned)

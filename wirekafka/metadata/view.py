@@ -1,4 +1,4 @@
-"""The cluster as a client on one listener sees it: who can be reached, and who leads."""
+"""The cluster as seen by clients of one listener: reachable brokers and partition leaders."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from wirekafka.errors import Error
 from wirekafka.metadata.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage
 
 
-class Node(NamedTuple):
-    """A broker under the address it advertises on the client's listener."""
+class ReachableBroker(NamedTuple):
+    """A broker with the address that it advertises on the client's listener."""
 
     broker: BrokerImage
     host: str
@@ -18,7 +18,7 @@ class Node(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """What a client is told of a partition; `offline` are replicas that cannot be reached."""
+    """A partition in a response; `offline` are the replicas on unreachable brokers."""
 
     error: Error
     leader_id: int
@@ -26,15 +26,18 @@ class PartitionView(NamedTuple):
 
 
 class View:
-    """One listener's view of an image; made anew for each request."""
+    """One listener's view of an image; created for each request."""
 
     def __init__(self, image: MetadataImage, listener: str):
         self._image = image
         self._reachable = {
-            node.broker.id for node in nodes(image, listener) if not node.broker.fenced}
+            node.broker.id for node in nodes(image, listener) if not node.broker.fenced
+        }
 
     def partition(self, partition: PartitionImage) -> PartitionView:
-        """LEADER_NOT_AVAILABLE without a leader, LISTENER_NOT_FOUND for one that is elsewhere."""
+        """Describe a partition: LEADER_NOT_AVAILABLE if it has no leader, LISTENER_NOT_FOUND if its
+        leader does not have the listener.
+        """
         offline = [replica for replica in partition.replicas if replica not in self._reachable]
         leader = partition.leader
         if leader in self._reachable:
@@ -45,9 +48,9 @@ class View:
         return PartitionView(Error.LISTENER_NOT_FOUND, NO_LEADER, offline)
 
 
-def nodes(image: MetadataImage, listener: str) -> Iterator[Node]:
-    """Brokers that advertise the listener, fenced ones too, by id."""
+def nodes(image: MetadataImage, listener: str) -> Iterator[ReachableBroker]:
+    """Brokers that advertise the listener, fenced ones included, ordered by id."""
     for id in sorted(image.brokers):
         endpoint = image.brokers[id].endpoint(listener)
         if endpoint is not None:
-            yield Node(image.brokers[id], *endpoint)
+            yield ReachableBroker(image.brokers[id], *endpoint)

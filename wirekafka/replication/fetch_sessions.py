@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what a fetcher wants is remembered, and only changes are sent."""
+"""Fetch sessions (KIP-227): a broker remembers what a fetcher requested; only changes are sent."""
 
 from __future__ import annotations
 
@@ -16,43 +16,63 @@ _LAST_EPOCH = 0x7FFFFFFF
 _EVICTION_MS = 120_000
 
 Key = tuple[str | bytes, int]
-"""Topic name or topic id, whichever the fetcher speaks, and partition index."""
+"""Topic name or topic id, whichever the fetcher uses, and partition index."""
 
 
 class Wanted:
-    """One partition a fetcher asks for, and what it was last told about it."""
+    """One partition that a fetcher requests, and the offsets last sent to it in a response."""
 
-    __slots__ = ("current_leader_epoch", "fetch_offset", "last_fetched_epoch", "max_bytes",
-                 "partition", "sent_bytes", "told_high_watermark", "told_start_offset",
-                 "topic")
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "partition",
+        "sent_bytes",
+        "sent_high_watermark",
+        "sent_start_offset",
+        "topic",
+    )
 
-    def __init__(self, topic: str | bytes, partition: int, *, fetch_offset: int, max_bytes: int,
-                 current_leader_epoch: int = -1, last_fetched_epoch: int = -1):
+    def __init__(
+        self,
+        topic: str | bytes,
+        partition: int,
+        *,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+    ):
         self.topic = topic
         self.partition = partition
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = -1
+        """The start offset of a follower's own log; -1 for consumers."""
         self.sent_bytes = 0
-        self.told_high_watermark = -1
-        self.told_start_offset = -1
+        self.sent_high_watermark = -1
+        self.sent_start_offset = -1
 
     @property
     def key(self) -> Key:
         return self.topic, self.partition
 
     def update(self, other: Wanted) -> None:
-        """Ask as `other` does, remembering what was told."""
+        """Take over the request parameters of `other`; the offsets last sent are kept."""
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
         self.last_fetched_epoch = other.last_fetched_epoch
+        self.log_start_offset = other.log_start_offset
         self.sent_bytes = 0
 
 
-class Told(Protocol):
-    """What a response says about one partition, as far as a session cares."""
+class PartitionResult(Protocol):
+    """The part of one partition's response that decides whether a session has to send it."""
 
     @property
     def high_watermark(self) -> int: ...
@@ -68,12 +88,12 @@ class Told(Protocol):
 
     @property
     def is_notable(self) -> bool:
-        """Whether it is said whenever it is so: a diverging epoch, or a preferred replica."""
+        """Whether it has a diverging epoch or a preferred replica, which are always sent."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FetchTarget:
-    """The session part of a fetch request."""
+    """The fields of a Fetch request that concern its session."""
 
     session_id: int
     epoch: int
@@ -84,10 +104,18 @@ class FetchTarget:
 
 
 class Session:
-    """One fetcher's standing request. Partitions are in the order in which they are served."""
+    """One fetch session: the partitions requested, in the order in which they are served."""
 
-    __slots__ = ("created_ms", "epoch", "id", "is_privileged", "partitions", "size",
-                 "used_ms", "uses_topic_ids")
+    __slots__ = (
+        "created_ms",
+        "epoch",
+        "id",
+        "is_privileged",
+        "partitions",
+        "size",
+        "used_ms",
+        "uses_topic_ids",
+    )
 
     def __init__(self, session_id: int, target: FetchTarget, now_ms: int):
         self.id = session_id
@@ -100,7 +128,7 @@ class Session:
         self.used_ms = now_ms
 
     def update(self, target: FetchTarget) -> None:
-        """Take in what a request changes; its `wanted` become the session's own."""
+        """Apply an incremental request; items of its `wanted` are replaced by the session's own."""
         for place, wanted in enumerate(target.wanted):
             known = self.partitions.setdefault(wanted.key, wanted)
             if known is not wanted:
@@ -112,7 +140,7 @@ class Session:
 
 
 class FetchContext:
-    """What one request fetches, and which of the answers it is sent."""
+    """The partitions that one request fetches, and which of them its response includes."""
 
     __slots__ = ()
 
@@ -120,8 +148,10 @@ class FetchContext:
     def wanted(self) -> Iterable[Wanted]:
         raise NotImplementedError
 
-    def settle(self, told: Iterable[tuple[Wanted, Told]], now_ms: int) -> tuple[int, set[Key]]:
-        """The session id to answer with, and the partitions to leave out of the response.
+    def settle(
+        self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
+    ) -> tuple[int, set[Key]]:
+        """Return the session id to respond with, and the partitions to leave out of the response.
 
         Raises KafkaError(INVALID_FETCH_SESSION_EPOCH) when another request used the session.
         """
@@ -129,7 +159,7 @@ class FetchContext:
 
 
 class Sessionless(FetchContext):
-    """A fetch that stands alone."""
+    """A fetch outside of any session."""
 
     __slots__ = ("_wanted",)
 
@@ -140,12 +170,14 @@ class Sessionless(FetchContext):
     def wanted(self) -> Iterable[Wanted]:
         return self._wanted
 
-    def settle(self, told: Iterable[tuple[Wanted, Told]], now_ms: int) -> tuple[int, set[Key]]:
+    def settle(
+        self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
+    ) -> tuple[int, set[Key]]:
         return NO_SESSION, set()
 
 
 class Opening(FetchContext):
-    """A full fetch that asks for a session, made once its response is known."""
+    """A full fetch that requests a session, which is created once the response is known."""
 
     __slots__ = ("_sessions", "_target")
 
@@ -157,9 +189,11 @@ class Opening(FetchContext):
     def wanted(self) -> Iterable[Wanted]:
         return self._target.wanted
 
-    def settle(self, told: Iterable[tuple[Wanted, Told]], now_ms: int) -> tuple[int, set[Key]]:
-        for wanted, now_told in told:
-            _must_tell(wanted, now_told)
+    def settle(
+        self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
+    ) -> tuple[int, set[Key]]:
+        for wanted, result in results:
+            _must_include(wanted, result)
         return self._sessions.create(self._target, now_ms), set()
 
 
@@ -176,16 +210,18 @@ class Incremental(FetchContext):
     def wanted(self) -> Iterator[Wanted]:
         return iter(tuple(self._session.partitions.values()))
 
-    def settle(self, told: Iterable[tuple[Wanted, Told]], now_ms: int) -> tuple[int, set[Key]]:
+    def settle(
+        self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
+    ) -> tuple[int, set[Key]]:
         session = self._session
         if session.epoch != self._epoch:
             raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
         unchanged = set()
-        for wanted, now_told in told:
+        for wanted, result in results:
             key = wanted.key
-            if not _must_tell(wanted, now_told):
+            if not _must_include(wanted, result):
                 unchanged.add(key)
-            elif now_told.has_records and session.partitions.pop(key, None) is not None:
+            elif result.has_records and session.partitions.pop(key, None) is not None:
                 # Last in line next time, so that a full response starves nobody.
                 session.partitions[key] = wanted
         return session.id, unchanged
@@ -196,7 +232,8 @@ class FetchSessions:
 
     def __init__(self, slots: int, chosen: random.Random | None = None):
         self._slots = slots
-        self._random = chosen or random.Random()
+        # A session id is no secret: fetches are authorized by partition.
+        self._random = chosen or random.Random()  # noqa: S311
         self._sessions: dict[int, Session] = {}
         """Least recently used first."""
 
@@ -204,10 +241,10 @@ class FetchSessions:
         return len(self._sessions)
 
     def open(self, target: FetchTarget, now_ms: int) -> FetchContext:
-        """The context of a request.
+        """Return the context of a request, and update the session that it names.
 
         Raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or
-        FETCH_SESSION_TOPIC_ID_ERROR when the fetcher went from names to ids or back.
+        FETCH_SESSION_TOPIC_ID_ERROR when the fetcher switched between topic names and topic ids.
         """
         if target.epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if target.session_id != NO_SESSION:
@@ -218,7 +255,7 @@ class FetchSessions:
         return self._resume(target, now_ms)
 
     def create(self, target: FetchTarget, now_ms: int) -> int:
-        """Remember a target; the new session's id, or NO_SESSION when there is no room."""
+        """Create a session; returns its id, or NO_SESSION when the cache is full."""
         if not self._make_room(target, now_ms):
             return NO_SESSION
         session_id = self._random.randint(1, _LAST_EPOCH)
@@ -245,10 +282,10 @@ class FetchSessions:
         return Incremental(session)
 
     def _make_room(self, target: FetchTarget, now_ms: int) -> bool:
-        """Evict one session if need be: an unused one, else a lesser one than the newcomer.
+        """Evict one session if the cache is full: an unused one, or one of lower priority.
 
-        A follower's session is worth more than a consumer's, then a larger one more than a
-        smaller. Consumers evict only what has lived for a while, so that they do not take turns.
+        Followers have priority over consumers, then larger sessions over smaller ones. Consumers
+        evict only sessions older than two minutes, so that they do not evict each other in turns.
         """
         if self._slots <= 0:
             return False
@@ -258,30 +295,34 @@ class FetchSessions:
         if now_ms - oldest.used_ms > _EVICTION_MS:
             del self._sessions[oldest.id]
             return True
-        evictable = [session for session in self._sessions.values()
-                     if now_ms - session.created_ms > _EVICTION_MS
-                     or (target.is_follower and not session.is_privileged)]
+        evictable = [
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > _EVICTION_MS
+            or (target.is_follower and not session.is_privileged)
+        ]
         if not evictable:
             return False
-        least = min(evictable, key=lambda session: (session.is_privileged, session.size,
-                                                    session.id))
+        least = min(
+            evictable, key=lambda session: (session.is_privileged, session.size, session.id)
+        )
         if (target.is_follower, len(target.wanted)) < (least.is_privileged, least.size):
             return False
         del self._sessions[least.id]
         return True
 
 
-def _must_tell(wanted: Wanted, told: Told) -> bool:
-    """Whether this is news to the fetcher; it is then taken as told."""
-    news = told.has_records or told.is_notable
-    if wanted.told_high_watermark != told.high_watermark:
-        wanted.told_high_watermark = told.high_watermark
-        news = True
-    if wanted.told_start_offset != told.start_offset:
-        wanted.told_start_offset = told.start_offset
-        news = True
-    if told.has_error:
-        # Forget the high watermark, so that recovery from the error is news as well.
-        wanted.told_high_watermark = -1
-        news = True
-    return news
+def _must_include(wanted: Wanted, result: PartitionResult) -> bool:
+    """Whether a response must include the partition; what it then sends is remembered."""
+    changed = result.has_records or result.is_notable
+    if wanted.sent_high_watermark != result.high_watermark:
+        wanted.sent_high_watermark = result.high_watermark
+        changed = True
+    if wanted.sent_start_offset != result.start_offset:
+        wanted.sent_start_offset = result.start_offset
+        changed = True
+    if result.has_error:
+        # Forget the high watermark, so that recovery from the error counts as a change too.
+        wanted.sent_high_watermark = -1
+        changed = True
+    return changed

@@ -1,66 +1,138 @@
-"""The contract of a replicated state machine: decide on a command, replay the records it became.
+"""The contract of a replicated state machine: decide on a command, replay the records it wrote.
 
-A machine is pure. It is told the time, it does no I/O, and it knows nothing of asyncio, so the
-same machine runs in production, in a unit test and in a simulation.
+A machine is pure. The time is an argument, it does no I/O, and it knows nothing of asyncio, so
+the same machine runs in production, in a unit test and in a simulation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple, Protocol
 
+from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.promise import Promise
+from wirekafka.replication.timers import Timers
 
 Ticket = Promise
-"""Stands for one submitted command. A machine keeps it and gives it back with the reply; what is
-inside is the runtime's business."""
+"""Identifies one submitted command. A machine may keep it, and returns it with the reply; only the
+runtime looks inside."""
 
 
 class Producer(NamedTuple):
-    """In whose transaction records are written: the batch is then a transactional one."""
+    """The producer in whose transaction records are written; their batch is transactional."""
 
     id: int
     epoch: int
 
 
-class Outcome(NamedTuple):
-    """What a command leads to: records to append as one batch, and replies to release after.
+class Outcome:
+    """The result of a command or of an expired timer: records, soft effects and replies.
 
-    A reply may go to any ticket given earlier, so one command can wake others that were parked.
-    A reply that is a `KafkaError` is raised at the one who submitted.
+    `records` are appended as one batch, in a transaction if there is a `producer`. After the
+    append, or at once where there are no records, come the soft effects: changes of timers, in
+    order, and the callbacks given to `then`, such as replacing a group by a changed copy. The
+    records are replayed next, and last the `replies` are released, each to any earlier ticket: one
+    command can release others that were parked. If the append is refused, none of it happens.
+
+    A reply that is a `KafkaError` is raised at the submitter.
     """
 
-    records: Sequence[Any] = ()
-    replies: Sequence[tuple[Ticket, Any]] = ()
-    producer: Producer | None = None
+    __slots__ = ("effects", "encoded", "producer", "records", "replies", "timers")
+
+    def __init__(
+        self,
+        records: Iterable[Any] = (),
+        replies: Iterable[tuple[Ticket, Any]] = (),
+        producer: Producer | None = None,
+    ):
+        self.records: list[Any] = list(records)
+        self.replies: list[tuple[Ticket, Any]] = list(replies)
+        self.producer = producer
+        self.encoded: bytes | None = None
+        """The batch with the records, if it was encoded beforehand."""
+        self.timers: list[tuple[Hashable, int | None]] = []
+        self.effects: list[Callable[[], None]] = []
 
     @classmethod
     def reply(cls, ticket: Ticket, value: Any) -> Outcome:
-        """Nothing is written; one submitter is answered."""
-        return cls((), ((ticket, value),))
+        """An outcome that only replies to one ticket and writes nothing."""
+        return Outcome((), ((ticket, value),))
 
+    def write(self, record: Any) -> None:
+        """Add a record to append."""
+        self.records.append(record)
 
-NOTHING = Outcome()
+    def answer(self, ticket: Ticket | None, reply: Any) -> None:
+        """Add the reply to a ticket; None is ignored."""
+        if ticket is not None:
+            self.replies.append((ticket, reply))
+
+    def refuse(self, ticket: Ticket | None, error: Error) -> None:
+        """Add an error as the reply to a ticket; None is ignored.
+
+        Unlike raising the error, this keeps the outcome's other effects.
+        """
+        if ticket is not None:
+            self.replies.append((ticket, KafkaError(error)))
+
+    def schedule(self, key: Hashable, due_ms: int) -> None:
+        """Set or move the machine's timer `key`."""
+        self.timers.append((key, due_ms))
+
+    def cancel(self, key: Hashable) -> None:
+        """Drop the machine's timer `key`, if there is one."""
+        self.timers.append((key, None))
+
+    def then(self, effect: Callable[[], None]) -> None:
+        """Add a soft effect, run in order with the others; it must not raise."""
+        self.effects.append(effect)
+
+    def take_effect(self, timers: Timers) -> None:
+        """Carry out the soft effects; called by the runtime alone."""
+        for key, due_ms in self.timers:
+            if due_ms is None:
+                timers.cancel(key)
+            else:
+                timers.schedule(key, due_ms)
+        for effect in self.effects:
+            effect()
 
 
 class Machine(Protocol):
-    """State folded over records. Hard state changes in `replay` alone.
+    """State folded over records.
 
-    Soft state (parked tickets, session deadlines) may change in `decide` and `tick`: it is not
-    written, and it is lost when the machine is rebuilt.
+    Hard state changes in `replay` alone. Soft state (parked tickets, session timers, members
+    that are not recorded) is lost when the machine is rebuilt, and changes only through the
+    effects of an `Outcome`: `decide` and `tick` change nothing, so that an outcome whose append
+    is refused leaves no trace. What a command changes in a larger piece of soft state it changes
+    in a copy, which an effect puts in the old one's place.
     """
 
+    timers: Timers
+    """Deadlines by key. Those that follow from records are set by `replay`, the others by
+    outcomes."""
+
     def decide(self, command: Any, ticket: Ticket, now_ms: int) -> Outcome:
-        """Answer `command` or park it. Raises `KafkaError` to refuse it."""
+        """Decide on `command`: reply, or keep `ticket` for a later outcome.
+
+        Changes nothing. Raises `KafkaError` to refuse the command.
+        """
 
     def replay(self, record: Any) -> None:
-        """Take in one record, just appended or read back from the log."""
+        """Apply one record, just appended or read back from the log."""
 
-    def deadline(self) -> int | None:
-        """When `tick` is next due, in milliseconds; asked after every command, so O(1)."""
+    def loaded(self, now_ms: int) -> None:
+        """Set up soft state after the log was read to its end.
 
-    def tick(self, now_ms: int) -> Outcome:
-        """Do what fell due. The deadline must have moved beyond `now_ms` afterwards."""
+        Called before the first command, or by a timer of the runtime if that is sooner.
+        """
+
+    def tick(self, key: Hashable, now_ms: int) -> Outcome:
+        """Decide what follows from the expiry of the timer `key`.
+
+        The runtime drops the timer with the outcome's other effects, before them. If the append
+        is refused, it keeps the timer and sets it to a second later.
+        """
 
     def snapshot(self) -> Iterable[Any]:
         """Records that rebuild the hard state in an empty machine."""
@@ -70,7 +142,7 @@ class TransactionalMachine(Machine, Protocol):
     """A machine whose log also carries records of transactions, and their end markers."""
 
     def replay_pending(self, record: Any, producer: Producer) -> None:
-        """Take in a record that counts only once its transaction commits."""
+        """Apply a record that takes effect only once its transaction commits."""
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
-        """End the producer's transaction: what was pending takes effect, or is dropped."""
+        """End the producer's transaction: its pending records take effect or are dropped."""

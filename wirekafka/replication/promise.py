@@ -1,16 +1,18 @@
-"""One value that may arrive later; when it is already there, awaiting it costs no future."""
+"""One value that may arrive later; awaiting one that has arrived allocates no future."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from typing import Any
+
+from wirekafka.clock import Clock
 
 _PENDING = object()
 
 
 class Promise:
-    """Set once, awaited by one. A `BaseException` as value is raised at the one who awaits."""
+    """A value set once and awaited by one caller; a `BaseException` is raised there."""
 
     __slots__ = ("_future", "_value")
 
@@ -24,7 +26,7 @@ class Promise:
         return self._value is not _PENDING
 
     def set(self, value: Any) -> None:
-        """Deliver the value. A second one is ignored: whoever came first has answered."""
+        """Deliver the value; ignored if there is one already."""
         if self._value is not _PENDING:
             return
         self._value = value
@@ -33,7 +35,7 @@ class Promise:
 
     def result(self) -> Any:
         """The value that arrived; raised if it is an exception."""
-        assert self.done, "asked for a value that has not arrived"
+        assert self.done, "the value has not arrived"
         if isinstance(self._value, BaseException):
             raise self._value
         return self._value
@@ -43,3 +45,24 @@ class Promise:
             self._future = asyncio.get_running_loop().create_future()
             yield from self._future
         return self.result()
+
+
+def start(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine without a task: at once up to its first wait, then as its futures complete.
+
+    The coroutine must handle its own errors: one that escapes is raised here, or in the callback
+    of the future that resumed it.
+    """
+    try:
+        waited = coroutine.send(None)
+    except StopIteration:
+        return
+    waited._asyncio_future_blocking = False
+    waited.add_done_callback(lambda _: start(coroutine))
+
+
+async def pause(clock: Clock, delay_ms: float) -> None:
+    """Wait for `delay_ms` of the clock's time."""
+    over = Promise()
+    clock.call_later(delay_ms, lambda: over.set(None))
+    await over

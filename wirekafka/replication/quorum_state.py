@@ -1,4 +1,4 @@
-"""The `quorum-state` file: which epoch a controller has seen, and how it voted (KIP-595)."""
+"""The `quorum-state` file: the newest epoch a controller knows, and its vote (KIP-595)."""
 
 from __future__ import annotations
 
@@ -15,34 +15,41 @@ _NO_DIRECTORY = bytes(16)
 
 
 class BadQuorumState(UnusableDirectory):
-    """A `quorum-state` that cannot be understood."""
+    """A `quorum-state` file that cannot be parsed."""
 
 
 @dataclass(frozen=True)
 class QuorumState:
-    """`voters` is None where the voters are kept in the log instead (KIP-853)."""
+    """The contents of the file; `voters` is None if the voters are in the log (KIP-853)."""
 
     leader_id: int
     leader_epoch: int
     voters: tuple[int, ...] | None
 
     def write(self, disk: Disk, directory: str) -> None:
-        """Replace the file, to last through a crash."""
+        """Replace the file atomically and sync it. Raises OSError."""
         fields: dict[str, object] = {
-            "leaderId": self.leader_id, "leaderEpoch": self.leader_epoch, "votedId": -1}
+            "leaderId": self.leader_id,
+            "leaderEpoch": self.leader_epoch,
+            "votedId": -1,
+        }
         if self.voters is None:
             fields["votedDirectoryId"] = _text(_NO_DIRECTORY)
             fields["data_version"] = _DYNAMIC
         else:
-            fields = {"clusterId": "", **fields, "appliedOffset": 0,
-                      "currentVoters": [{"voterId": voter} for voter in self.voters],
-                      "data_version": _STATIC}
+            fields = {
+                "clusterId": "",
+                **fields,
+                "appliedOffset": 0,
+                "currentVoters": [{"voterId": voter} for voter in self.voters],
+                "data_version": _STATIC,
+            }
         text = json.dumps(fields, separators=(",", ":"))
         disk.write_atomic(f"{directory}/{FILE_NAME}", text.encode())
 
     @classmethod
     def read(cls, disk: Disk, directory: str) -> QuorumState | None:
-        """None if there is no file. Raises `BadQuorumState`."""
+        """Read the file; None if there is none. Raises `BadQuorumState`, OSError."""
         path = f"{directory}/{FILE_NAME}"
         if not disk.exists(path):
             return None

@@ -1,4 +1,4 @@
-"""How far each client has fetched, for those that commit no offsets, as Spark, to be seen."""
+"""The positions of fetching clients, to monitor those that commit no offsets, such as Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_PARTITIONS = 10_000
 
 
 class Reader:
-    """One connection that fetches, and the last it asked of each partition."""
+    """One connection that fetches, with its last request for each partition."""
 
     __slots__ = ("at_ms", "client_id", "host", "seen")
 
@@ -28,7 +28,7 @@ class Reader:
 
 
 class Fetched(NamedTuple):
-    """How far a client is in a partition: `next_offset` is what it has not been sent yet."""
+    """A client's position in a partition: `next_offset` is the first not sent to it yet."""
 
     client_id: str
     host: str
@@ -48,16 +48,16 @@ class Fetched(NamedTuple):
 
 
 class Readers:
-    """The latest readers of a broker, also those that have gone, in memory and bounded.
+    """The latest readers of a broker, including closed connections; in memory and bounded.
 
-    A fetch leaves references to what it was parsed to; all else is worked out when asked for.
+    A fetch only stores references to its decoded request; positions are computed on demand.
     """
 
     def __init__(self) -> None:
         self._readers: dict[str, Reader] = {}
 
     def reader(self, connection_id: str, client_id: str, host: str) -> Reader:
-        """The one of a connection, made if it is new."""
+        """Return the reader of a connection, created if it is new."""
         reader = self._readers.get(connection_id)
         if reader is None:
             if len(self._readers) >= _MOST_READERS:
@@ -66,7 +66,7 @@ class Readers:
         return reader
 
     def note(self, reader: Reader, wanted: Sequence[Wanted], now_ms: int) -> None:
-        """Take in what a request asks for; in a session, only what changed is there."""
+        """Note a request; within a fetch session it has only the partitions that changed."""
         reader.at_ms = now_ms
         seen = reader.seen
         for each in wanted:
@@ -75,7 +75,7 @@ class Readers:
             del seen[next(iter(seen))]
 
     def fetched(self, find: Callable[[Key], Partition | None]) -> list[Fetched]:
-        """The newest of each client and partition, sorted; `find` gives a key's partition."""
+        """The newest position per client and partition, sorted; `find` looks up a partition."""
         newest: dict[tuple[str, str, int], Fetched] = {}
         for reader in sorted(self._readers.values(), key=lambda reader: reader.at_ms):
             for key, wanted in reader.seen.items():
@@ -83,8 +83,14 @@ class Readers:
                 if partition is None:
                     continue
                 newest[reader.client_id, partition.topic, partition.index] = Fetched(
-                    reader.client_id, reader.host.lstrip("/"), partition.topic, partition.index,
-                    _next_offset(partition, wanted), partition.high_watermark, reader.at_ms)
+                    reader.client_id,
+                    reader.host.lstrip("/"),
+                    partition.topic,
+                    partition.index,
+                    _next_offset(partition, wanted),
+                    partition.high_watermark,
+                    reader.at_ms,
+                )
         return sorted(newest.values())
 
     def _forget_some(self) -> None:
@@ -94,7 +100,7 @@ class Readers:
 
 
 def _next_offset(partition: Partition, wanted: Wanted) -> int:
-    """The offset after the last batch that was sent: found by reading its headers again."""
+    """The end offset of the last batch sent, found by reading the batch headers again."""
     next_offset = wanted.fetch_offset
     if not wanted.sent_bytes:
         return next_offset
@@ -104,5 +110,5 @@ def _next_offset(partition: Partition, wanted: Wanted) -> int:
         for _, header in batches(b"".join(found.buffers())):
             next_offset = header.end_offset
     except KafkaError:
-        pass  # Deleted since: what was asked for is all there is to tell.
+        pass  # Deleted since: the requested offset is all that is known.
     return next_offset

@@ -1,55 +1,84 @@
-"""Between a machine's records and the bytes of a batch."""
+"""Conversion between a machine's records and the bytes of a record batch."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, Protocol
 
 from wirekafka.codec.compression import Codec
-from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
+from wirekafka.codec.record import (
+    BatchOptions,
+    Record,
+    batch_of,
+    decode_records,
+    encode_batch,
+    encode_record,
+)
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.replicated_log import Buffer
 
 
+class UnreadableRecord(Exception):
+    """A record of a machine's log cannot be decoded; the message has its offset and the reason.
+
+    The log must not be read past it: later records may depend on it.
+    """
+
+
 class RecordCodec(Protocol):
-    """How one kind of machine writes and reads its log."""
+    """Encodes and decodes the records of one kind of machine."""
 
     def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
-        """One batch of all of them, at offset 0; the log gives it its place."""
+        """Encode one batch of all records, at offset 0; the log assigns its offsets."""
 
     def decode(self, batch: Buffer) -> Iterable[Any]:
-        """The records of a data batch; those this machine has no use for are left out."""
+        """Decode a data batch. Raises `UnreadableRecord`, possibly while it is iterated."""
 
 
 class KeyValueCodec(ABC):
-    """Records as the keys and values of a compacted topic."""
+    """A codec for records that are the keys and values of a compacted topic."""
 
     compression: Codec = Codec.NONE
     base_sequence = -1
 
     @abstractmethod
     def pack(self, record: Any) -> tuple[bytes | None, bytes | None]:
-        """Key and value; a value of None is a tombstone."""
+        """Encode the key and the value of a record; a value of None is a tombstone."""
 
     @abstractmethod
-    def unpack(self, key: bytes | None, value: bytes | None) -> Any:
-        """The record, or None to skip it."""
+    def unpack(self, key: bytes, value: bytes | None) -> Any:
+        """Decode a record. May raise any exception for one that it does not know."""
 
     def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
-        """One batch, transactional when written for a producer."""
+        """Encode one batch, which is transactional if there is a `producer`."""
         packed = []
         for index, record in enumerate(records):
             key, value = self.pack(record)
             packed.append(Record(index, now_ms, key, value, ()))
         return encode_batch(packed, options=self._options(producer))
 
+    def encode_gradually(self, records: Sequence[Any], now_ms: int) -> Generator[None, None, bytes]:
+        """Encode as `encode` does, without a producer, but pause after each record."""
+        body = bytearray()
+        for index, record in enumerate(records):
+            key, value = self.pack(record)
+            body += encode_record(Record(index, now_ms, key, value, ()), index, 0)
+            yield
+        return batch_of(body, len(records), now_ms, self._options(None))
+
     def decode(self, batch: Buffer) -> Iterable[Any]:
-        """Unpack what `unpack` knows."""
-        for record in decode_records(batch):
-            unpacked = self.unpack(record.key, record.value)
-            if unpacked is not None:
-                yield unpacked
+        """Decode records one by one. Raises `UnreadableRecord` at the first unknown one."""
+        for offset, _, key, value, _ in decode_records(batch):
+            if key is None:
+                raise UnreadableRecord(f"The record at offset {offset} has no key")
+            try:
+                yield self.unpack(key, value)
+            except Exception as error:
+                raise UnreadableRecord(
+                    f"The record at offset {offset}, with key version "
+                    f"{_key_version(key)}, is not known: {error}"
+                ) from error
 
     def _options(self, producer: Producer | None) -> BatchOptions:
         if producer is None:
@@ -60,3 +89,7 @@ class KeyValueCodec(ABC):
             producer_epoch=producer.epoch,
             is_transactional=True,
         )
+
+
+def _key_version(key: bytes) -> str:
+    return str(int.from_bytes(key[:2], signed=True)) if len(key) > 1 else "missing"

@@ -1,4 +1,4 @@
-"""What a machine runs on: a log that appends batches and says when they are committed."""
+"""The log that a machine runs on: it appends batches and reports when they are committed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class ReplicatedLog(Protocol):
 
     @property
     def committed_offset(self) -> int:
-        """Everything below is committed: a replica that becomes leader has it."""
+        """The high watermark: any replica that may become leader has everything below."""
 
     def append(self, batch: bytes) -> int:
-        """Append one batch, giving it its offsets and leader epoch; returns the new end offset.
+        """Append one batch, assigning offsets and leader epoch; returns the new end offset.
 
-        Raises `KafkaError` when nothing was written or it cannot be said what was.
+        Raises `KafkaError` if nothing was written, or if it is unknown what was.
         """
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
-        """Call once `committed_offset` reaches `offset`: in order of offset, at once if it has."""
+        """Call back once `committed_offset` reaches `offset`, in order; at once if it has."""
 
     def read_batches(self) -> Iterable[Buffer]:
-        """Every batch there is, oldest first, one by one; for a log with a snapshot, its first."""
+        """Read all batches, oldest first; those of a snapshot come before those of the log."""

@@ -1,9 +1,9 @@
-"""Runs any machine on any replicated log: append, replay, and answer once it is committed."""
+"""The runtime of any machine on any replicated log: append, replay, reply once committed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from struct import Struct
 from typing import Any, cast
@@ -12,13 +12,8 @@ from wirekafka.clock import Clock, Timer
 from wirekafka.codec.batch import BatchHeader, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import (
-    Machine,
-    Outcome,
-    Producer,
-    Ticket,
-    TransactionalMachine,
-)
+from wirekafka.replication.machine import Machine, Outcome, Producer, Ticket, TransactionalMachine
+from wirekafka.replication.observation import Committed, Observation, Observer
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer, ReplicatedLog
 
@@ -26,13 +21,30 @@ logger = logging.getLogger(__name__)
 
 _CONTROL_KEY = Struct(">hh")
 _ABORT, _COMMIT = 0, 1
+_RETRY_MS = 1_000
+"""The delay of a timer whose outcome could not be appended."""
+
+_TIMERS_PER_STEP = 100
+_BATCHES_PER_STEP = 500
+_STEP_MS = 8
+"""How many timers, or batches while loading, are processed before yielding to the loop.
+
+They also yield once they have taken this long.
+"""
+
+_LOADED = object()
 
 
 class Runtime:
-    """The leader's side of one machine.
+    """One machine on the leader of its log.
 
-    A reply leaves only when everything its decision saw is committed. A failed append leaves the
-    machine's soft state ahead of the log, so the machine is dropped and rebuilt by replay.
+    A reply is released once everything that its decision was based on is committed. A reply that
+    waits longer than `write_timeout_ms` fails with REQUEST_TIMED_OUT, although its records stay
+    appended; None waits without limit.
+
+    A refused append fails only its command. If an append fails half way, the machine is dropped
+    and rebuilt by replay, in steps. `lost` is the error of commands while there is no machine.
+    `observer_failed` is called when an observer has failed too often and gets no more batches.
     """
 
     def __init__(
@@ -43,40 +55,61 @@ class Runtime:
         clock: Clock,
         *,
         lost: Error = Error.NOT_COORDINATOR,
+        write_timeout_ms: int | None = None,
+        observer_failed: Callable[[Exception], None] | None = None,
     ):
         self._create = create
         self._log = log
         self._codec = codec
         self._clock = clock
         self._lost = lost
+        self._write_timeout_ms = write_timeout_ms
+        self._observer_failed = observer_failed
         self._machine: Machine | None = None
+        self._loading: Iterator[None] | None = None
         self._stopped = False
         self._applied = 0
         self._was_loaded = False
-        self._waiting: dict[Ticket, None] = {}  # In order: who asked first is told first.
+        self._is_live = False
+        self._is_refused = False
+        self._waiting: dict[Ticket, None] = {}  # Ordered: the first submitted is released first.
         self._timer: Timer | None = None
         self._timer_due = 0
-        self.on_commit: Callable[[Sequence[Any]], None] | None = None
-        """Told every batch of records once committed, in order, before any reply to them."""
+        self._observations: list[Observation] = []
+        self._is_delivering = False
 
     @property
     def machine(self) -> Machine:
-        """The machine, to be looked at only; raises `KafkaError` while it is not loaded."""
+        """The machine, for reading only; raises `KafkaError` while it is not loaded."""
         if self._machine is None:
-            raise KafkaError(
-                self._lost if self._stopped else Error.COORDINATOR_LOAD_IN_PROGRESS
-            )
+            raise KafkaError(self._lost if self._stopped else Error.COORDINATOR_LOAD_IN_PROGRESS)
         return self._machine
 
     @property
-    def applied_offset(self) -> int:
-        """The end of what the machine has replayed."""
+    def is_loaded(self) -> bool:
+        """Whether the machine is loaded and accepts commands."""
+        return self._machine is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` was called, after which the machine is not built again."""
+        return self._stopped
+
+    @property
+    def end_offset(self) -> int:
+        """The end offset of the records that the machine has replayed."""
         return self._applied
+
+    def when_committed(self, callback: Callable[[], None]) -> None:
+        """Call back once all replayed records are committed; at once if they are."""
+        self._log.when_committed(self._applied, callback)
+
+    # Commands
 
     async def submit(self, command: Any) -> Any:
         """Run one command; returns its reply once committed, without suspending if it is.
 
-        Raises the `KafkaError` that the machine answers with, or that the append fails with.
+        Raises the `KafkaError` that the machine replies, or that the append fails with.
         """
         ticket = Ticket()
         self.post(command, ticket)
@@ -89,23 +122,57 @@ class Runtime:
             self._waiting.pop(ticket, None)
 
     def post(self, command: Any, ticket: Ticket | None = None) -> Ticket:
-        """Run one command and return its ticket, set now or later."""
+        """Run one command and return its ticket, which receives the reply now or later."""
         ticket = ticket or Ticket()
         machine = self.machine
         now_ms = self._clock.now_ms()
+        if not self._is_live:
+            self._go_live(machine, now_ms)
         try:
             outcome = machine.decide(command, ticket, now_ms)
         except KafkaError as error:
-            # Even a refusal may tell of state that is not committed yet.
+            # Even a refusal may depend on state that is not committed yet.
             outcome = Outcome.reply(ticket, error)
-        failure = self._apply(outcome, now_ms)
+        failure = self._apply(machine, outcome, now_ms)
         if failure is not None:
             ticket.set(failure)
         self._arm()
+        if self._observations:
+            self._deliver()
         return ticket
 
+    def replay_end_marker(self, producer: Producer, committed: bool) -> None:
+        """Replay an end marker that a transaction coordinator has appended to this log."""
+        cast(TransactionalMachine, self.machine).replay_end_marker(producer, committed)
+        self._arm()
+        self.pass_control_batch()
+
+    def pass_control_batch(self) -> None:
+        """A control batch was appended to the log: move the machine and its observers past it."""
+        self._applied = self._log.end_offset
+        if self._observations:
+            self._committed_later(Committed((), self._applied))
+            self._deliver()
+
+    # Observers
+
+    def observe(self, observer: Observer) -> Observation:
+        """Deliver every batch of records to `observer` once it is committed.
+
+        Each is delivered once and in order, never while a command runs: a batch that a command
+        commits at once is delivered at the end of the outermost `post`, before that returns. An
+        observer added before the machine is first loaded also gets what the log holds.
+        """
+        observation = Observation(
+            observer, self._clock, self._applied, self._observer_failed or _ignore
+        )
+        self._observations.append(observation)
+        return observation
+
+    # Loading and stopping
+
     def load(self) -> None:
-        """Build the machine from the log in one go."""
+        """Build the machine from the log, in a single step."""
         for _ in self.load_steps():
             pass
 
@@ -116,77 +183,120 @@ class Runtime:
         for batch in self._log.read_batches():
             records = _replay_batch(machine, batch, self._codec)
             if records and not self._was_loaded:
-                self._tell(records, self._log.end_offset)
+                self._committed_later(Committed(records, self._log.end_offset))
+                self._deliver()
             yield
         if self._stopped:
             return
+        self._is_live = False
         self._was_loaded = True
         self._machine = machine
         self._applied = self._log.end_offset
+        self._committed_later(Committed((), self._applied))
+        self._deliver()
         self._arm()
 
-    def stop(self, error: KafkaError | None = None) -> None:
-        """Leadership is gone or the node stops: every outstanding reply fails."""
-        self._stopped = True
-        self._drop(error or KafkaError(self._lost))
+    def load_gradually(self, finished: Callable[[Exception | None], None]) -> None:
+        """Build the machine from the log, yielding to the event loop between portions.
 
-    def _apply(self, outcome: Outcome, now_ms: int) -> Exception | None:
-        if outcome.records:
-            try:
-                self._append(outcome, now_ms)
-            except Exception as failure:
-                logger.warning("Rebuilding %s: its records were not appended: %s",
-                               type(self._machine).__name__, failure)
-                self._rebuild()
-                return failure
+        A small log has been read when this returns. `finished` is called with None, or with the
+        exception of a failed load, at the end; it is not called after `stop`.
+        """
+        self._loading = self.load_steps()
+        self._load_on(self._loading, finished)
+
+    def stop(self, error: KafkaError | None = None) -> None:
+        """Stop after a loss of leadership or at a shutdown: every outstanding reply fails."""
+        self._stopped = True
+        error = error or KafkaError(self._lost)
+        self._drop(error)
+        for observation in self._observations:
+            observation.close(error)
+
+    def _load_on(self, steps: Iterator[None], finished: Callable[[Exception | None], None]) -> None:
+        if self._loading is not steps:
+            return
+        end_ms = self._clock.now_ms() + _STEP_MS
+        try:
+            for _ in range(_BATCHES_PER_STEP):
+                if next(steps, _LOADED) is _LOADED:
+                    self._loading = None
+                    finished(None)
+                    return
+                if self._clock.now_ms() >= end_ms:
+                    break
+        except Exception as error:
+            self._loading = None
+            finished(error)
+            return
+        self._clock.call_later(0, partial(self._load_on, steps, finished))
+
+    # Applying outcomes
+
+    def _apply(self, machine: Machine, outcome: Outcome, now_ms: int) -> Exception | None:
+        if not outcome.records:
+            outcome.take_effect(machine.timers)
+        elif (failure := self._append(machine, outcome, now_ms)) is not None:
+            return failure
         if outcome.replies:
             if self._log.committed_offset >= self._applied:
                 _release(outcome.replies)
             else:
-                self._log.when_committed(self._applied, partial(_release, outcome.replies))
+                self._release_later(outcome.replies)
         return None
 
-    def _append(self, outcome: Outcome, now_ms: int) -> None:
-        batch = self._codec.encode(outcome.records, now_ms, outcome.producer)
-        self._applied = self._log.append(batch)
-        assert self._machine is not None
-        if outcome.producer is None:
-            for record in outcome.records:
-                self._machine.replay(record)
-        else:
-            transactional = cast(TransactionalMachine, self._machine)
-            for record in outcome.records:
-                transactional.replay_pending(record, outcome.producer)
-        self._tell(outcome.records, self._applied)
-
-    def _tell(self, records: Sequence[Any], end_offset: int) -> None:
-        if self.on_commit is not None:
-            self._log.when_committed(end_offset, partial(self._observe, records))
-
-    def _observe(self, records: Sequence[Any]) -> None:
-        # What is committed stays so, whatever its observer makes of it.
-        assert self.on_commit is not None
+    def _append(self, machine: Machine, outcome: Outcome, now_ms: int) -> Exception | None:
+        log = self._log
+        records = outcome.records
+        end_offset = log.end_offset
         try:
-            self.on_commit(records)
-        except Exception:
-            logger.exception("Committed records were not taken over")
+            batch = outcome.encoded or self._codec.encode(records, now_ms, outcome.producer)
+            self._applied = log.append(batch)
+            outcome.take_effect(machine.timers)
+            _replay(machine, records, outcome.producer)
+        except Exception as failure:
+            if log.end_offset != end_offset:
+                self._rebuild(failure)
+                self._committed_later(Committed(records, log.end_offset))
+            elif not self._is_refused:
+                self._is_refused = True
+                logger.warning(
+                    "The log of a %s refuses appends: %s", type(machine).__name__, failure
+                )
+            return failure
+        self._is_refused = False
+        if self._observations:
+            self._committed_later(Committed(records, self._applied))
+        return None
 
-    def replay_end_marker(self, producer: Producer, committed: bool) -> None:
-        """A marker was appended to this log by a transaction coordinator: fold it in."""
-        cast(TransactionalMachine, self.machine).replay_end_marker(producer, committed)
-        self._applied = self._log.end_offset
-        self._arm()
+    def _release_later(self, replies: Sequence[tuple[Ticket, Any]]) -> None:
+        timer = None
+        if self._write_timeout_ms is not None:
+            overdue = [(ticket, KafkaError(Error.REQUEST_TIMED_OUT)) for ticket, _ in replies]
+            timer = self._clock.call_later(self._write_timeout_ms, partial(_release, overdue))
+        self._log.when_committed(self._applied, partial(_release_in_time, replies, timer))
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, failure: Exception) -> None:
+        """Rebuild a machine whose state may differ from its log."""
+        is_bug = not isinstance(failure, KafkaError)
+        logger.warning(
+            "Rebuilding a %s: an append failed half way: %s",
+            type(self._machine).__name__,
+            failure,
+            exc_info=failure if is_bug else None,
+        )
         self._drop(KafkaError(self._lost))
-        try:
-            self.load()
-        except Exception:
-            logger.exception("The machine cannot be rebuilt from its log")
-            self._stopped = True
+        self._loading = self.load_steps()
+        self._clock.call_later(0, partial(self._load_on, self._loading, self._rebuilt))
+
+    def _rebuilt(self, error: Exception | None) -> None:
+        if error is not None:
+            logger.error("The machine cannot be rebuilt from its log", exc_info=error)
+            self.stop()
 
     def _drop(self, error: KafkaError) -> None:
         self._machine = None
+        self._loading = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -194,15 +304,45 @@ class Runtime:
         for ticket in waiting:
             ticket.set(error)
 
-    def _arm(self) -> None:
-        """Have `_fire` called when the machine is next due.
+    # Delivering to observers
 
-        A timer that is too early is left alone: a heartbeat moves the deadline back every time,
-        and firing once for nothing is cheaper than a new timer for each.
+    def _committed_later(self, batch: Committed) -> None:
+        if self._log.committed_offset >= batch.end_offset:
+            self._queue(batch)
+        else:
+            self._log.when_committed(batch.end_offset, partial(self._queue_from_log, batch))
+
+    def _queue(self, batch: Committed) -> None:
+        for observation in self._observations:
+            observation.add(batch)
+
+    def _queue_from_log(self, batch: Committed) -> None:
+        """Queue a batch, but deliver it later: the log calls this in the middle of an operation."""
+        self._queue(batch)
+        self._clock.call_later(0, self._deliver)
+
+    def _deliver(self) -> None:
+        if self._is_delivering:
+            return  # Called from within an observer: the outer call delivers it.
+        self._is_delivering = True
+        try:
+            while ready := [each for each in self._observations if each.is_ready]:
+                for observation in ready:
+                    observation.deliver()
+        finally:
+            self._is_delivering = False
+
+    # Timers
+
+    def _arm(self) -> None:
+        """Schedule `_fire` for the machine's next deadline.
+
+        A timer that is too early is kept: each heartbeat moves the deadline back, and one
+        superfluous call is cheaper than a new timer for each heartbeat.
         """
         if self._machine is None:
             return
-        due = self._machine.deadline()
+        due = self._machine.timers.deadline() if self._is_live else 0
         if due is None or (self._timer is not None and self._timer_due <= due):
             return
         if self._timer is not None:
@@ -213,18 +353,63 @@ class Runtime:
     def _fire(self) -> None:
         self._timer = None
         machine = self._machine
-        if machine is None:
-            return
         now_ms = self._clock.now_ms()
-        due = machine.deadline()
-        if due is not None and due <= now_ms:
-            self._apply(machine.tick(now_ms), now_ms)
+        if machine is not None and not self._is_live:
+            self._go_live(machine, now_ms)
+        for _ in range(_TIMERS_PER_STEP):
+            if machine is None or self._machine is not machine:
+                break
+            key = machine.timers.next_due(now_ms)
+            if key is None:
+                break
+            self._tick(machine, key, now_ms)
+            if self._clock.now_ms() >= now_ms + _STEP_MS:
+                break
         self._arm()
+        if self._observations:
+            self._deliver()
+
+    def _go_live(self, machine: Machine, now_ms: int) -> None:
+        """Start session timers only now: a long start must not count against the sessions."""
+        self._is_live = True
+        machine.loaded(now_ms)
+
+    def _tick(self, machine: Machine, key: Hashable, now_ms: int) -> None:
+        """Process one expired timer; a failure must not affect the other timers."""
+        try:
+            outcome = machine.tick(key, now_ms)
+        except Exception:
+            logger.exception("The machine failed on the expiry of timer %s; it is retried", key)
+            machine.timers.schedule(key, now_ms + _RETRY_MS)
+            return
+        outcome.timers.insert(0, (key, None))
+        if self._apply(machine, outcome, now_ms) is not None:
+            machine.timers.schedule(key, now_ms + _RETRY_MS)
+
+
+def _ignore(error: Exception) -> None:
+    """The default `observer_failed`: the failure is only logged."""
 
 
 def _release(replies: Sequence[tuple[Ticket, Any]]) -> None:
     for ticket, reply in replies:
         ticket.set(reply)
+
+
+def _release_in_time(replies: Sequence[tuple[Ticket, Any]], timer: Timer | None) -> None:
+    if timer is not None:
+        timer.cancel()
+    _release(replies)
+
+
+def _replay(machine: Machine, records: Sequence[Any], producer: Producer | None) -> None:
+    if producer is None:
+        for record in records:
+            machine.replay(record)
+        return
+    transactional = cast(TransactionalMachine, machine)
+    for record in records:
+        transactional.replay_pending(record, producer)
 
 
 def _replay_batch(machine: Machine, batch: Buffer, codec: RecordCodec) -> Sequence[Any]:
@@ -234,13 +419,10 @@ def _replay_batch(machine: Machine, batch: Buffer, codec: RecordCodec) -> Sequen
             _replay_end_marker(cast(TransactionalMachine, machine), header, batch)
         return ()
     records = list(codec.decode(batch))
-    if header.is_transactional:
-        producer = Producer(header.producer_id, header.producer_epoch)
-        for record in records:
-            cast(TransactionalMachine, machine).replay_pending(record, producer)
-    else:
-        for record in records:
-            machine.replay(record)
+    producer = (
+        Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
+    )
+    _replay(machine, records, producer)
     return records
 
 

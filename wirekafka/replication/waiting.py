@@ -1,4 +1,4 @@
-"""Where requests wait for data: woken by the append that brings it, never by polling."""
+"""Parked requests (Kafka's purgatory): woken by the append they wait for, never by polling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirekafka.clock import Clock
 
 
 class Watched:
-    """Something that changes and that requests wait for; a partition, say."""
+    """Something whose changes requests wait for, such as a partition."""
 
     __slots__ = ("watchers",)
 
@@ -18,16 +18,17 @@ class Watched:
         self.watchers: dict[Watcher, None] = {}
 
     def wake(self) -> None:
-        """Let every waiter look at what changed; cheap to skip while `watchers` is empty."""
+        """Call every watcher. Callers may skip it while `watchers` is empty."""
         for waiter in tuple(self.watchers):
-            waiter.look(self)
+            if waiter in self.watchers:  # An earlier one may have had it removed.
+                waiter.look(self)
 
 
 class Watcher(Protocol):
-    """Who is told of every change, and takes itself out of `watchers` when it has seen enough."""
+    """Notified of every change, until it removes itself from `watchers`."""
 
     def look(self, changed: Watched) -> None:
-        """Look at what changed."""
+        """Check whether the change is the one waited for."""
 
 
 class Waiter:
@@ -40,18 +41,18 @@ class Waiter:
         self.future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def look(self, changed: Watched) -> None:
-        """Release the request when what it waits for is there."""
+        """Release the request if its condition holds."""
         if not self.future.done() and self._ready(changed):
             self.future.set_result(True)
 
     def release(self) -> None:
-        """Let the request go on with what there is."""
+        """Release the request although its condition does not hold, as at its deadline."""
         if not self.future.done():
             self.future.set_result(False)
 
 
 class Waiting:
-    """All parked requests of a broker (Kafka's purgatory)."""
+    """All parked requests of a broker."""
 
     def __init__(self, clock: Clock):
         self.clock = clock
@@ -61,12 +62,13 @@ class Waiting:
     def __len__(self) -> int:
         return len(self._parked)
 
-    async def until(self, ready: Callable[[Watched], bool], watched: Iterable[Watched],
-                    deadline_ms: int) -> bool:
+    async def until(
+        self, ready: Callable[[Watched], bool], watched: Iterable[Watched], deadline_ms: int
+    ) -> bool:
         """Suspend until `ready(changed)` holds for something that changed, or the deadline.
 
-        `ready` is asked upon each change, not at the start. Returns whether it held. The watches
-        end with the wait, however it ends.
+        `ready` is called upon each change, not at the start. Returns whether it held. The watchers
+        are removed when the wait ends, also if it is cancelled.
         """
         if self._closed:
             return False
@@ -86,11 +88,11 @@ class Waiting:
                 del each.watchers[waiter]
 
     def close(self) -> None:
-        """Release everyone, and let nobody wait any more."""
+        """Release all requests; later calls of `until` return at once."""
         self._closed = True
         self.release_all()
 
     def release_all(self) -> None:
-        """Let everyone go on with what there is."""
+        """Release all requests, as at their deadline."""
         for waiter in tuple(self._parked):
             waiter.release()

@@ -1,1 +1,8 @@
-"""Sockets, tasks and the wall clock."""
+"""Runs a broker on an event loop: sockets, connections, background tasks and the wall clock.
+
+Belongs here: listeners and connections, the pipeline from a frame to its response, the start and
+stop order of a node, timers, and work that leaves the event loop (fsync, compaction, recovery).
+Does not belong here: what a request means (`apis`), where records are kept (`log`), and decisions
+of coordinators and the controller, which are pure state machines. Together with `testing` and
+`cli`, this is the only package that may use asyncio freely.
+"""

@@ -1,7 +1,8 @@
-"""A process that compacts logs for a broker: a job a line comes in, a line a new segment goes out.
+"""The worker process of the log cleaner.
 
-Beside the broker rather than in it: decoding records would hold the interpreter's lock, and
-clients would wait. Writes `.cleaned` files only; the broker swaps them in.
+Reads one job per line of standard input and writes one line of JSON per new segment. It is a
+process and not a thread because decoding records holds the interpreter's lock, which would delay
+clients. It writes `.cleaned` files only; the broker swaps them in.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from wirekafka.log.files import RealDisk
 from wirekafka.log.scan import BadBatch
 
 _NICENESS = 19
-"""The least there is: on a busy machine clients come first, and the cleaner gets the rest."""
+"""The lowest priority: on a busy machine the broker gets the processor first."""
 _LONGEST_SLEEP_S = 1.0
 
 
 class Pace:
-    """Keeps to so many bytes a second, and ends the process when its broker is gone."""
+    """Limits the I/O rate to a number of bytes per second; exits when the broker has died."""
 
     def __init__(self, bytes_per_second: float):
         self._bytes_per_second = bytes_per_second
@@ -31,7 +32,7 @@ class Pace:
         self._done_bytes = 0
 
     def __call__(self, size_bytes: int) -> None:
-        """Note so many bytes read or written, and wait if that is too many by now."""
+        """Count bytes that were read or written, and sleep while that exceeds the rate."""
         self._done_bytes += size_bytes
         due_s = self._started_s + self._done_bytes / self._bytes_per_second
         while (ahead_s := due_s - time.monotonic()) > 0:
@@ -46,7 +47,7 @@ class Pace:
 
 
 def main() -> None:
-    """Work until there is no more input."""
+    """Run jobs until standard input ends."""
     os.nice(_NICENESS)
     disk = RealDisk()
     for line in sys.stdin.buffer:
@@ -54,13 +55,13 @@ def main() -> None:
         cleaner = Cleaner(disk, job, Pace(job.bytes_per_second))
         try:
             for cleaned in cleaner.groups():
-                _tell({"replaced": cleaned.replaced, "sizes": cleaned.sizes})
-            _tell({"end": cleaner.cleaned_end_offset})
+                _send({"replaced": cleaned.replaced, "sizes": cleaned.sizes})
+            _send({"end": cleaner.cleaned_end_offset})
         except (BadBatch, KafkaError, OSError) as error:
-            _tell({"error": f"{type(error).__name__}: {error}"})
+            _send({"error": f"{type(error).__name__}: {error}"})
 
 
-def _tell(message: dict[str, object]) -> None:
+def _send(message: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

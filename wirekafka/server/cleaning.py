@@ -1,4 +1,4 @@
-"""Compaction beside a broker's work: which log is next, and its new segments put in place."""
+"""Compaction in the background: chooses the next log and swaps in its new segments."""
 
 from __future__ import annotations
 
@@ -15,29 +15,35 @@ from wirekafka.log.log_directory import LogDirectory
 from wirekafka.log.scan import BadBatch
 from wirekafka.log.swap import Swap
 from wirekafka.replication.partition import Partition
-from wirekafka.server.workshop import CleaningFailed, Here, WorkerProcess, Workshop
+from wirekafka.server.cleaner_process import (
+    CleanerBackend,
+    CleanerProcess,
+    CleaningFailed,
+    InlineCleaner,
+)
 
 logger = logging.getLogger(__name__)
 
 _RETRY_MS = 300_000
-"""A log that could not be compacted is left alone for so long."""
+"""How long a log is skipped after its compaction failed."""
 _INTERNAL_ROLL_BYTES = 4 << 20
-"""Coordinators read their partitions at every start, and what is not rolled is not compacted:
-with Kafka's segments of 100 MiB that is more than a million commits."""
+"""Active segments of internal topics are rolled at this size, since they are never compacted
+and coordinators read them at each start: Kafka's 100 MiB hold more than a million commits."""
 
 
 class Cleaning:
-    """One log at a time, the dirtiest first, until none is dirty enough."""
+    """Compacts one log at a time, the dirtiest first, until no log is dirty enough."""
 
     def __init__(self, broker: Broker):
         self._broker = broker
-        self._workshop: Workshop = (
-            WorkerProcess() if type(broker.disk) is RealDisk else Here(broker.disk))
+        self._backend: CleanerBackend = (
+            CleanerProcess() if type(broker.disk) is RealDisk else InlineCleaner(broker.disk)
+        )
         self._task: asyncio.Task[None] | None = None
-        self._left_alone: dict[Log, int] = {}
+        self._skipped_until_ms: dict[Log, int] = {}
 
     def start_if_due(self) -> None:
-        """Begin, unless it is under way or there is nothing to do."""
+        """Start the task that compacts, unless it is running or no log is dirty enough."""
         if self._task is not None or not self._broker.config.log_cleaner_enable:
             return
         self._roll_internal()
@@ -45,10 +51,10 @@ class Cleaning:
             self._task = asyncio.get_running_loop().create_task(self._clean_all())
 
     def stop(self) -> None:
-        """Stop at once; what was half done is done away with at the next start."""
+        """Stop at once; `.cleaned` files left behind are deleted at the next start."""
         if self._task is not None:
             self._task.cancel()
-        self._workshop.abort()
+        self._backend.abort()
 
     def _roll_internal(self) -> None:
         now_ms = self._broker.clock.now_ms()
@@ -59,54 +65,65 @@ class Cleaning:
 
     async def _clean_all(self) -> None:
         try:
-            while (found := self._dirtiest()) is not None:
-                partition, dirt = found
+            while (dirtiest := self._dirtiest()) is not None:
+                partition, range_to_clean = dirtiest
                 try:
-                    await self._clean(partition, dirt)
+                    await self._clean(partition, range_to_clean)
                 except (CleaningFailed, KafkaError, OSError) as error:
-                    self._left_alone[partition.log] = self._broker.clock.now_ms() + _RETRY_MS
+                    self._skipped_until_ms[partition.log] = self._broker.clock.now_ms() + _RETRY_MS
                     logger.error("%s could not be compacted: %s", partition.log.name, error)
         finally:
-            await self._workshop.rest()
+            await self._backend.rest()
             self._task = None
 
     def _dirtiest(self) -> tuple[Partition, Cleanable] | None:
         now_ms = self._broker.clock.now_ms()
-        self._left_alone = {
-            log: until_ms for log, until_ms in self._left_alone.items() if until_ms > now_ms}
+        self._skipped_until_ms = {
+            log: until_ms for log, until_ms in self._skipped_until_ms.items() if until_ms > now_ms
+        }
         best: tuple[Partition, Cleanable] | None = None
         for (topic, index), partition in self._broker.partitions.items():
             log = partition.log
-            if not log.config.is_compacted or len(log.segments) < 2 or log in self._left_alone:
+            if (
+                not log.config.is_compacted
+                or len(log.segments) < 2
+                or log in self._skipped_until_ms
+            ):
                 continue
             offsets = self._broker.directory_of(topic, index).cleaner_offsets
-            progress = Progress(
-                offsets.get((topic, index)), partition.last_stable_offset, now_ms)
+            progress = Progress(offsets.get((topic, index)), partition.last_stable_offset, now_ms)
             try:
-                found = cleanable(log, progress)
+                candidate = cleanable(log, progress)
             except (BadBatch, OSError) as error:
-                self._left_alone[log] = now_ms + _RETRY_MS
+                self._skipped_until_ms[log] = now_ms + _RETRY_MS
                 logger.error("%s cannot be compacted: %s", log.name, error)
                 continue
-            if found is not None and is_due(found, log) and (
-                best is None or found.ratio > best[1].ratio
+            if (
+                candidate is not None
+                and is_due(candidate, log)
+                and (best is None or candidate.ratio > best[1].ratio)
             ):
-                best = partition, found
+                best = partition, candidate
         return best
 
-    async def _clean(self, partition: Partition, found: Cleanable) -> None:
+    async def _clean(self, partition: Partition, range_to_clean: Cleanable) -> None:
         log, clock = partition.log, self._broker.clock
         directory = self._broker.directory_of(partition.topic, partition.index)
         began_ms, before_bytes = clock.now_ms(), log.size_bytes
-        job = job_for(log, found, self._broker.config, began_ms)
-        async for told in self._workshop.clean(job):
-            if isinstance(told, Cleaned):
-                await self._swap_in(log, job, told)
+        job = job_for(log, range_to_clean, self._broker.config, began_ms)
+        async for progress in self._backend.clean(job):
+            if isinstance(progress, Cleaned):
+                await self._swap_in(log, job, progress)
             else:
-                await self._note_clean(directory, partition, told)
-        logger.info("Compacted %s up to %d: %d of %d bytes are left, in %d ms", log.name,
-                    directory.cleaner_offsets.get((partition.topic, partition.index), 0),
-                    log.size_bytes, before_bytes, clock.now_ms() - began_ms)
+                await self._record_clean(directory, partition, progress)
+        logger.info(
+            "Compacted %s up to offset %d: %d of %d bytes remain, in %d ms",
+            log.name,
+            directory.cleaner_offsets.get((partition.topic, partition.index), 0),
+            log.size_bytes,
+            before_bytes,
+            clock.now_ms() - began_ms,
+        )
 
     async def _swap_in(self, log: Log, job: CleaningJob, cleaned: Cleaned) -> None:
         swap = Swap(self._broker.disk, log, job, cleaned)
@@ -122,12 +139,12 @@ class Cleaning:
             if not is_done and not log.has_failed:
                 swap.discard()
         if not is_done:
-            raise CleaningFailed("its segments have changed meanwhile")
+            raise CleaningFailed("its segments changed during the compaction")
 
-    async def _note_clean(
+    async def _record_clean(
         self, directory: LogDirectory, partition: Partition, end_offset: int
     ) -> None:
-        """Remember how far a log is clean, but only once nothing can bring the old files back."""
+        """Write the cleaner offset checkpoint, once the renamed files are durable."""
         await asyncio.to_thread(self._broker.disk.fsync_directory, partition.log.directory)
         key = partition.topic, partition.index
         if directory.logs.get(key) is partition.log:

@@ -1,4 +1,4 @@
-"""The real clock: the machine's time, and the event loop's timers."""
+"""The real clock: the system time, and timers of the event loop."""
 
 from __future__ import annotations
 

@@ -1,34 +1,34 @@
-"""One client's connection: bytes in, whole requests served in order, replies out in one write."""
+"""A client connection: reads bytes, serves whole requests in order, writes their responses."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from wirekafka.apis.registry import Call
+from wirekafka.clock import Timer
 from wirekafka.codec.message import MalformedMessage
-from wirekafka.server import dispatch
-from wirekafka.server.dispatch import Parked, Refused, Replies
 from wirekafka.server.outbox import Outbox
-
-if TYPE_CHECKING:
-    from wirekafka.server.listener import Listener
-
-logger = logging.getLogger(__name__)
+from wirekafka.server.pipeline import SMALLEST_REQUEST_BYTES, Parked, Refused, RefusedLater, Serve
+from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
+from wirekafka.server.replies import Replies
 
 _unpack_size = Struct(">i").unpack_from
-_SMALLEST_REQUEST_BYTES = dispatch.SMALLEST_REQUEST_BYTES
 _SHARED_BYTES = 1 << 18
 _STASHED_BYTES = 1 << 16
+_LEAST_BYTES = 1 << 12
+_MOST_AHEAD = 16
 _KEPT_BYTES = 1 << 22
 _READ_AHEAD_BYTES = 1 << 20
 _REPLY_BYTES = 1 << 16
 
 
 class Inbox:
-    """Where every connection of a loop that has no unserved bytes reads to.
+    """The read buffer shared by all connections of an event loop that hold no unserved bytes.
 
     The loop calls `get_buffer`, reads and calls `buffer_updated` without a break, so one buffer
     serves all: it stays in the processor's cache, and an idle connection holds none.
@@ -40,31 +40,50 @@ class Inbox:
         self.renew()
 
     def renew(self) -> None:
-        """Take a new buffer; a request goes on using the old one."""
+        """Replace the buffer, because a waiting request still refers to the old one."""
         self.buffer = memoryview(bytearray(_SHARED_BYTES))
 
 
-class Connection(asyncio.BufferedProtocol):
-    """Serves one socket, one request at a time (Kafka mutes the channel; here nothing is read on).
+class ConnectionOwner(Protocol):
+    """What a connection needs of its listener."""
 
-    A handler that waits parks the connection: bytes are still taken in, up to a limit, so that
-    the peer's going away is seen at once, but nothing more is served until it is done.
+    inbox: Inbox
+    serve: Serve
+    request_limit_bytes: int
+    warnings: RepeatedWarnings
+
+    def accept(self, connection: Connection, transport: asyncio.Transport) -> Call | None:
+        """Register a new connection; None if it is refused and must be closed."""
+
+    def forget(self, connection: Connection) -> None:
+        """Unregister a connection that was closed."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Serves the requests of one socket one at a time, as Kafka does by muting the channel.
+
+    A handler that waits parks the connection, and an exceeded quota mutes it: until that ends no
+    further request is served. Bytes are still read, up to a limit, so that a disconnect of the
+    client is noticed at once.
     """
 
-    def __init__(self, listener: Listener):
+    def __init__(self, listener: ConnectionOwner):
         self._listener = listener
         self._inbox = listener.inbox
         self._serve_request = listener.serve
         self._limit = listener.request_limit_bytes
+        self._check_size: Callable[[int], None] = refuse_size
         self._transport: asyncio.Transport | None = None
         self._call: Call | None = None
         self._stash = b""
-        """The start of a small request, put before what is read next."""
+        """The start of an incomplete small request, copied in front of the next bytes read."""
         self._own: memoryview | None = None
-        """Where a large request is put together, or what comes while stalled is kept."""
+        """The buffer of an incomplete large request, or of bytes that arrive while stalled."""
         self._start = 0
         self._end = 0
         self._parked: Parked | None = None
+        self._muted: Timer | None = None
+        """The timer that unmutes the connection of a throttled client."""
         self._outbox: Outbox | None = None
         self._closes_when_sent = False
         self._reading_paused = False
@@ -75,7 +94,7 @@ class Connection(asyncio.BufferedProtocol):
         self.frames = 0
         self.frames_seen = 0
 
-    # The protocol the event loop speaks.
+    # asyncio.BufferedProtocol, called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -86,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> Any:
         if self._own is not None:
-            return self._own[self._end:]
+            return self._own[self._end :]
         shared = self._inbox.buffer
         if not self._stash:
             return shared
@@ -117,6 +136,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._parked is not None:
             parked, self._parked = self._parked, None
             parked.abandon()
+        if self._muted is not None:
+            self._muted.cancel()
+            self._muted = None
         if self._call is not None:
             self._listener.forget(self)
 
@@ -133,29 +155,42 @@ class Connection(asyncio.BufferedProtocol):
         if not outbox.is_paused:
             self._continue()
 
-    # What the listener asks of it.
+    # For the listener.
 
     @property
     def peer(self) -> str:
-        """Where the client is, for the log."""
+        """The connection's id, which includes the client's address, for log messages."""
         return self._call.connection_id if self._call is not None else "?"
 
     @property
     def is_parked(self) -> bool:
-        return self._parked is not None
+        """Whether a handler waits, or a quota mutes the connection."""
+        return self._parked is not None or self._muted is not None
 
     @property
     def frame_bytes(self) -> int:
-        """How much has come of a request that is not whole yet."""
+        """How many bytes of an incomplete request have arrived."""
         if self.is_stalled:
             return 0
         return len(self._stash) if self._own is None else self._end - self._start
 
     @property
     def is_stalled(self) -> bool:
-        """Whether this side holds up the peer, not the peer itself."""
+        """Whether the broker delays the client: it waits, is muted, or its output is full."""
         outbox = self._outbox
-        return self._parked is not None or (outbox is not None and outbox.is_paused)
+        return self.is_parked or (outbox is not None and outbox.is_paused)
+
+    def serve_with(
+        self, serve: Serve, limit_bytes: int, check_size: Callable[[int], None] | None = None
+    ) -> None:
+        """Serve requests of up to `limit_bytes` by `serve` from the next one on.
+
+        `check_size` is called for a request that is larger, or smaller than a request's header: it
+        raises Refused, or returns if it is allowed.
+        """
+        self._serve_request = serve
+        self._limit = limit_bytes
+        self._check_size = check_size or refuse_size
 
     def release_memory(self) -> None:
         """Drop the buffer of a connection that has been idle for a while."""
@@ -163,34 +198,38 @@ class Connection(asyncio.BufferedProtocol):
             self._own = None
             self._start = self._end = 0
 
-    def close(self, reason: str | None = None) -> None:
-        """Close once what was written is sent; `reason` goes to the log."""
+    def close(self) -> None:
+        """Close after the pending output is sent."""
         if self._transport is None or self._transport.is_closing():
             return
-        if reason is not None:
-            logger.warning("Closing the connection of %s: %s", self.peer, reason)
         if self._outbox is not None and not self._outbox.is_empty:
             self._closes_when_sent = True
             return
         self._transport.close()
 
+    def close_for(self, kind: str, reason: str) -> None:
+        """Close as `close` does, and log the reason unless its kind was logged recently."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._log_closing(logging.WARNING, kind, reason)
+            self.close()
+
     def abort(self) -> None:
-        """Cut the connection; what was not sent is lost."""
+        """Close the connection at once and drop unsent output."""
         if self._transport is not None:
             self._transport.abort()
 
     def drain(self) -> None:
-        """Close as soon as the request under way is answered."""
+        """Close once the response of the current request is sent."""
         self._draining = True
         if self._parked is None:
             self.close()
 
-    # Serving.
+    # Serving requests.
 
     def _continue(self) -> None:
         """Serve what is in the connection's own buffer, then make room for more."""
-        own = self._own
-        if own is None or self._transport is None or self.is_stalled:
+        own, transport = self._own, self._transport
+        if own is None or transport is None or transport.is_closing() or self.is_stalled:
             self._make_room()
             return
         self._start = self._serve(own, self._start, self._end)
@@ -208,8 +247,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while end - at >= 4:
                 (size,) = _unpack_size(data, at)
-                if not _SMALLEST_REQUEST_BYTES <= size <= self._limit:
-                    raise Refused(f"a request of {size} bytes")
+                if not SMALLEST_REQUEST_BYTES <= size <= self._limit:
+                    self._check_size(size)
                 stop = at + 4 + size
                 if stop > end:
                     break
@@ -221,25 +260,28 @@ class Connection(asyncio.BufferedProtocol):
                     self._await(parked)
                     if call.needs_buffer:
                         call.needs_buffer = False
-                        at = self._give_up(data, at, end)
+                        at = self._hand_over_buffer(data, at, end)
                     break
                 if call.wants_close:
                     self._send(replies)
                     self.close()
                     return end
+                if call.throttle_ms:
+                    self._send(replies)
+                    self._mute(call)
+                    return at
                 if replies.buffers or len(replies.tail) > _REPLY_BYTES:
-                    # Small requests can have large responses: send, and see whether it takes more.
+                    # Small requests can have large responses: send, and check for back-pressure.
                     self._send(replies)
                     replies = Replies()
                     if self.is_stalled or self._transport is None:
                         break
         except (Refused, MalformedMessage, UnicodeDecodeError) as error:
             self._send(replies)
-            self.close(str(error))
+            self._refuse(error)
             return end
-        except Exception:
-            logger.exception("Closing the connection of %s: serving it failed", self.peer)
-            self.close()
+        except Exception as error:
+            self._close_for_failure(error)
             return end
         self._send(replies)
         return at
@@ -262,8 +304,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             outbox.flush()
         except OSError as error:
-            # A response is cut in the middle: the client can make nothing of what would follow.
-            logger.error("Closing the connection of %s: %s", self.peer, error)
+            # The response is incomplete: the client could not parse what follows.
+            self._log_closing(logging.ERROR, "a response that cannot be completed", str(error))
             self.abort()
             return
         if self._closes_when_sent and outbox.is_empty:
@@ -278,10 +320,10 @@ class Connection(asyncio.BufferedProtocol):
         waited.add_done_callback(self._resume)
 
     def _resume(self, _: object) -> None:
-        """What a parked handler waited for is there."""
+        """Resume the parked handler: the future it waited for is done."""
         parked, call = self._parked, self._call
         if parked is None or call is None:
-            return  # The peer has gone.
+            return  # The client has disconnected.
         replies = Replies()
         try:
             if not parked.resume(call, replies):
@@ -289,22 +331,72 @@ class Connection(asyncio.BufferedProtocol):
                 return
         except Refused as error:
             self._parked = None
-            self.close(str(error))
+            self._refuse(error)
+            return
+        except Exception as error:
+            self._parked = None
+            self._close_for_failure(error)
             return
         self._parked = None
         self._send(replies)
         if call.wants_close or self._draining:
             self.close()
             return
+        if call.throttle_ms:
+            self._mute(call)
+        self._continue()
+
+    def _refuse(self, error: Refused | MalformedMessage | UnicodeDecodeError) -> None:
+        if isinstance(error, RefusedLater):
+            self._log_closing(logging.WARNING, error.kind, str(error))
+            self._mute_for(error.delay_ms, partial(self._close_with, error.replies))
+            return
+        kind = error.kind if isinstance(error, Refused) else "a malformed request"
+        self.close_for(kind, str(error))
+
+    def _close_with(self, replies: Replies) -> None:
+        self._muted = None
+        self._send(replies)
+        self.close()
+
+    def _close_for_failure(self, error: Exception) -> None:
+        """Close because of an internal error that no response can report."""
+        self._log_closing(logging.ERROR, "a failure", "serving it failed", error)
+        self.close()
+
+    def _log_closing(
+        self, level: int, kind: str, reason: str, error: Exception | None = None
+    ) -> None:
+        assert self._call is not None
+        self._listener.warnings.log(
+            level,
+            Occasion(self._call.client_host, kind, self._call.now_ms),
+            f"Closing the connection of {self.peer}: {reason}",
+            exc_info=error,
+        )
+
+    def _mute(self, call: Call) -> None:
+        """Serve no further request for the throttle time that the response reported."""
+        throttle_ms, call.throttle_ms = call.throttle_ms, 0
+        self._mute_for(throttle_ms, self._unmute)
+
+    def _mute_for(self, delay_ms: int, then: Callable[[], None]) -> None:
+        assert self._call is not None
+        self._muted = self._call.broker.waiting.clock.call_later(delay_ms, then)
+
+    def _unmute(self) -> None:
+        self._muted = None
         self._continue()
 
     # The buffer.
 
     def _keep(self, data: memoryview, at: int, end: int) -> None:
-        """Take the unserved rest out of the shared buffer."""
+        """Copy the unserved rest out of the shared buffer."""
         if self._transport is None or self._transport.is_closing():
             return
-        if not self.is_stalled and _frame_bytes(data, at, end) <= _STASHED_BYTES:
+        frame = _frame_bytes(data, at, end)
+        # Of a large request too, while little of it has arrived: stalled ones must cost little.
+        if not self.is_stalled and min(frame, 4 * (end - at)) <= _STASHED_BYTES:
             self._stash = bytes(data[at:end])
             return
         rest = end - at
@@ -313,7 +405,7 @@ class Connection(asyncio.BufferedProtocol):
         self._start, self._end = 0, rest
         self._make_room()
 
-    def _give_up(self, data: memoryview, at: int, end: int) -> int:
+    def _hand_over_buffer(self, data: memoryview, at: int, end: int) -> int:
         """Leave a buffer to the request that was parked; returns where the unserved rest starts."""
         if data is self._inbox.buffer:
             if at < end:
@@ -327,7 +419,7 @@ class Connection(asyncio.BufferedProtocol):
         return 0
 
     def _make_room(self) -> None:
-        """See to it that the buffer can take more, or stop reading until it can."""
+        """Make room in the buffer, or pause reading while it is full and must not grow."""
         own, transport = self._own, self._transport
         if transport is None or transport.is_closing():
             return
@@ -347,24 +439,30 @@ class Connection(asyncio.BufferedProtocol):
         rest = self._end - self._start
         capacity = _capacity(own, self._start, self._end)
         target = own if capacity <= len(own) else memoryview(bytearray(capacity))
-        target[:rest] = own[self._start:self._end]
+        target[:rest] = own[self._start : self._end]
         self._own = target
         self._start, self._end = 0, rest
 
 
+def refuse_size(size_bytes: int) -> None:
+    """Raise Refused for a request that is too large, or smaller than a request's header."""
+    raise Refused("a request of a size that is not allowed", f"{size_bytes} bytes")
+
+
 def _frame_bytes(data: memoryview, at: int, end: int) -> int:
-    """The whole size of the request that starts here, as announced."""
+    """The size in bytes of the request that starts at `at`, by its size prefix; 4 if unknown."""
     return 4 + int(_unpack_size(data, at)[0]) if end - at >= 4 else 4
 
 
 def _capacity(data: memoryview, at: int, end: int) -> int:
-    """How large a buffer should be for the rest and more of it; always larger than the rest.
+    """The size in bytes of a buffer for `data[at:end]` and what follows; larger than the rest.
 
-    It grows with what has come, not with what was announced: a length alone is no reason to
-    hold 100 MiB. It doubles, so that a large request is not copied over and over.
+    It depends on the bytes received, not on the announced size: a size prefix alone must not make
+    the broker allocate 100 MiB. It grows by factors, so that a large request is copied few times.
     """
     rest = end - at
     frame = _frame_bytes(data, at, end)
     if frame > rest:
-        return min(frame, max(_READ_AHEAD_BYTES, 2 * rest))
+        ahead = min(_READ_AHEAD_BYTES, _MOST_AHEAD * rest)
+        return min(frame, max(_LEAST_BYTES, ahead, 2 * rest))
     return max(2 * rest, _STASHED_BYTES)

@@ -1,4 +1,4 @@
-"""What a broker does now and then: retention, syncing, checkpoints, closing idle connections."""
+"""Periodic tasks of a broker: retention, fsync, checkpoints, snapshots, idle connections."""
 
 from __future__ import annotations
 
@@ -13,45 +13,57 @@ from wirekafka.log.log import Log
 from wirekafka.replication.partition import Partition
 from wirekafka.server.cleaning import Cleaning
 from wirekafka.server.listener import Listener
-from wirekafka.server.syncing import Syncing
+from wirekafka.server.syncing import Syncing, sync_in_thread
 
 logger = logging.getLogger(__name__)
 
 FOREVER_MS = (1 << 63) - 1
 _SWEEP_MS = 5_000
 _REMOVE_MS = 10_000
+_REMOVE_PAUSE_MS = 5
+_REMOVED_FILES = 40
+"""How many files of deleted logs are removed between two pauses: one or two milliseconds."""
+_TURN_MS = 2
+_TURN_PAUSE_MS = 5
+"""How long a loop over partitions runs before it pauses, and for how long it pauses."""
 _SYNC_MS = 1_000
 _SPACE_MS = 1_000
 _SNAPSHOT_MS = 10_000
 _LEAST_BACKOFF_MS = 100
 _RESERVE_BYTES = 32 << 20
-"""What is kept free of a disk, so that metadata and checkpoints can still be written."""
+"""Free space to keep on a disk, so that metadata and checkpoints can still be written."""
 
 
 class Housekeeping:
-    """Timers that outlive every fault of what they call."""
+    """Runs the periodic tasks; a task that raises is logged and runs again at its next interval."""
 
     def __init__(self, broker: Broker, listeners: Sequence[Listener]):
         self._broker = broker
         self._listeners = listeners
         self._timers: dict[str, Timer] = {}
         self._checkpointed: object = None
+        self._high_watermarks: dict[tuple[str, int], int] = {}
+        self._is_checkpointing = False
         self._syncing = Syncing(broker)
         self._is_syncing = False
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
+        self._unretained: list[tuple[str, int]] = []
         self._failing: set[str] = set()
         self._cleaning = Cleaning(broker)
         self._is_stopped = False
 
     def start(self) -> None:
-        """Set every timer."""
+        """Start every timer."""
         config = self._broker.config
         self._syncing.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REMOVE_MS, self._remove_deleted)
         self._every(config.log_retention_check_interval_ms, self._retain)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
+        self._every(
+            config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks
+        )
         self._every(config.producer_id_expiration_check_interval_ms, self._expire_producers)
         self._every(_SYNC_MS, self._sync_due)
         self._every(_SPACE_MS, self._check_space)
@@ -60,25 +72,29 @@ class Housekeeping:
         self._every(backoff_ms, self._cleaning.start_if_due)
 
     def stop(self) -> None:
-        """Clear every timer."""
+        """Cancel every timer."""
         self._is_stopped = True
         for timer in self._timers.values():
             timer.cancel()
         self._cleaning.stop()
         self._syncing.stop()
 
-    def _every(self, interval_ms: int, task: Callable[[], None]) -> None:
+    def _every(self, interval_ms: int, task: Callable[[], int | None]) -> None:
+        """Run a task periodically; it may return the delay in ms until its next run."""
+
         def fire() -> None:
+            pause_ms = None
             try:
-                task()
+                pause_ms = task()
                 self._failing.discard(task.__name__)
             except Exception:
                 if task.__name__ not in self._failing:
-                    # Once: it is tried again and again.
+                    # Log once: the task runs again.
                     self._failing.add(task.__name__)
                     logger.exception("%s failed", task.__name__.strip("_"))
             if not self._is_stopped:
-                self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
+                delay_ms = interval_ms if pause_ms is None else pause_ms
+                self._timers[task.__name__] = self._broker.clock.call_later(delay_ms, fire)
 
         self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
 
@@ -87,35 +103,80 @@ class Housekeeping:
         for listener in self._listeners:
             listener.sweep(now_ms)
 
-    def _remove_deleted(self) -> None:
+    def _remove_deleted(self) -> int | None:
+        """Remove files of deleted partitions and retired segments, a few at a time."""
         now_ms = self._broker.clock.now_ms()
-        for directory in self._broker.directories:
-            directory.remove_deleted(now_ms)
+        again_ms = [
+            directory.remove_deleted(now_ms, _REMOVED_FILES)
+            for directory in self._broker.directories
+        ]
+        is_more_due = any(due_ms is not None and due_ms <= now_ms for due_ms in again_ms)
+        return _REMOVE_PAUSE_MS if is_more_due else None
 
     def _snapshot_metadata(self) -> None:
         broker = self._broker
         broker.metadata_snapshots.write_if_due(broker.config, broker.clock.now_ms())
 
-    def _retain(self) -> None:
-        """Retire the segments that retention.ms, retention.bytes or DeleteRecords let go."""
-        now_ms = self._broker.clock.now_ms()
-        for partition in list(self._broker.partitions.values()):
-            try:
-                partition.log.delete_old_segments(now_ms, partition.high_watermark)
-            except KafkaError as error:
-                logger.error("Retention of %s failed: %s", partition.log.name, error)
+    def _retain(self) -> int | None:
+        """Delete segments beyond retention.ms or retention.bytes, or below the log start offset.
+
+        Returns the pause in ms before the next partitions, or None when all were checked.
+        """
+        if not self._unretained:
+            self._unretained = list(self._broker.partitions)
+        clock = self._broker.clock
+        turn_ends_ms = clock.now_ms() + _TURN_MS
+        while self._unretained:
+            partition = self._broker.partitions.get(self._unretained.pop())
+            if partition is not None:
+                try:
+                    partition.log.delete_old_segments(clock.now_ms(), partition.high_watermark)
+                except KafkaError as error:
+                    logger.error("Retention of %s failed: %s", partition.log.name, error)
+            if clock.now_ms() >= turn_ends_ms:
+                break
+        return _TURN_PAUSE_MS if self._unretained else None
 
     def _checkpoint(self) -> None:
-        """Write the offset checkpoints, unless nothing has moved."""
-        offsets = [(partition.high_watermark, partition.log.start_offset,
-                    partition.log.recovery_point)
-                   for partition in self._broker.partitions.values()]
+        """Write the offset checkpoints, unless no offset has changed."""
+        offsets = [
+            (partition.high_watermark, partition.log.start_offset, partition.log.recovery_point)
+            for partition in self._broker.partitions.values()
+        ]
         if offsets == self._checkpointed:
             return
         high_watermarks = self._broker.high_watermarks()
         for directory in self._broker.directories:
             directory.checkpoint(high_watermarks)
         self._checkpointed = offsets
+
+    def _checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks in a thread, if any has changed and there are followers.
+
+        They are not needed without followers: the whole log is then committed after a restart.
+        """
+        broker = self._broker
+        if self._is_checkpointing or not any(
+            len(partition.replicas) > 1 for partition in broker.partitions.values()
+        ):
+            return
+        high_watermarks = broker.high_watermarks()
+        if high_watermarks == self._high_watermarks:
+            return
+
+        def write() -> None:
+            for directory in broker.directories:
+                directory.checkpoint_high_watermarks(high_watermarks)
+
+        def written(error: BaseException | None) -> None:
+            self._is_checkpointing = False
+            if error is None:
+                self._high_watermarks = high_watermarks
+            else:
+                logger.error("The high watermarks could not be written: %s", error)
+
+        self._is_checkpointing = True
+        sync_in_thread(write, written)
 
     def _expire_producers(self) -> None:
         now_ms = self._broker.clock.now_ms()
@@ -124,26 +185,33 @@ class Housekeeping:
             partition.log.producers.expire(now_ms, expiration_ms)
 
     def _check_space(self) -> None:
-        """Refuse appends before the disk is full; tell once when that begins and ends."""
-        full = [directory.path for directory in self._broker.directories
-                if not directory.check_space(_RESERVE_BYTES)]
+        """Refuse appends before a disk is full; logged once when that begins and when it ends."""
+        full = [
+            directory.path
+            for directory in self._broker.directories
+            if not directory.check_space(_RESERVE_BYTES)
+        ]
         has_space = not full
         if has_space != self._has_space:
             self._has_space = has_space
             if has_space:
-                logger.info("There is room on the disk again: records are taken")
+                logger.info("The disks have free space again: appends are accepted")
             else:
-                logger.error("Nearly full: %s. Records are refused, reading goes on",
-                             ", ".join(full))
+                logger.error(
+                    "Nearly full: %s. Appends are refused, reads are served", ", ".join(full)
+                )
 
     def _sync_due(self) -> None:
-        """Sync what rolled, so that recovery need not scan sealed segments, and what flush.ms
-        asks for; in a thread."""
+        """Sync, in a thread, logs with rolled segments, which recovery need not scan then, and logs
+        whose flush.ms has passed."""
         if self._is_syncing:
             return
         now_ms = self._broker.clock.now_ms()
-        due = [partition for partition in self._broker.partitions.values()
-               if self._is_sync_due(partition.log, now_ms)]
+        due = [
+            partition
+            for partition in self._broker.partitions.values()
+            if self._is_sync_due(partition.log, now_ms)
+        ]
         if due:
             self._is_syncing = True
             asyncio.get_running_loop().create_task(self._sync(due))

@@ -1,140 +1,225 @@
-"""One named listener: its socket, its connections, and the limits that keep floods out."""
+"""A named listener: its address, its connections, and the limits on their number."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirekafka.apis.registry import Call
-from wirekafka.server import dispatch
+from wirekafka.config import listeners as addresses
 from wirekafka.server.connection import Connection, Inbox
+from wirekafka.server.logins import Logins
+from wirekafka.server.net import Port
+from wirekafka.server.pipeline import Pipeline, Serve
+from wirekafka.server.repeated_warnings import Occasion
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
     from wirekafka.config.broker_config import BrokerConfig
 
-logger = logging.getLogger(__name__)
+ADMISSION, PRINCIPAL = "wirekafka.admission", "wirekafka.principal"
+"""What a TLS connection's transport knows of it beside what plain ones do: `get_extra_info`."""
 
-Serve: TypeAlias = Callable[
-    [dispatch.Buffer, int, int, Call, dispatch.Replies], "dispatch.Parked | None"]
-"""Serves one request, as `dispatch.serve` does."""
-
-_BACKLOG = 1024
 _FRAME_GRACE_MS = 30_000
 _FRAME_BYTES_PER_MS = 4
 
 
 @dataclass(slots=True, kw_only=True)
 class Limits:
-    """What all listeners of a broker allow together; times in milliseconds."""
+    """Connection limits over all listeners of a broker; times in milliseconds."""
 
     idle_ms: int
     connections: int
     connections_per_host: int
     connections_of_host: dict[str, int]
-    """Hosts with a limit of their own (max.connections.per.ip.overrides)."""
+    """Limits of single hosts (max.connections.per.ip.overrides)."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Limits:
-        """The part of a broker's configuration that limits connections."""
+        """The connection limits in a broker's configuration."""
         overrides = {}
         for pair in filter(None, config.max_connections_per_ip_overrides.split(",")):
             host, _, most = pair.strip().rpartition(":")
             overrides[host] = int(most)
         return cls(
-            idle_ms=config.connections_max_idle_ms, connections=config.max_connections,
-            connections_per_host=config.max_connections_per_ip, connections_of_host=overrides)
+            idle_ms=config.connections_max_idle_ms,
+            connections=config.max_connections,
+            connections_per_host=config.max_connections_per_ip,
+            connections_of_host=overrides,
+        )
 
     def of_host(self, host: str) -> int:
         """How many connections one host may have."""
         return self.connections_of_host.get(host, self.connections_per_host)
 
 
-class Roll:
-    """Every connection of a broker, counted by host, and what they share."""
+class Admission(NamedTuple):
+    """A connection that the limits allow: its peer, and its serial number."""
 
-    def __init__(self, serve: Serve = dispatch.serve) -> None:
+    host: str
+    port: int
+    serial: int
+
+
+class ConnectionLimits:
+    """Counts the connections of all listeners of a broker against the configured limits.
+
+    Also holds what these connections share: the read buffer and the request pipeline.
+    """
+
+    def __init__(self, pipeline: Pipeline | None = None) -> None:
         self.inbox = Inbox()
-        self.serve = serve
-        self.by_host: Counter[str] = Counter()
+        self.pipeline = pipeline or Pipeline()
         self.total = 0
-        self.serial = 0
+        self.by_host: Counter[str] = Counter()
+        self._accepted = 0
+        self._config: BrokerConfig | None = None
+        self._limits: Limits
+
+    def current(self, config: BrokerConfig) -> Limits:
+        """The limits as configured now: they can be changed while the broker runs."""
+        if self._config is not config:
+            self._config = config
+            self._limits = Limits.of(config)
+        return self._limits
+
+    def refusal(self, host: str, config: BrokerConfig) -> str | None:
+        """Why another connection of this host must be refused; None if it is allowed."""
+        limits = self.current(config)
+        if self.total >= limits.connections:
+            return f"max.connections={limits.connections} is reached"
+        if self.by_host[host] >= limits.of_host(host):
+            return f"its max.connections.per.ip={limits.of_host(host)} is reached"
+        return None
+
+    def enter(self, host: str) -> int:
+        """Count a new connection; returns its serial number."""
+        self.total += 1
+        self.by_host[host] += 1
+        self._accepted += 1
+        return self._accepted
+
+    def leave(self, host: str) -> None:
+        """Uncount a closed connection of this host."""
+        self.total -= 1
+        self.by_host[host] -= 1
+        if not self.by_host[host]:
+            del self.by_host[host]
+
+
+class Encryption(Protocol):
+    """The TLS of a listener."""
+
+    def link(self) -> asyncio.BufferedProtocol:
+        """Create the protocol of a new connection, which begins with a handshake."""
+
+    def check(self, config: BrokerConfig) -> None:
+        """Raise ConfigError if a new configuration cannot be used."""
+
+    def sweep(self, now_ms: int) -> None:
+        """Close connections whose handshake takes too long; called periodically."""
+
+    def abort(self) -> None:
+        """Close connections whose handshake is not complete."""
 
 
 class Listener:
-    """Accepts connections at one address under one name."""
+    """Accepts and tracks the connections of one named listener."""
 
-    def __init__(self, name: str, bound: socket.socket, roll: Roll):
+    def __init__(self, name: str, port: Port, limits: ConnectionLimits):
         self.name = name
-        self.address: tuple[str, int] = bound.getsockname()[:2]
-        """The host and port the socket is bound to."""
-        self.inbox = roll.inbox
-        self.serve = roll.serve
+        self.address = port.address
+        """The host and port that are bound."""
+        self.tls: Encryption | None = None
+        """Set before `start` if connections are encrypted."""
+        self.inbox = limits.inbox
+        self.serve: Serve = limits.pipeline.serve
+        self._logins: Logins | None = None
+        self.warnings = limits.pipeline.warnings
         self.request_limit_bytes = 0
-        self._socket = bound
-        self._roll = roll
-        self._broker: Broker | None = None
-        self._config: BrokerConfig | None = None
-        self._limits: Limits
-        self._server: asyncio.Server | None = None
+        self._port = port
+        self._limits = limits
+        self.broker: Broker | None = None
         self._connections: dict[Connection, str] = {}
+        self._emptied: asyncio.Future[None] | None = None
 
     @property
     def connections(self) -> int:
         return len(self._connections)
 
     async def start(self, broker: Broker) -> None:
-        """Accept connections and serve them from `broker`."""
-        self._broker = broker
+        """Accept connections and serve them from `broker`. Raises ConfigError."""
+        self.broker = broker
+        if self._logins is None and _needs_login(self.name, broker.config):
+            self._logins = Logins(broker, self.name, self._limits.pipeline)
+            await self._logins.start()
         self.request_limit_bytes = broker.config.socket_request_max_bytes
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), sock=self._socket,
-                                               backlog=_BACKLOG)
+        await self._port.accept(self._protocol)
+
+    def _protocol(self) -> asyncio.BufferedProtocol:
+        return Connection(self) if self.tls is None else self.tls.link()
 
     def accept(self, connection: Connection, transport: asyncio.Transport) -> Call | None:
-        """Take a connection in, or None when there are too many."""
-        peer = transport.get_extra_info("peername")
-        if peer is None or self._broker is None:
+        """Register a connection and return its context; None if a limit refuses it."""
+        # A TLS connection was admitted before its handshake.
+        admission = transport.get_extra_info(ADMISSION) or self.admit(transport)
+        if admission is None or self.broker is None:
             return None
-        host, port = peer[0].removeprefix("::ffff:"), peer[1]
-        roll, limits = self._roll, self._current_limits(self._broker)
-        if roll.total >= limits.connections:
-            logger.warning("Refusing %s:%d: there are max.connections=%d already",
-                           host, port, limits.connections)
-            return None
-        if roll.by_host[host] >= limits.of_host(host):
-            logger.warning("Refusing %s:%d: it has max.connections.per.ip=%d already",
-                           host, port, limits.of_host(host))
-            return None
-        roll.total += 1
-        roll.serial += 1
-        roll.by_host[host] += 1
+        host, port, serial = admission
         self._connections[connection] = host
         local = transport.get_extra_info("sockname")
-        connection_id = f"{local[0]}:{local[1]}-{host}:{port}-{roll.serial}"
-        return Call(self._broker, client_host=f"/{host}", connection_id=connection_id,
-                    listener=self.name)
+        connection_id = f"{local[0]}:{local[1]}-{host}:{port}-{serial}"
+        call = Call(
+            self.broker, client_host=f"/{host}", connection_id=connection_id, listener=self.name
+        )
+        principal = transport.get_extra_info(PRINCIPAL)
+        if self._logins is not None:
+            self._logins.guard(connection, call)
+        elif principal is not None:
+            call.authenticated(principal)
+        return call
+
+    def admit(self, transport: asyncio.Transport) -> Admission | None:
+        """Count a new connection; None if a limit refuses it, which is logged."""
+        peer = transport.get_extra_info("peername")
+        if peer is None or self.broker is None:
+            return None
+        host, port = peer[0].removeprefix("::ffff:"), peer[1]
+        refusal = self._limits.refusal(host, self.broker.config)
+        if refusal is not None:
+            self.warn(host, "Refusing a connection", f"Refusing {host}:{port}: {refusal}")
+            return None
+        return Admission(host, port, self._limits.enter(host))
+
+    def warn(self, host: str, kind: str, message: str) -> None:
+        """Log a warning about a host, unless one of the same kind was logged recently."""
+        if self.broker is not None:
+            occasion = Occasion(f"/{host}", kind, self.broker.clock.now_ms())
+            self.warnings.log(logging.WARNING, occasion, message)
 
     def forget(self, connection: Connection) -> None:
-        """A connection is gone."""
+        """Unregister a closed connection."""
         host = self._connections.pop(connection, None)
         if host is None:
             return
-        self._roll.total -= 1
-        self._roll.by_host[host] -= 1
-        if not self._roll.by_host[host]:
-            del self._roll.by_host[host]
+        if self.broker is not None:
+            self.broker.shares.disconnected(connection.peer)
+        self.release(host)
+
+    def release(self, host: str) -> None:
+        """Uncount a connection that `admit` has counted."""
+        self._limits.leave(host)
+        if not self._connections and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
 
     def sweep(self, now_ms: int) -> None:
-        """Close connections that are idle, or that dribble a request; called now and then."""
-        if self._broker is None:
+        """Close connections that are idle or send a request too slowly; called periodically."""
+        if self.broker is None:
             return
-        idle_ms = self._current_limits(self._broker).idle_ms
+        idle_ms = self._limits.current(self.broker.config).idle_ms
         for connection in tuple(self._connections):
             if connection.was_active:
                 connection.was_active = False
@@ -147,56 +232,53 @@ class Listener:
             else:
                 connection.release_memory()
             self._check_frame(connection, now_ms)
-
-    def _current_limits(self, broker: Broker) -> Limits:
-        """As configured now: they can be changed while the broker runs."""
-        if self._config is not broker.config:
-            self._config = broker.config
-            self._limits = Limits.of(broker.config)
-        return self._limits
+        if self.tls is not None:
+            self.tls.sweep(now_ms)
+        self.warnings.sweep(now_ms)
 
     def _check_frame(self, connection: Connection, now_ms: int) -> None:
-        """One request may not take forever to arrive: half a minute, and more if it is large."""
+        """Close a connection whose request takes over 30 s, plus 1 ms per 4 bytes, to arrive."""
         if not connection.frame_bytes or connection.frames != connection.frames_seen:
             connection.frames_seen = connection.frames
             connection.frame_since_ms = now_ms
             return
         allowed_ms = _FRAME_GRACE_MS + connection.frame_bytes // _FRAME_BYTES_PER_MS
         if now_ms - connection.frame_since_ms > allowed_ms:
-            connection.close("its request takes too long to arrive")
+            connection.close_for("a slow request", "its request takes too long to arrive")
 
     def stop_accepting(self) -> None:
-        """Refuse new connections; those there are go on."""
-        if self._server is not None:
-            self._server.close()
-        else:
-            self._socket.close()
+        """Refuse new connections; established ones go on."""
+        self._port.close()
+        if self._logins is not None:
+            self._logins.stop()
 
-    async def reopen(self, broker: Broker) -> None:
-        """Accept connections again at the same address. Raises OSError."""
-        host, port = self.address
-        self._socket = bind(host, port)
+    async def reopen(self, port: Port, broker: Broker) -> None:
+        """Accept connections again, at a newly bound port."""
+        self._port = port
         await self.start(broker)
 
     def drain(self) -> None:
-        """Let every connection answer what it has under way, and close."""
+        """Close every connection once the response of its current request is sent."""
+        if self.tls is not None:
+            self.tls.abort()
         for connection in tuple(self._connections):
             connection.drain()
 
+    async def drained(self) -> None:
+        """Wait until the last connection has ended."""
+        if self._connections:
+            self._emptied = asyncio.get_running_loop().create_future()
+            await self._emptied
+
     def abort(self) -> None:
-        """Cut every connection."""
+        """Close every connection at once and drop unsent output."""
+        if self.tls is not None:
+            self.tls.abort()
         for connection in tuple(self._connections):
             connection.abort()
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; an empty host is every address. OSError, in words, if not to be had."""
-    try:
-        if host == "" and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG,
-                                        dualstack_ipv6=True)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
-        raise OSError(f"cannot listen at {host}:{port}: {reason}") from error
+def _needs_login(name: str, config: BrokerConfig) -> bool:
+    """Whether the listener of this name is one for SASL."""
+    bound = addresses.listeners(config).bound
+    return any(each.name == name and each.protocol.startswith("SASL_") for each in bound)

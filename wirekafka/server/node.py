@@ -1,4 +1,4 @@
-"""A node's start and stop, in order, around its broker and its sockets."""
+"""Starts and stops a node: its broker, listeners and periodic tasks, in the right order."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import gc
 import logging
 import resource
 import signal
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from wirekafka.apis import registry
-from wirekafka.broker import Broker, Foundation
+from wirekafka.broker import Broker
 from wirekafka.clock import Clock
 from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
@@ -25,42 +24,79 @@ from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import Disk, RealDisk
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
+from wirekafka.metadata.bootstrap import FirstUsers
+from wirekafka.metadata.claim import check_cluster
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
-from wirekafka.server import dispatch, recovery_pool
+from wirekafka.metadata.source import Foundation, MetadataSource, SourceParts
+from wirekafka.replication.metadata_log import Sync
+from wirekafka.server import recovery_pool
+from wirekafka.server.broker_links import BrokerLinks
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.control import Control
 from wirekafka.server.housekeeping import Housekeeping
-from wirekafka.server.listener import Listener, Roll, Serve, bind
+from wirekafka.server.listener import ConnectionLimits, Listener
+from wirekafka.server.local_socket import LocalSocket
+from wirekafka.server.local_source import LocalSource
+from wirekafka.server.net import Net, Port, SocketNet
+from wirekafka.server.pipeline import Hook, Pipeline
+from wirekafka.server.remote_source import Controllers
+from wirekafka.server.replica_fetcher import replica_fetchers
+from wirekafka.server.syncing import sync_in_thread
 
 logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
 _MOST_FILES = 1 << 20
-_ANYWHERE = ("", "0.0.0.0", "::")
-_HERE = "127.0.0.1"
+_ANYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 (compared, not bound)
+_ENCRYPTED = ("SSL", "SASL_SSL")
+_LOOPBACK = "127.0.0.1"
+
+
+def _loop_clock() -> Clock:
+    return LoopClock(asyncio.get_running_loop())
+
+
+def _new_id() -> bytes:
+    """A random id whose text does not start with `-`, which command lines take for an option."""
+    while True:
+        new = uuid4().bytes
+        if not uuid_text(new).startswith("-"):
+            return new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a node stands in; tests put their own in its place."""
+class Platform:
+    """The clock, disk, network and id generator of a node, which tests replace."""
 
-    clock: Callable[[asyncio.AbstractEventLoop], Clock] = LoopClock
+    clock: Callable[[], Clock] = _loop_clock
+    """Called by `Node.start` on the event loop that the node runs on."""
     disk: Callable[[], Disk] = RealDisk
-    serve: Serve = dispatch.serve
+    net: Net = field(default_factory=SocketNet)
+    new_id: Callable[[], bytes] = _new_id
+    """Makes a random id of 16 bytes."""
+    hook: Hook | None = None
+    """Called in place of the handlers, for fault rules and traffic recording."""
     recover: Callable[..., set[str]] | None = recovery_pool.recover
-    """In processes of their own, which know the real disk only: None with any other."""
+    """Recovers logs in worker processes, which use the real disk; None recovers in this process."""
+    sync: Sync = sync_in_thread
+    """Runs the fsyncs of the metadata log; `sync_inline` for simulated disks."""
     cluster_id: str | None = None
-    """Of directories that are new; None is a random one."""
+    """The cluster id of new log directories; None generates one."""
+    first_users: FirstUsers = ()
+    """The SCRAM credentials of a new cluster (`--add-scram`)."""
 
 
 class Node:
-    """A broker and its listeners."""
+    """A broker with its listeners and periodic tasks, on the running event loop."""
 
-    def __init__(self, config: BrokerConfig, surroundings: Surroundings | None = None):
+    def __init__(self, config: BrokerConfig, platform: Platform | None = None):
         self._config = config
-        self._surroundings = surroundings or Surroundings()
+        self._platform = platform or Platform()
         self._listeners: list[Listener] = []
         self._housekeeping: Housekeeping | None = None
+        self._links: BrokerLinks | None = None
+        self.failure: Exception | None = None
+        """The error after which the node must be stopped, or None."""
+        self.on_failure: Callable[[], None] = _ignore
 
     @property
     def address(self) -> tuple[str, int]:
@@ -69,137 +105,266 @@ class Node:
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """In the order they are configured."""
+        """All listeners, in the configured order."""
         return self._listeners
 
     async def start(self) -> None:
-        """Come up to where clients are served. Raises UnusableDirectory, CorruptLog, OSError."""
-        wanted = _servable(self._config)
+        """Start, and return once clients are served.
+
+        Raises ConfigError, UnusableDirectory, CorruptLog, OSError, or the KafkaError with which a
+        controller refuses the broker.
+        """
+        await self.open()
+        self._housekeeping = Housekeeping(self.broker, self._listeners)
+        self._housekeeping.start()
+
+    async def open(self) -> None:
+        """`start` without the periodic tasks, for tests that run them themselves."""
+        listeners = _servable(self._config)
         registry.load()
-        clock = self._surroundings.clock(asyncio.get_running_loop())
-        disk = self._surroundings.disk()
-        self.broker = Broker(Foundation(
-            config=self._config, clock=clock, disk=disk, new_id=_new_id,
-            recover=self._surroundings.recover,
-            cluster_id=self._surroundings.cluster_id))
+        foundation = await self._foundation()
+        self.broker = Broker(foundation)
         try:
-            self._bind(wanted)
-            await self.broker.join([], _endpoints(wanted, self._listeners))
+            # Bind before the node registers, so that the registered ports are known and owned by
+            # it, and accept afterwards: clients that connect in between wait.
+            self._bind(listeners)
+            self.broker.check_config = self._check_config
+            self.broker.fetching = replica_fetchers(self.broker, self._platform.net)
+            self._links = BrokerLinks(
+                self.broker.image, lambda: self.broker.config, self._platform.net, self.broker.clock
+            )
+            self.broker.routing.other_brokers = self._links
+            await self.broker.join([], self._endpoints(listeners))
             for listener in self._listeners:
                 await listener.start(self.broker)
         except BaseException:
             self.abort()
             raise
-        self._housekeeping = Housekeeping(self.broker, self._listeners)
-        self._housekeeping.start()
 
     async def stop(self) -> None:
-        """Answer what is under way, and leave everything in good order."""
+        """Shut down cleanly: hand over leaderships, finish current requests, close the logs."""
+        await self.broker.hand_over()
         if self._housekeeping is not None:
             self._housekeeping.stop()
-        for listener in self._listeners:
-            listener.stop_accepting()
+        self.stop_accepting()
         self.broker.release_waiting()
         for listener in self._listeners:
             listener.drain()
-        deadline = asyncio.get_running_loop().time() + _DRAIN_S
-        while any(listener.connections for listener in self._listeners):
-            if asyncio.get_running_loop().time() > deadline:
-                break
-            await asyncio.sleep(0.01)
-        for listener in self._listeners:
-            listener.abort()
+        if any(listener.connections for listener in self._listeners):
+            await self._drained()
+        self.cut_connections()
         await self.broker.stop()
+        self._close_links()
 
     def abort(self) -> None:
-        """Stop at once and leave the directories as a killed process does."""
+        """Stop at once and leave the log directories as a killed process does."""
         if self._housekeeping is not None:
             self._housekeeping.stop()
+        self.stop_accepting()
+        self.cut_connections()
+        self._close_links()
+        self.broker.abort()
+
+    def _close_links(self) -> None:
+        if self._links is not None:
+            self._links.close()
+
+    async def _foundation(self) -> Foundation:
+        """Return the broker's dependencies; remote controllers are asked for the cluster's id."""
+        platform, config = self._platform, self._config
+        clock, disk = platform.clock(), platform.disk()
+        cluster_id: str | None = platform.cluster_id
+        source: Callable[[SourceParts], MetadataSource] = LocalSource
+        if "controller" not in config.process_roles:
+            known = Controllers(platform.net, clock, config)
+            source, cluster_id = known.source, await known.cluster_id()
+            check_cluster(disk, config, cluster_id)
+        return Foundation(
+            config=config,
+            clock=clock,
+            disk=disk,
+            new_id=platform.new_id,
+            recover=platform.recover,
+            cluster_id=cluster_id,
+            source=source,
+            sync=platform.sync,
+            failed=self._fail,
+            users=platform.first_users,
+        )
+
+    def _check_config(self, config: BrokerConfig) -> None:
+        for listener in self._listeners:
+            if listener.tls is not None:
+                listener.tls.check(config)
+
+    def _fail(self, failure: Exception) -> None:
+        self.failure = failure
+        self.on_failure()
+
+    def stop_accepting(self) -> None:
+        """Close the listeners; established connections stay open."""
         for listener in self._listeners:
             listener.stop_accepting()
+
+    async def accept_again(self) -> None:
+        """Reopen the closed listeners at their previous addresses. Raises OSError."""
+        for listener in self._listeners:
+            await listener.reopen(self._listen(*listener.address), self.broker)
+
+    def cut_connections(self) -> None:
+        """Close every connection at once; the listeners keep accepting."""
+        for listener in self._listeners:
             listener.abort()
-        for directory in self.broker.directories:
-            directory.release()
 
-    def _bind(self, wanted: addresses.Listeners) -> None:
-        roll = Roll(self._surroundings.serve)
-        for each in wanted.bound:
-            bound = bind(each.host, each.port)
-            if self._config.socket_send_buffer_bytes >= 0:
-                # What is accepted has it from here. Little in flight stays in the processor's
-                # cache: 0.08 ms/MB from file to socket, 0.25 with the megabyte of the system's.
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF,
-                                 self._config.socket_send_buffer_bytes)
-            self._listeners.append(Listener(each.name, bound, roll))
+    async def _drained(self) -> None:
+        """Wait until every connection is closed, for at most `_DRAIN_S` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_S):
+                for listener in self._listeners:
+                    await listener.drained()
+
+    def _bind(self, listeners: addresses.Listeners) -> None:
+        limits = ConnectionLimits(Pipeline(self._platform.hook))
+        for each in listeners.bound:
+            listener = Listener(each.name, self._listen(each.host, each.port), limits)
+            self._listeners.append(listener)
+            if each.protocol in _ENCRYPTED:
+                from wirekafka.server.listener_tls import ListenerTls
+
+                listener.tls = ListenerTls(listener, each.protocol, self.broker.config)
+
+    def _listen(self, host: str, port: int) -> Port:
+        # A small send buffer stays in the processor's cache: 0.08 ms/MB from file to socket,
+        # 0.25 with the system's default of a megabyte.
+        return self._platform.net.listen(
+            host, port, send_buffer_bytes=self._config.socket_send_buffer_bytes
+        )
+
+    def _endpoints(self, listeners: addresses.Listeners) -> list[Endpoint]:
+        """The advertised addresses: as configured, with the bound port in place of 0, and this
+        machine's name in place of a wildcard address."""
+        endpoints = []
+        for advertised, listener in zip(listeners.advertised, self._listeners, strict=True):
+            port = advertised.port or listener.address[1]
+            host = advertised.host
+            if host in _ANYWHERE:
+                host = self._platform.net.own_name()
+            endpoints.append(
+                Endpoint(advertised.name, host, port, SECURITY_PROTOCOLS[advertised.protocol])
+            )
+        return endpoints
 
 
-def run(config: BrokerConfig, loop: str = "auto", cluster_id: str | None = None) -> int:
-    """Serve until SIGTERM or Ctrl-C; returns the exit status. `cluster_id` is for directories
-    that are new."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What is written to new log directories, and ignored for others."""
+
+    cluster_id: str | None = None
+    first_users: FirstUsers = ()
+
+
+def run(
+    config: BrokerConfig,
+    loop: str = "auto",
+    new: Format | None = None,
+    ready: Callable[[str, int], None] | None = None,
+) -> int:
+    """Serve until SIGTERM or Ctrl-C; returns the exit status.
+
+    `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories; `ready` is called
+    with the first listener's address once clients are served.
+    """
     _allow_many_files()
-    gc.disable()  # Until all is loaded: nearly all of it stays, and it would be gone over again.
+    gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
     with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
-        return runner.run(_serve(config, cluster_id))
+        return runner.run(_serve(config, new or Format(), ready))
 
 
-async def _serve(config: BrokerConfig, cluster_id: str | None) -> int:
+async def _serve(
+    config: BrokerConfig, new: Format, ready: Callable[[str, int], None] | None
+) -> int:
     loop = asyncio.get_running_loop()
-    told_to_stop = asyncio.Event()
+    should_stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, should_stop.set)
     for name, source in config.unknown:
-        logger.warning("%s (from %s) is no option of Kafka's: it is not used", name, source)
-    node = Node(config, Surroundings(cluster_id=cluster_id))
+        logger.warning("%s (from %s) is not a Kafka option and is ignored", name, source)
+    node = Node(config, Platform(cluster_id=new.cluster_id, first_users=new.first_users))
+    node.on_failure = should_stop.set
     try:
-        await node.start()
-    except (UnusableDirectory, CorruptLog) as error:
+        if not await _started(node, should_stop):
+            return 0
+    except (UnusableDirectory, CorruptLog, KafkaError) as error:
         print(f"wirekafka: {error}", file=sys.stderr)
         return 1
-    control = Control(node.broker)
+    control = LocalSocket(node.broker)
     await control.start()
-    _settle_memory()
+    _tune_garbage_collector()
     host, port = node.address
-    host = _HERE if host in _ANYWHERE else f"[{host}]" if ":" in host else host
+    host = _LOOPBACK if host in _ANYWHERE else f"[{host}]" if ":" in host else host
     print(f"wirekafka ready: {host}:{port}", flush=True)
-    await told_to_stop.wait()
+    if ready is not None:
+        ready(host.strip("[]"), port)
+    await should_stop.wait()
     logger.info("Stopping")
     control.stop()
     try:
         await node.stop()
     except (OSError, KafkaError) as error:
-        logger.error("Not stopped cleanly, the next start will recover: %s", error)
+        logger.error("Not stopped cleanly, the next start will recover the logs: %s", error)
         return 1
     logger.info("Stopped")
-    return 0
+    return 1 if node.failure is not None else 0
+
+
+async def _started(node: Node, should_stop: asyncio.Event) -> bool:
+    """Start a node; False if a stop was requested before it was started. Raises as `Node.start`.
+
+    A broker waits for its controllers without a time limit.
+    """
+    starting = asyncio.ensure_future(node.start())
+    stopping = asyncio.ensure_future(should_stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
+    logger.info("Stopped before the start was complete")
+    return False
+
+
+def _ignore() -> None:
+    """The default `on_failure`: the failure is in the log."""
 
 
 def _allow_many_files() -> None:
-    """Take as many descriptors as the system gives: sockets and segments need one each."""
+    """Raise the limit of open files: each connection and each segment in use needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(ValueError, OSError):  # macOS refuses more than it has.
+        with suppress(ValueError, OSError):  # macOS refuses more than its kernel limit.
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _servable(config: BrokerConfig) -> addresses.Listeners:
-    """The listeners; raises ConfigError for what cannot be served."""
+    """The configured listeners; raises ConfigError for unsupported roles."""
     roles = set(config.process_roles)
-    if roles != {"broker", "controller"}:
-        raise ConfigError("process.roles", ",".join(config.process_roles),
-                          "a node is broker and controller in one: broker,controller")
-    wanted = addresses.listeners(config)
-    for each in wanted.bound:
-        if each.protocol != "PLAINTEXT":
-            raise ConfigError("listeners", str(each),
-                              f"{each.protocol} is not served yet, only PLAINTEXT")
-    return wanted
+    if "broker" not in roles:
+        raise ConfigError(
+            "process.roles",
+            ",".join(config.process_roles),
+            "a node is a broker, with a controller or without one",
+        )
+    return addresses.listeners(config)
 
 
-def _settle_memory() -> None:
-    """Keep the collector off what lives as long as the process, and have it run less often.
+def _tune_garbage_collector() -> None:
+    """Exempt all present objects from garbage collection, and run it less often.
 
-    Requests leave no cycles behind, so there is little for it to find.
+    Requests create no reference cycles, so that the collector finds little.
     """
     gc.collect()
     gc.freeze()
@@ -217,35 +382,3 @@ def _loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
             raise
         return None
     return uvloop.new_event_loop
-
-
-def _new_id() -> bytes:
-    """A random id whose text no command line takes for an option."""
-    while True:
-        new = uuid4().bytes
-        if not uuid_text(new).startswith("-"):
-            return new
-
-
-def _endpoints(wanted: addresses.Listeners, bound: list[Listener]) -> list[Endpoint]:
-    """What clients are told: as configured, with the ports and hosts that came of it."""
-    endpoints = []
-    for advertised, listener in zip(wanted.advertised, bound, strict=True):
-        port = advertised.port or listener.address[1]
-        host = _own_name() if advertised.host in _ANYWHERE else advertised.host
-        endpoints.append(Endpoint(
-            advertised.name, host, port, SECURITY_PROTOCOLS[advertised.protocol]))
-    return endpoints
-
-
-def _own_name() -> str:
-    """A name by which this machine reaches itself, and others it, if they know that name too."""
-    name = socket.gethostname()
-    try:
-        for family, kind, _, _, address in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM):
-            with socket.socket(family, kind) as probe:
-                probe.bind(address)  # Only addresses of this machine can be bound.
-                return name
-    except OSError:
-        pass
-    return "localhost"

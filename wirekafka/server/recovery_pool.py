@@ -1,4 +1,4 @@
-"""Recovery of many logs at a time, each in one of a few processes."""
+"""Recovers logs in parallel in worker processes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from contextlib import suppress
 from subprocess import PIPE
 
 from wirekafka.log.recovery_job import RecoveryJob
-from wirekafka.server.workshop import worker_environment
+from wirekafka.server.cleaner_process import worker_environment
 
 logger = logging.getLogger(__name__)
 
 
 def recover(jobs: Sequence[RecoveryJob], processes: int) -> set[str]:
-    """Run the jobs in order; the directories of those that went well.
+    """Run the jobs in order; returns the directories of the logs that were recovered.
 
-    Whatever goes wrong is left to the broker itself, which meets it again when it opens the log.
+    Errors are logged only: the broker recovers the other logs itself when it opens them.
     """
     waiting: queue.SimpleQueue[RecoveryJob] = queue.SimpleQueue()
     for job in jobs:
@@ -31,25 +31,30 @@ def recover(jobs: Sequence[RecoveryJob], processes: int) -> set[str]:
     if processes < 2 or not sys.executable:
         return done
     with ThreadPoolExecutor(processes) as pool:
-        for found in pool.map(_work, [waiting] * processes):
-            done |= found
+        for recovered in pool.map(_work, [waiting] * processes):
+            done |= recovered
     return done
 
 
 def _work(waiting: queue.SimpleQueue[RecoveryJob]) -> set[str]:
     done: set[str] = set()
     try:
-        with suppress(queue.Empty), subprocess.Popen(
-            [sys.executable, "-m", "wirekafka.server.recovery_worker"], stdin=PIPE, stdout=PIPE,
-            env=worker_environment(),
-            start_new_session=True,  # A Ctrl-C is for the broker.
-        ) as process:
+        with (
+            suppress(queue.Empty),
+            subprocess.Popen(
+                [sys.executable, "-m", "wirekafka.server.recovery_worker"],
+                stdin=PIPE,
+                stdout=PIPE,
+                env=worker_environment(),
+                start_new_session=True,  # A Ctrl-C must reach the broker only.
+            ) as process,
+        ):
             while True:
                 job = waiting.get_nowait()
                 if _run(process, job):
                     done.add(job.directory)
     except (OSError, ValueError) as error:
-        logger.warning("The rest is recovered in the broker's own process: %s", error)
+        logger.warning("The other logs are recovered in the broker's process: %s", error)
     return done
 
 
@@ -58,11 +63,13 @@ def _run(process: subprocess.Popen[bytes], job: RecoveryJob) -> bool:
     process.stdin.write(job.encode().encode() + b"\n")
     process.stdin.flush()
     while line := process.stdout.readline():
-        told = json.loads(line)
-        if "log" in told:
-            logger.info("%s", told["log"])
+        message = json.loads(line)
+        if "log" in message:
+            logger.info("%s", message["log"])
         else:
-            if "error" in told:
-                logger.warning("%s is left to the broker itself: %s", job.directory, told["error"])
-            return "done" in told
-    raise OSError("a process that recovers has ended")
+            if "error" in message:
+                logger.warning(
+                    "%s is recovered in the broker's process: %s", job.directory, message["error"]
+                )
+            return "done" in message
+    raise OSError("a recovery process has exited")

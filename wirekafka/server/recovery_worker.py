@@ -1,6 +1,7 @@
-"""A process that recovers logs for a broker that starts: a job a line comes in, an answer goes out.
+"""A worker process that recovers logs for a broker that starts.
 
-An interpreter goes through one log at a time, so that several are needed for several processors.
+Reads one job per line of standard input and writes its outcome as a line of JSON. An interpreter
+uses one processor, so that the broker runs several workers.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from wirekafka.log.files import RealDisk
 from wirekafka.log.recovery_job import RecoveryJob
 
 
-class _Told(logging.Handler):
-    """Passes what is logged on to the broker."""
+class _ForwardingHandler(logging.Handler):
+    """Forwards log messages to the broker."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        _tell({"log": record.getMessage()})
+        _send({"log": record.getMessage()})
 
 
 def main() -> None:
-    """Work until there is no more input."""
-    logging.basicConfig(level=logging.INFO, handlers=[_Told()])
+    """Run jobs until standard input ends."""
+    logging.basicConfig(level=logging.INFO, handlers=[_ForwardingHandler()])
     jobs: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
     disk = RealDisk()
@@ -34,20 +35,20 @@ def main() -> None:
         try:
             job = RecoveryJob.decode(line)
             job.run(disk)
-        except Exception as error:  # The broker meets it again when it opens the log itself.
-            _tell({"error": f"{type(error).__name__}: {error}"})
+        except Exception as error:  # The broker recovers this log itself.
+            _send({"error": f"{type(error).__name__}: {error}"})
         else:
-            _tell({"done": job.directory})
+            _send({"done": job.directory})
 
 
 def _read(jobs: queue.Queue[bytes]) -> None:
     for line in sys.stdin.buffer:
         jobs.put(line)
-    # At once, even amid a job: if the broker is gone, the next one writes to the same files.
+    # At once, even during a job: the broker has died, and the next one writes the same files.
     os._exit(0)
 
 
-def _tell(message: dict[str, str]) -> None:
+def _send(message: dict[str, str]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -1,9 +1,10 @@
-"""Syncing logs in threads: appends that come while one sync runs share the next."""
+"""Syncs logs in threads: all appends that arrive during one fsync share the next one."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
@@ -13,8 +14,17 @@ from wirekafka.replication.partition import Partition
 logger = logging.getLogger(__name__)
 
 
+def sync_in_thread(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+    """Run an fsync in a thread, then call `done` on the event loop (a `quorum.Sync`)."""
+    future = asyncio.get_running_loop().run_in_executor(None, run)
+    future.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception()))
+
+
 class Syncing:
-    """At most one sync of a log at a time: a second one would not wait for the first's names."""
+    """Runs at most one fsync of a log at a time.
+
+    A second one would not wait until the first has synced the directory entries.
+    """
 
     def __init__(self, broker: Broker):
         self._broker = broker
@@ -22,19 +32,19 @@ class Syncing:
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
 
     def start(self) -> None:
-        """Sync for all partitions, those to come as well."""
+        """Take over the fsyncs of all partitions, including those created later."""
         self._broker.sync_later = self._begin
         for partition in self._broker.partitions.values():
             partition.sync_later = self._begin
 
     def stop(self) -> None:
-        """Leave it to the partitions again."""
+        """Return the fsyncs to the partitions."""
         self._broker.sync_later = None
         for partition in self._broker.partitions.values():
             partition.sync_later = None
 
     async def sync(self, partition: Partition) -> bool:
-        """Sync what is in a log by now; whether that went well. An error is not tried again."""
+        """Sync a log up to its present end; False if that failed, which is not retried."""
         log = partition.log
         try:
             async with self._locks.setdefault(log, asyncio.Lock()):
@@ -63,9 +73,13 @@ class Syncing:
             self._locks.pop(partition.log, None)
 
     def _fail(self, partition: Partition, error: OSError) -> None:
-        """Nobody can say what is on the medium: its whole directory takes no more records."""
+        """Fail the log directory: after a failed fsync it is unknown what the disk holds."""
         directory = self._broker.directory_of(partition.topic, partition.index)
-        logger.error("%s takes no more records: %s could not be synced: %s", directory.path,
-                     partition.log.name, error)
+        logger.error(
+            "%s accepts no more appends: %s could not be synced: %s",
+            directory.path,
+            partition.log.name,
+            error,
+        )
         directory.fail(error)
         partition.wake()

@@ -1,29 +1,63 @@
-"""A broker as a Python object, for tests."""
+"""Kafka brokers as Python objects for tests: faults, recorded traffic, a clock, pytest fixtures.
+
+The names below are public and documented in docs/testing.md; `wirekafka.Broker` is the entry point.
+Belongs here: starting and stopping a real node inside a test, fault rules, the recording of
+requests, a clock that tests control, the pytest plugin, and the HTTP control port for tests in
+other languages. Does not belong here: any second implementation of broker behaviour. Faults and
+recording are hooks around the handlers of the production pipeline.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wirekafka.testing.admin import Group, Member
+    from wirekafka.testing.acls import Allow, Deny
     from wirekafka.testing.broker import Broker, Clock, Snapshot
     from wirekafka.testing.faults import Match, Rule, State
+    from wirekafka.testing.groups import Group, Member
     from wirekafka.testing.records import Record, StoredRecord
+    from wirekafka.testing.share_locks import InFlightRecord
     from wirekafka.testing.traffic import Exchange, Traffic
 
 __all__ = [
-    "Broker", "Clock", "Exchange", "Group", "Match", "Member", "Record", "Rule", "Snapshot",
-    "State", "StoredRecord", "Traffic",
+    "Allow",
+    "Broker",
+    "Clock",
+    "Deny",
+    "Exchange",
+    "Group",
+    "InFlightRecord",
+    "Match",
+    "Member",
+    "Record",
+    "Rule",
+    "Snapshot",
+    "State",
+    "StoredRecord",
+    "Traffic",
 ]
 
 _MODULES = {
-    "Broker": "broker", "Clock": "broker", "Exchange": "traffic", "Group": "admin",
-    "Match": "faults", "Member": "admin", "Record": "records", "Rule": "faults",
-    "Snapshot": "broker", "State": "faults", "StoredRecord": "records", "Traffic": "traffic",
+    "Allow": "acls",
+    "Broker": "broker",
+    "Clock": "broker",
+    "Deny": "acls",
+    "Exchange": "traffic",
+    "Group": "groups",
+    "InFlightRecord": "share_locks",
+    "Match": "faults",
+    "Member": "groups",
+    "Record": "records",
+    "Rule": "faults",
+    "Snapshot": "broker",
+    "State": "faults",
+    "StoredRecord": "records",
+    "Traffic": "traffic",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # The pytest plugin lies in this package, and most runs of pytest start no broker.
+    # Imported on demand: pytest imports this package for its plugin in every run.
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

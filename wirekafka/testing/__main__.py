@@ -11,28 +11,39 @@ from wirekafka.testing.broker import Broker
 
 
 def main() -> int:
-    """Serve until SIGTERM, Ctrl-C or the end of standard input, if asked to watch that."""
+    """Serve until SIGTERM or Ctrl-C; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m wirekafka.testing", description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen")
-    parser.add_argument("--port", type=int, default=0, help="for clients; 0 takes a free one")
-    parser.add_argument("--control-port", type=int, default=0, help="for HTTP; 0 takes a free one")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument(
+        "--port", type=int, default=0, help="port for Kafka clients; 0 takes a free one"
+    )
+    parser.add_argument(
+        "--control-port", type=int, default=0, help="port for HTTP control; 0 takes a free one"
+    )
     parser.add_argument("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE",
-                        help="set a Kafka option; may be repeated")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a Kafka option; may be repeated",
+    )
     arguments = parser.parse_args()
-    topics = {name: int(count or 0) for name, _, count in
-              (text.partition(":") for text in arguments.topic)}
-    config = {name: value for name, _, value in
-              (text.partition("=") for text in arguments.set)}
-    told_to_stop = threading.Event()
+    topics = {
+        name: int(count or 0)
+        for name, _, count in (text.partition(":") for text in arguments.topic)
+    }
+    config = {name: value for name, _, value in (text.partition("=") for text in arguments.set)}
+    should_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: told_to_stop.set())
+        signal.signal(number, lambda *_: should_stop.set())
     try:
-        with Broker(topics=topics, host=arguments.host, port=arguments.port,
-                    config=config) as broker:
+        with Broker(
+            topics=topics, host=arguments.host, port=arguments.port, config=config
+        ) as broker:
             url = broker.serve_control(port=arguments.control_port)
             print(f"wirekafka ready: {broker.bootstrap_servers} control {url}", flush=True)
-            told_to_stop.wait()
+            should_stop.wait()
     except (ValueError, OSError) as error:
         print(f"wirekafka: {error}", file=sys.stderr)
         return 1

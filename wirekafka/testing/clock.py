@@ -1,4 +1,4 @@
-"""The clock a test holds: it goes as the machine's does until it is frozen or moved on."""
+"""The clock of a broker under test: the machine's time until a test freezes or advances it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SLICES = 100
 
 
 class VirtualTimer:
-    """A pending call, due at a time of the virtual clock."""
+    """A pending callback, due at a time of the virtual clock."""
 
     __slots__ = ("callback", "due_ms")
 
@@ -25,15 +25,15 @@ class VirtualTimer:
 
 
 class VirtualClock:
-    """A `Clock` for a broker on a loop; all of it is called from that loop.
+    """A `Clock` for a broker; all methods must be called on its event loop.
 
-    It outlives a crash of the broker, whose timers `forget` drops.
+    It is reused after a crash of the broker, whose timers `forget` drops.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self._loop = loop
         self._ahead_ms = 0.0
-        self._standing_ms: float | None = None
+        self._frozen_at_ms: float | None = None
         self._timers: list[tuple[float, int, VirtualTimer]] = []
         self._serial = count()
         self._alarm: asyncio.TimerHandle | None = None
@@ -50,37 +50,37 @@ class VirtualClock:
 
     @property
     def is_frozen(self) -> bool:
-        return self._standing_ms is not None
+        return self._frozen_at_ms is not None
 
     def freeze(self, at_ms: float | None = None) -> None:
-        """Stand still, now or at a time in ms since the epoch."""
+        """Stop the clock, now or at a time in ms since the epoch."""
         now_ms = self._now_ms()
-        self._standing_ms = now_ms if at_ms is None else at_ms
-        self._put_off(self._standing_ms - now_ms)
+        self._frozen_at_ms = now_ms if at_ms is None else at_ms
+        self._shift_timers(self._frozen_at_ms - now_ms)
 
     def thaw(self) -> None:
-        """Go on from where it stands."""
-        if self._standing_ms is not None:
-            self._ahead_ms = self._standing_ms - _machine_ms()
-            self._standing_ms = None
+        """Let a frozen clock continue from its present time."""
+        if self._frozen_at_ms is not None:
+            self._ahead_ms = self._frozen_at_ms - _machine_ms()
+            self._frozen_at_ms = None
             self._arm()
 
     def reset(self) -> None:
-        """Tell the machine's time again."""
+        """Return to the machine's time; pending timers keep their remaining delay."""
         now_ms = self._now_ms()
-        self._standing_ms = None
+        self._frozen_at_ms = None
         self._ahead_ms = 0.0
-        self._put_off(self._now_ms() - now_ms)
+        self._shift_timers(self._now_ms() - now_ms)
 
     async def advance(self, delta_ms: float) -> None:
-        """Move on, making every call that falls due on the way.
+        """Move the clock forward and run every callback that falls due.
 
-        It goes in a hundred steps, between which requests go on: a timer set by another is
-        called in its turn, at most a hundredth of the way late.
+        It moves in a hundred steps, between which requests are served: a timer that another one
+        sets runs too, late by at most a hundredth of `delta_ms`.
         """
         was_frozen = self.is_frozen
         start_ms = self._now_ms()
-        self._standing_ms = start_ms
+        self._frozen_at_ms = start_ms
         for step in range(1, _SLICES + 1):
             self._fire(start_ms + delta_ms * step / _SLICES)
             await asyncio.sleep(0)
@@ -89,12 +89,12 @@ class VirtualClock:
             self.thaw()
 
     def forget(self) -> None:
-        """Drop every pending call."""
+        """Drop every pending callback."""
         self._timers.clear()
         self._disarm()
 
-    def _put_off(self, delta_ms: float) -> None:
-        """The clock was set: what was due in a second still is."""
+    def _shift_timers(self, delta_ms: float) -> None:
+        """Shift all due times after the clock was set, so that remaining delays stay the same."""
         if delta_ms:
             for _, _, timer in self._timers:
                 timer.due_ms += delta_ms
@@ -103,12 +103,12 @@ class VirtualClock:
         self._arm()
 
     def _now_ms(self) -> float:
-        if self._standing_ms is not None:
-            return self._standing_ms
+        if self._frozen_at_ms is not None:
+            return self._frozen_at_ms
         return _machine_ms() + self._ahead_ms
 
     def _fire(self, until_ms: float) -> None:
-        """Make the calls due by then that are pending now, each at its time."""
+        """Run the callbacks that are pending now and due by `until_ms`, each at its due time."""
         due = []
         while self._timers and self._timers[0][0] <= until_ms:
             due.append(heapq.heappop(self._timers)[2])
@@ -116,25 +116,26 @@ class VirtualClock:
             callback, timer.callback = timer.callback, None
             if callback is None:
                 continue
-            if self._standing_ms is not None:
-                self._standing_ms = max(self._standing_ms, timer.due_ms)
+            if self._frozen_at_ms is not None:
+                self._frozen_at_ms = max(self._frozen_at_ms, timer.due_ms)
             try:
                 callback()
             except Exception as error:
                 self._loop.call_exception_handler(
-                    {"message": f"{callback!r} failed", "exception": error})
-        if self._standing_ms is not None:
-            self._standing_ms = max(self._standing_ms, until_ms)
+                    {"message": f"{callback!r} failed", "exception": error}
+                )
+        if self._frozen_at_ms is not None:
+            self._frozen_at_ms = max(self._frozen_at_ms, until_ms)
 
     def _arm(self) -> None:
-        """Have the loop call when the first timer is due."""
+        """Schedule a call of the event loop for the first timer that is due."""
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         if not self._timers:
             return
         due_ms = self._timers[0][0]
-        if self._standing_ms is not None and due_ms > self._standing_ms:
-            return  # Time stands still: only what is due already is called.
+        if self._frozen_at_ms is not None and due_ms > self._frozen_at_ms:
+            return  # While frozen, only timers that are due already run.
         if self._alarm is not None:
             if self._alarm_due_ms <= due_ms:
                 return
@@ -149,16 +150,15 @@ class VirtualClock:
 
     def _ring(self) -> None:
         self._alarm = None
-        if self._standing_ms is None:
+        if self._frozen_at_ms is None:
             self._fire(self._now_ms())
         else:
-            self._fire(self._standing_ms)
+            self._fire(self._frozen_at_ms)
         self._arm()
 
 
 class LongPollClock:
-    """The virtual time, and the machine's timers: a fetch that waits is not made to wait longer
-    by a clock that stands still."""
+    """The virtual time with the machine's timers, so that a frozen clock does not block fetches."""
 
     def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop):
         self.now_ms = clock.now_ms

@@ -1,4 +1,4 @@
-"""The disk of a broker under test: it can be full, and a temporary one need not be synced."""
+"""The disk of a broker under test: it can be made full, and can leave out fsyncs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wirekafka.log.files import Buffer, RealDisk, RealFile
 
 
 class TestDisk(RealDisk):
-    """Real files. `is_full` makes every append fail as it does without space.
+    """Real files; while `is_full`, every append of records fails with ENOSPC.
 
-    Without `syncs` nothing is waited for: what a killed process wrote is there all the same, and
-    a temporary directory does not outlive a power cut.
+    Without `syncs`, fsync does nothing: data of a killed process survives all the same, and a
+    temporary directory need not survive a power failure.
     """
 
     __test__ = False

@@ -1,4 +1,4 @@
-"""A broker in a thread of its own: started, crashed and started again, asked from any thread."""
+"""Runs a node on an event loop in a background thread and controls it from other threads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,40 +23,45 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
-from wirekafka.replication.partition import ReadRange
-from wirekafka.server.node import Node, Surroundings
+from wirekafka.replication.quorum import sync_inline
+from wirekafka.server.node import Node, Platform
 from wirekafka.testing.clock import LongPollClock, VirtualClock
 from wirekafka.testing.disk import TestDisk
+from wirekafka.testing.hook import FaultsAndTraffic
 from wirekafka.testing.rules import LiveRule, RuleBook, RuleSpec
-from wirekafka.testing.serving import Serving
-from wirekafka.testing.settings import checked
+from wirekafka.testing.settings import OWNER, checked
 from wirekafka.testing.traffic import Exchange, Recorder
 
 T = TypeVar("T")
 
-registry.load()  # Here, so that it is part of the import and not of the first start.
+registry.load()  # At import, so that the first start of a broker is fast.
 
 _READ_BYTES = 1 << 20
+_EXIT_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What an engine starts from. `syncs` is for directories that are kept."""
+    """The arguments of an engine; `syncs` enables fsync, for directories that are kept."""
 
     settings: Mapping[str, str]
     directory: str
     host: str = "127.0.0.1"
     port: int = 0
+    protocol: str = "PLAINTEXT"
     syncs: bool = False
 
 
 class EngineGone(RuntimeError):
-    """The broker was stopped, so it cannot be asked any more."""
+    """The broker is stopped or has crashed, so the call is impossible."""
 
 
 class Engine:
-    """All of a broker that a test can take hold of. Methods are called from any thread but its
-    own; what they take and return can be pickled."""
+    """A node in a background thread, with its clock, disk, fault rules and recorded traffic.
+
+    Methods may be called from any thread except its own. Arguments and results can be pickled,
+    since `RemoteEngine` sends them between processes.
+    """
 
     def __init__(self, setup: Setup):
         self._setup = setup
@@ -67,16 +73,18 @@ class Engine:
         self._disk = TestDisk(syncs=setup.syncs)
         self._rules = RuleBook()
         self._recorder = Recorder()
-        self._serving = Serving(self._rules, self._recorder)
+        self._hook = FaultsAndTraffic(self._rules, self._recorder)
         self._node: Node | None = None
+        self._ended: Callable[[], object] = _nobody_asked
         self._refusals = 0
         self._fillings = 0
+        self._held: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._main, name="wirekafka", daemon=True)
 
-    # The thread.
+    # Starting and stopping.
 
     def start(self) -> tuple[str, int]:
-        """Come up; the address. Raises OSError, ValueError."""
+        """Start the thread and the node; returns host and port. Raises OSError, ValueError."""
         self._thread.start()
         try:
             return self.restart()
@@ -85,31 +93,43 @@ class Engine:
             raise
 
     def close(self) -> None:
-        """Stop as told to, and end the thread."""
+        """Stop cleanly and end the thread."""
         if not self._thread.is_alive():
             return
         self._run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def abandon(self) -> None:
-        """Have it end as by a crash, without waiting for that: its owner is gone."""
+    def abandon(self, ended: Callable[[], object]) -> None:
+        """End the thread as by a crash, as its `Broker` was garbage-collected; then call `ended`.
+
+        Waits only when the interpreter exits, which does not wait for the thread itself.
+        """
+
         def end() -> None:
             if self._node is not None:
                 self._node.abort()
             self._loop.stop()
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(end)
+
+        if not self._thread.is_alive():
+            ended()
+            return
+        self._ended = ended
+        self._loop.call_soon_threadsafe(end)
+        if not threading.main_thread().is_alive():
+            self._thread.join(_EXIT_TIMEOUT_S)
 
     def restart(self) -> tuple[str, int]:
-        """Start on the directory as it is, at the same port. Raises OSError, ValueError."""
+        """Start a stopped node on its directory and port. Raises OSError, ValueError."""
         return self._run(self._start())
 
     def revive(self) -> None:
-        """`restart` after a crash; nothing if it runs."""
+        """`restart` after a crash; do nothing if the node runs."""
+
         async def start_if_down() -> None:
             if self._node is None:
                 await self._start()
+
         self._run(start_if_down())
 
     def stop(self) -> None:
@@ -134,17 +154,23 @@ class Engine:
             loop.run_until_complete(loop.shutdown_default_executor())
             asyncio.set_event_loop(None)
             loop.close()
+            self._ended()  # Only now does nothing here use the directory any more.
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():
             coroutine.close()
-            raise EngineGone("the broker was stopped" if self._process_id == os.getpid() else
-                             "the broker runs in the process this one was forked from: connect to"
-                             " its bootstrap_servers from here, as any client does")
+            raise EngineGone(
+                "the broker was stopped"
+                if self._process_id == os.getpid()
+                else "the broker runs in the process this one was forked from: connect to"
+                " its bootstrap_servers from here, as any client does"
+            )
         if threading.current_thread() is self._thread:
             coroutine.close()
-            raise RuntimeError("asked from the broker's own thread, in which `when=` is called: it"
-                               " would wait for itself; decide by the request alone")
+            raise RuntimeError(
+                "called from the broker's own thread, in which `when=` runs: it would"
+                " wait for itself; decide by the request alone"
+            )
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _do(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -156,9 +182,16 @@ class Engine:
     async def _start(self) -> tuple[str, int]:
         assert self._node is None, "it runs"
         config = checked(_with_address(self._setup, self._port))
-        node = Node(config, Surroundings(
-            clock=lambda loop: self._clock, disk=lambda: self._disk,
-            serve=self._serving.serve, recover=None))
+        node = Node(
+            config,
+            Platform(
+                clock=lambda: self._clock,
+                disk=lambda: self._disk,
+                hook=self._hook,
+                recover=None,
+                sync=sync_inline,
+            ),
+        )
         try:
             await node.start()
         except (UnusableDirectory, CorruptLog) as error:
@@ -170,6 +203,7 @@ class Engine:
             raise
         node.broker.waiting.clock = LongPollClock(self._clock, self._loop)
         self._node = node
+        self._hold_assignments()
         if self._refusals:
             self._stop_accepting()
         host, self._port = node.address
@@ -178,7 +212,6 @@ class Engine:
     async def _stop(self) -> None:
         node, self._node = self._node, None
         self._rules.clear()
-        self._serving.forget_throttling()
         if node is not None:
             await node.stop()
         self._clock.forget()
@@ -197,10 +230,10 @@ class Engine:
             raise EngineGone("the broker is down: start it again with broker.restart()")
         return self._node.broker
 
-    # Asking.
+    # Requests and data.
 
     def ask(self, request: Request, version: int) -> Response:
-        """Have a request handled as if a client had sent it, past all rules and recording."""
+        """Handle a request as if a client had sent it, without fault rules and recording."""
         return self._run(self._ask(request, version))
 
     async def _ask(self, request: Request, version: int) -> Response:
@@ -208,30 +241,34 @@ class Engine:
         assert route is not None
         call = Call(self._broker)
         call.version, call.client_id = version, "wirekafka-testing"
+        call.authenticated(OWNER)
         try:
             response = route.handle(request, call)
             if response.__class__ is CoroutineType:
                 response = await response
         except KafkaError as error:
             response = route.api.failure(request, error, call)
-        answer: Response = response
-        return answer
+        typed: Response = response
+        return typed
 
     def topics(self) -> dict[str, int]:
-        """Every topic with its number of partitions, Kafka's own too."""
-        return self._do(lambda: {
-            name: len(topic.partitions) for name, topic in self._broker.image.topics.items()})
+        """All topics with their partition counts, internal topics included."""
+        return self._do(
+            lambda: {
+                name: len(topic.partitions) for name, topic in self._broker.image.topics.items()
+            }
+        )
 
     def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
-        """All batches of a partition as they lie in its log, and its last stable offset."""
+        """The batches of a partition up to the high watermark, and its last stable offset."""
         return self._do(self._batches, topic, partition)
 
     def _batches(self, topic: str, index: int) -> tuple[bytes, int]:
         partition = self._broker.partition(topic, index)
         data, offset = [], partition.log.start_offset
         while offset < partition.high_watermark:
-            found = partition.read(ReadRange(offset=offset, max_bytes=_READ_BYTES))
-            piece = b"".join(found.records.buffers()) if found.records is not None else b""
+            records = partition.log.read(offset, _READ_BYTES, end_offset=partition.high_watermark)
+            piece = b"".join(records.buffers())
             whole = 0
             for position, header in batches(piece):
                 whole, offset = position + header.size_bytes, header.end_offset
@@ -242,38 +279,44 @@ class Engine:
 
     def aborted(self, topic: str, partition: int) -> list[tuple[int, int, int]]:
         """Producer id, first and last offset of every aborted transaction."""
+
         def find() -> list[tuple[int, int, int]]:
             log = self._broker.partition(topic, partition).log
-            return [(each.producer_id, each.first_offset, each.last_offset)
-                    for each in log.aborted_transactions(log.start_offset, log.end_offset)]
+            return [
+                (each.producer_id, each.first_offset, each.last_offset)
+                for each in log.aborted_transactions(log.start_offset, log.end_offset)
+            ]
+
         return self._do(find)
 
-    def cluster_id(self) -> str:
-        """As clients are told."""
-        return self._do(lambda: self._broker.cluster_id)
+    def on_broker(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function, which a child process can import, with the running broker."""
+        return self._do(lambda: function(self._broker, *arguments))
 
     def topic_id(self, topic: str) -> str:
-        """As clients are told."""
+        """The id of a topic, as Kafka's base64 text."""
         return self._do(lambda: uuid_text(self._broker.image.topics[topic].id))
 
     def exchanges(self) -> list[Exchange]:
-        """What was recorded, oldest first."""
+        """The recorded exchanges, oldest first."""
         return self._do(lambda: list(self._recorder.exchanges))
 
     def forget_exchanges(self) -> None:
-        """Record from here."""
+        """Drop all recorded exchanges."""
         self._do(self._recorder.clear)
 
     # Faults.
 
     def add_rule(self, spec: RuleSpec) -> int:
-        """Put a rule in force; its number."""
+        """Put a rule in force; returns its number."""
+
         def add() -> int:
             number = self._rules.add(spec)
             if "Fetch" in spec.apis and self._node is not None:
-                # Those that wait for data are to come again, under the rule.
+                # Fetches that wait for data return, and come again under the rule.
                 self._node.broker.waiting.release_all()
             return number
+
         return self._do(add)
 
     def remove_rule(self, number: int) -> None:
@@ -282,58 +325,63 @@ class Engine:
 
     def rule_counts(self, number: int) -> tuple[int, int]:
         """How many requests a rule acted on, and how many it holds now."""
+
         def count(rule: LiveRule) -> tuple[int, int]:
             return rule.hits, rule.waiting
+
         return self._do(lambda: count(self._rules.rule(number)))
 
     def rule_mistake(self, number: int) -> str | None:
-        """What a rule could not do for a mistake of whoever wrote it."""
+        """The error that the rule's `when` raised, as text; None if it raised none."""
         return self._do(lambda: self._rules.rule(number).mistake)
 
     def release(self, number: int) -> None:
-        """Let go what a rule holds, now and later."""
+        """Let the requests that a rule holds continue, and hold no further ones."""
         self._do(lambda: self._rules.rule(number).release())
 
     def refuse_connections(self) -> None:
-        """Close the listeners and cut every connection; the broker goes on."""
+        """Close the listeners and every connection; the broker goes on."""
+
         def refuse() -> None:
             self._refusals += 1
             self._stop_accepting()
+
         self._do(refuse)
 
     def _stop_accepting(self) -> None:
         if self._node is not None:
-            for listener in self._node.listeners:
-                listener.stop_accepting()
-                listener.abort()
+            self._node.stop_accepting()
+            self._node.cut_connections()
 
     def accept_connections(self) -> None:
-        """Open the listeners again, if none else has them closed. Raises OSError."""
+        """Undo one `refuse_connections`; the last one reopens the listeners. Raises OSError."""
         self._run(self._accept(max(self._refusals - 1, 0)))
 
     async def _accept(self, refusals: int) -> None:
         was_refusing, self._refusals = self._refusals > 0, refusals
         if was_refusing and not refusals and self._node is not None:
-            for listener in self._node.listeners:
-                await listener.reopen(self._node.broker)
+            await self._node.accept_again()
 
     def cut_connections(self) -> None:
-        """Drop every connection there is."""
+        """Close every connection at once."""
+
         def cut() -> None:
             if self._node is not None:
-                for listener in self._node.listeners:
-                    listener.abort()
+                self._node.cut_connections()
+
         self._do(cut)
 
     def fill_disk(self) -> None:
-        """Have no append succeed for want of space."""
+        """Make every append fail as on a full disk."""
+
         def fill() -> None:
             self._fillings += 1
             self._disk.is_full = True
+
         self._do(fill)
 
     def empty_disk(self) -> None:
-        """Have appends succeed again, if none else has the disk full."""
+        """Undo one `fill_disk`; after the last one, appends succeed again."""
         self._do(self._empty, 1)
 
     def _empty(self, fillings: int) -> None:
@@ -358,6 +406,30 @@ class Engine:
         if self._node is not None and self._node.broker is broker:
             shards.lead(index, broker.partition(shards.topic, index))
 
+    def hold_assignment(self, group: str) -> None:
+        """Compute no new assignments of a group, also after a restart."""
+
+        def hold() -> None:
+            self._held[group] += 1
+            self._hold_assignments()
+
+        self._do(hold)
+
+    def release_assignment(self, group: str) -> None:
+        """Undo one `hold_assignment`."""
+
+        def release() -> None:
+            self._held -= Counter([group])
+            self._hold_assignments()
+
+        self._do(release)
+
+    def _hold_assignments(self) -> None:
+        if self._node is not None:
+            held = self._node.broker.groups.held_assignments
+            held.clear()
+            held.update(self._held)
+
     # Time and state.
 
     def now_ms(self) -> int:
@@ -365,37 +437,45 @@ class Engine:
         return self._do(self._clock.now_ms)
 
     def advance(self, delta_ms: float) -> None:
-        """Move time on."""
+        """Move the clock forward."""
         self._run(self._clock.advance(delta_ms))
 
     def freeze(self, at_ms: float | None) -> None:
-        """Have time stand still."""
+        """Stop the clock."""
         self._do(self._clock.freeze, at_ms)
 
     def thaw(self) -> None:
-        """Have time go on."""
+        """Let a frozen clock continue."""
         self._do(self._clock.thaw)
 
     def clear(self) -> None:
-        """Drop rules, recording and connections, and tell the machine's time."""
+        """Drop rules, recorded exchanges and connections, and return to the machine's time."""
+
         def drop() -> None:
             self._rules.clear()
-            self._serving.forget_throttling()
             self._empty(self._fillings)
+            self._held.clear()
+            self._hold_assignments()
             self._clock.reset()
+
         self.cut_connections()
         self._do(drop)
         self._run(self._accept(0))
         self.forget_exchanges()
 
     def copy_to(self, directory: str) -> None:
-        """Copy all that is on the disk, at one moment."""
-        self._do(lambda: shutil.copytree(
-            self._setup.directory, directory, dirs_exist_ok=True,
-            ignore=shutil.ignore_patterns(".lock")))
+        """Copy the log directory while the broker does nothing else."""
+        self._do(
+            lambda: shutil.copytree(
+                self._setup.directory,
+                directory,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns(".lock"),
+            )
+        )
 
     def replace_by(self, directory: str) -> None:
-        """Put what `copy_to` copied in place of what is on the disk; down while that is done."""
+        """Stop, replace the log directory by a copy made by `copy_to`, and start again."""
         self._run(self._abort())
         for entry in Path(self._setup.directory).iterdir():
             if entry.is_dir():
@@ -406,9 +486,13 @@ class Engine:
         self.restart()
 
 
+def _nobody_asked() -> None:
+    """Whoever closes an engine waits for its end."""
+
+
 def _with_address(setup: Setup, port: int) -> dict[str, str]:
     settings = dict(setup.settings)
     host = f"[{setup.host}]" if ":" in setup.host else setup.host
-    settings.setdefault("listeners", f"PLAINTEXT://{host}:{port}")
+    settings.setdefault("listeners", f"{setup.protocol}://{host}:{port}")
     settings.setdefault("log.dirs", setup.directory)
     return settings

@@ -1,22 +1,23 @@
-"""The faults that a test can have a broker commit, as methods of `Broker`."""
+"""The faults that a test can inject into a broker, as methods of `Broker`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 from weakref import WeakSet
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.testing import admin
+from wirekafka.testing import admin, groups, share_locks
 from wirekafka.testing.engine import Engine, EngineGone
 from wirekafka.testing.rules import Kind, RuleSpec, api_names, check
 from wirekafka.testing.settings import named_error, unknown
 
 
 class Match(TypedDict, total=False):
-    """Which requests a rule is for; all of them where nothing is said."""
+    """Which requests a rule applies to; without any of these, all requests of its APIs."""
 
     topic: str
     partition: int
@@ -24,22 +25,22 @@ class Match(TypedDict, total=False):
     group: str
     transactional_id: str
     nth: int
-    """Only the nth of those that match, from 1."""
+    """Only the nth matching request, from 1."""
     times: int
-    """Only so many of those that match, then no more."""
+    """Only the first so many matching requests."""
     probability: float
-    """Each with that probability, above 0 and at most 1; the same ones for the same `seed`."""
+    """Each matching request with this probability, above 0 and at most 1, decided by `seed`."""
     seed: int
     when: Callable[[Any], bool]
-    """Asked with the decoded request, in the broker's thread."""
+    """A predicate of the decoded request, called in the broker's thread."""
     required: bool
-    """Leaving the `with` without a hit is an AssertionError."""
+    """Raise AssertionError at the end of the `with` if the rule acted on no request."""
 
 
 class Rule:
-    """A rule in force until its `with` ends or `remove` is called.
+    """A fault rule, in force until its `with` ends or `remove` is called.
 
-    RuntimeError, when it is counted or ends, tells that its `when` raised.
+    `hits` and `remove` raise RuntimeError if the rule's `when` has raised.
     """
 
     def __init__(self, faults: Faults, number: int, spec: RuleSpec, required: bool):
@@ -54,57 +55,62 @@ class Rule:
 
     @property
     def hits(self) -> int:
-        """How many requests it acted on."""
+        """How many requests the rule acted on."""
         if self._hits_at_end is not None:
-            self._tell_mistake()
+            self._raise_mistake()
             return self._hits_at_end
-        self._look(self._faults._engine)
-        self._tell_mistake()
+        self._update(self._faults._engine)
+        self._raise_mistake()
         return self._hits
 
     @property
     def waiting(self) -> int:
-        """How many requests it holds now."""
+        """How many requests the rule holds now."""
         if self._hits_at_end is not None:
             return 0
         return self._faults._engine.rule_counts(self._number)[1]
 
     def release(self) -> None:
-        """Let go what `hold` holds, and hold no more."""
+        """Let all held requests continue, and hold no further ones."""
         self._faults._engine.release(self._number)
 
     def remove(self) -> None:
-        """End it, releasing what it holds. A second time does nothing."""
+        """End the rule and release the requests it holds. A second call does nothing."""
         if self._hits_at_end is None:
             with suppress(EngineGone, KeyError):  # It ended with the broker's process.
                 self._end(self._faults._engine)
             self._hits_at_end = self._hits
-            self._tell_mistake()
+            self._raise_mistake()
 
     def __enter__(self) -> Self:
         if self._hits_at_end is not None:
-            raise RuntimeError(f"{self} has ended: make it anew")
+            raise RuntimeError(f"{self} has ended: create a new one")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         with suppress(RuntimeError) if kind is not None else nullcontext():
             self.remove()
         if self._required and kind is None and not self._hits_at_end:
             raise AssertionError(
-                f"{self} acted on nothing; the broker saw:\n{self._faults._traffic_text()}")
+                f"{self} acted on nothing; the broker saw:\n{self._faults._traffic_text()}"
+            )
 
     def _end(self, engine: Engine) -> None:
         if self._hits_at_end is None:
-            self._look(engine)
+            self._update(engine)
             engine.remove_rule(self._number)
             self._hits_at_end = self._hits
 
-    def _look(self, engine: Engine) -> None:
+    def _update(self, engine: Engine) -> None:
         self._hits = engine.rule_counts(self._number)[0]
         self._mistake = engine.rule_mistake(self._number)
 
-    def _tell_mistake(self) -> None:
+    def _raise_mistake(self) -> None:
         if self._mistake is not None:
             raise RuntimeError(f"{self}: {self._mistake}")
 
@@ -113,7 +119,7 @@ class Rule:
 
 
 class State:
-    """What a broker is kept in until the `with` ends or `remove` is called."""
+    """A lasting fault, such as a full disk, until its `with` ends or `remove` is called."""
 
     def __init__(self, name: str, begin: Callable[[], None], end: Callable[[], None]):
         begin()
@@ -121,7 +127,7 @@ class State:
         self._end: Callable[[], None] | None = end
 
     def remove(self) -> None:
-        """End it. A second time does nothing."""
+        """End the fault. A second call does nothing."""
         end, self._end = self._end, None
         if end is not None:
             with suppress(EngineGone):  # It ended with the broker.
@@ -138,60 +144,75 @@ class State:
 
 
 class Faults:
-    """What can be made to go wrong. APIs have Kafka's names ("Produce", "OffsetCommit"; "*" is
-    all), errors too ("NOT_LEADER_OR_FOLLOWER", or `wirekafka.errors.Error`).
+    """The fault injection methods of a broker.
 
-    `applied=True`: the request takes effect first, and the client does not learn of it.
-    ValueError for an unknown name and for a rule that can never match, TypeError for an unknown
-    keyword.
+    APIs have Kafka's names ("Produce", "OffsetCommit"; "*" is all), and so have errors
+    ("NOT_LEADER_OR_FOLLOWER", or `wirekafka.errors.Error`). With `applied=True` the request takes
+    effect before the fault hides its response. Raises ValueError for an unknown name and for a
+    rule that can never match, TypeError for an unknown keyword.
     """
 
     _engine: Engine
     _rules: WeakSet[Rule]
 
-    def fail(self, api: str | Iterable[str], error: Error | str, *, applied: bool = False,
-             **match: Unpack[Match]) -> Rule:
-        """Answer with an error. With `topic` or `partition` only those fail."""
+    def fail(
+        self,
+        api: str | Iterable[str],
+        error: Error | str,
+        *,
+        applied: bool = False,
+        **match: Unpack[Match],
+    ) -> Rule:
+        """Respond with an error; with `topic` or `partition`, for these only."""
         return self._rule(Kind.FAIL, api, match, error=named_error(error), applied=applied)
 
-    def delay(self, api: str | Iterable[str], seconds: float, *, applied: bool = False,
-              **match: Unpack[Match]) -> Rule:
-        """Answer later, by the machine's clock."""
+    def delay(
+        self,
+        api: str | Iterable[str],
+        seconds: float,
+        *,
+        applied: bool = False,
+        **match: Unpack[Match],
+    ) -> Rule:
+        """Delay responses by `seconds` of the machine's clock."""
         return self._rule(Kind.DELAY, api, match, seconds=seconds, applied=applied)
 
-    def drop(self, api: str | Iterable[str], *, applied: bool = False,
-             **match: Unpack[Match]) -> Rule:
-        """Close the connection instead of answering."""
+    def drop(
+        self, api: str | Iterable[str], *, applied: bool = False, **match: Unpack[Match]
+    ) -> Rule:
+        """Close the connection instead of responding."""
         return self._rule(Kind.DROP, api, match, applied=applied)
 
-    def hold(self, api: str | Iterable[str], *, applied: bool = False,
-             **match: Unpack[Match]) -> Rule:
-        """Answer not before `Rule.release`."""
+    def hold(
+        self, api: str | Iterable[str], *, applied: bool = False, **match: Unpack[Match]
+    ) -> Rule:
+        """Hold requests until `Rule.release`."""
         return self._rule(Kind.HOLD, api, match, applied=applied)
 
     def throttle(self, api: str | Iterable[str], seconds: float, **match: Unpack[Match]) -> Rule:
-        """Tell the client that it is over its quota, and serve its connection no sooner."""
+        """Report a throttle time to the client and mute its connection for that time (KIP-219)."""
         return self._rule(Kind.THROTTLE, api, match, seconds=seconds)
 
     def refuse_connections(self) -> State:
-        """Cut every connection and have nobody connect; the broker's timers go on."""
+        """Close every connection and refuse new ones; the broker's timers go on."""
         engine = self._engine
         return State("refuse_connections", engine.refuse_connections, engine.accept_connections)
 
     def drop_connections(self) -> None:
-        """Cut every connection once; clients may connect again."""
+        """Close every connection once; clients may reconnect."""
         self._engine.cut_connections()
 
     def disk_full(self) -> State:
-        """Have no record appended for want of space."""
+        """Make every append of records fail as on a full disk."""
         return State("disk_full", self._engine.fill_disk, self._engine.empty_disk)
 
-    def move_coordinator(self, *, group: str | None = None, transactional_id: str | None = None,
-                         seconds: float = 0.0) -> None:
-        """Have the coordinator go away and come back, as from another broker, after `seconds`.
+    def move_coordinator(
+        self, *, group: str | None = None, transactional_id: str | None = None, seconds: float = 0.0
+    ) -> None:
+        """Resign as coordinator of a group or transactional id, and take it over after `seconds`.
 
-        It is NOT_COORDINATOR meanwhile; whoever waits is told so. Then it loads its log anew.
-        LookupError when it has not been asked for yet.
+        In between, its requests, waiting ones included, get NOT_COORDINATOR; then the partition
+        is loaded from its log. Raises LookupError if no client has looked for it yet.
         """
         if (group is None) == (transactional_id is None):
             raise ValueError("name one: group=... or transactional_id=...")
@@ -200,28 +221,53 @@ class Faults:
         try:
             self._engine.move_coordinator(kind, key, seconds)
         except KafkaError:
-            raise LookupError(f"nobody has looked for the coordinator of {kind} {key!r} yet: have"
-                              " a client join or start first") from None
-
-    def expire_member(self, group: str, *, client_id: str | None = None,
-                      member_id: str | None = None) -> None:
-        """Have a group's member (None: each) time out: the group rebalances without it.
-
-        LookupError when there is no such member.
-        """
-        members = [member for each in admin.groups(self._engine) if each.id == group
-                   for member in each.members if client_id in (None, member.client_id)
-                   and member_id in (None, member.id)]
-        if not members:
             raise LookupError(
-                f"group {group!r} has no such member; there are: {admin.groups(self._engine)}")
-        for member in members:
-            admin.remove_member(self._engine, group, member.id)
+                f"nobody has looked for the coordinator of {kind} {key!r} yet: have"
+                " a client join or start first"
+            ) from None
+
+    def expire_member(
+        self, group: str, *, client_id: str | None = None, member_id: str | None = None
+    ) -> None:
+        """Remove members from a group as if their sessions timed out; the group rebalances.
+
+        Without `client_id` and `member_id`, all members. Raises LookupError if none matches.
+        """
+        groups.remove_members(
+            self._engine,
+            group,
+            lambda member: client_id in (None, member.client_id) and member_id in (None, member.id),
+        )
+
+    def expire_locks(
+        self, group: str, *, topic: str | None = None, partition: int | None = None
+    ) -> None:
+        """End the acquisition locks of a share group, as if their duration had passed.
+
+        Its records are delivered again, up to the limit of deliveries. Raises LookupError if no
+        record is locked.
+        """
+        if not self._engine.on_broker(share_locks.expire, group, topic, partition):
+            raise LookupError(f"share group {group!r} has no such record locked")
+
+    def hold_assignment(self, group: str) -> State:
+        """Compute no new assignment for a group: its members keep what they have until the end.
+
+        Members still join, leave and send heartbeats. When it ends, the next heartbeat computes
+        the assignment for all of them. It is for groups whose partitions the broker assigns, also
+        before their first member joins; for a classic group hold "SyncGroup".
+        """
+        engine = self._engine
+        return State(
+            f"hold_assignment of {group}",
+            partial(engine.hold_assignment, group),
+            partial(engine.release_assignment, group),
+        )
 
     def fence_producer(self, transactional_id: str) -> None:
-        """Do as another producer of that id that starts: the one there is gets PRODUCER_FENCED.
+        """Fence a producer as a new one with its id does: its requests get PRODUCER_FENCED.
 
-        LookupError when none of that id has started.
+        Raises LookupError if no producer with that id has started.
         """
         admin.fence(self._engine, transactional_id)
 
@@ -236,7 +282,7 @@ class Faults:
         return Rule(self, self._engine.add_rule(spec), spec, required)
 
     def _end_rules(self, engine: Engine) -> None:
-        """Take what they counted: it can be asked for when the broker has stopped."""
+        """End all rules and keep their hits, which remain readable after the broker has stopped."""
         for rule in list(self._rules):
             with suppress(EngineGone, KeyError):
                 rule._end(engine)

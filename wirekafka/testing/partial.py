@@ -1,4 +1,4 @@
-"""Failing a part of a request: it is parted by topic and partition, and its answers are joined."""
+"""Fails part of a request: splits it by partition and joins the two responses."""
 
 from __future__ import annotations
 
@@ -17,24 +17,30 @@ from wirekafka.testing.subjects import (
 )
 
 Chosen = Callable[[str, int | None], bool]
-"""Whether a partition of a topic (None: the whole topic) is meant."""
+"""Whether a partition of a topic (None: the whole topic) belongs to the part that fails."""
 
 _FETCH = 1
 _METADATA = 3
-_SESSION_ERRORS = frozenset({
-    Error.FETCH_SESSION_ID_NOT_FOUND, Error.INVALID_FETCH_SESSION_EPOCH,
-    Error.FETCH_SESSION_TOPIC_ID_ERROR, Error.UNSUPPORTED_VERSION})
+_SESSION_ERRORS = frozenset(
+    {
+        Error.FETCH_SESSION_ID_NOT_FOUND,
+        Error.INVALID_FETCH_SESSION_EPOCH,
+        Error.FETCH_SESSION_TOPIC_ID_ERROR,
+        Error.UNSUPPORTED_VERSION,
+    }
+)
 
 
-def can_be_parted(request: Request) -> bool:
+def can_be_split(request: Request) -> bool:
     """Whether the request's own list of topics can be split in two."""
-    return any(field.name in TOPIC_LISTS and getattr(request, field.name)
-               for field in request.fields)
+    return any(
+        field.name in TOPIC_LISTS and getattr(request, field.name) for field in request.fields
+    )
 
 
-def parted(request: Request, chosen: Chosen, name_of: NameOf) -> tuple[Request, Request | None]:
-    """The chosen part and the rest, None where nothing is left."""
-    ours, rest = copy.copy(request), copy.copy(request)
+def split(request: Request, chosen: Chosen, name_of: NameOf) -> tuple[Request, Request | None]:
+    """Split a request into the chosen part and the rest, which is None if empty."""
+    part, rest = copy.copy(request), copy.copy(request)
     is_left = False
     for field in request.fields:
         if field.name not in TOPIC_LISTS:
@@ -42,48 +48,62 @@ def parted(request: Request, chosen: Chosen, name_of: NameOf) -> tuple[Request, 
         entries = getattr(request, field.name)
         if entries is None:
             continue
-        mine, others = [], []
+        chosen_entries, others = [], []
         for entry in entries:
-            one, other = _parted_topic(entry, topic_name(entry, name_of), chosen)
-            mine += one
+            one, other = _split_topic(entry, topic_name(entry, name_of), chosen)
+            chosen_entries += one
             others += other
-        setattr(ours, field.name, mine)
+        setattr(part, field.name, chosen_entries)
         setattr(rest, field.name, others)
         is_left = is_left or bool(others)
-    return ours, rest if is_left else None
+    return part, rest if is_left else None
 
 
 def joined(failed: Response, served: Response | None, name_of: NameOf) -> Response:
-    """One response of two: the topics of both, all else as it was served."""
+    """Merge two responses: the topics of both, all other fields from `served`."""
     if served is None:
         return failed
     for field in served.fields:
         if field.name in TOPIC_LISTS:
-            setattr(served, field.name, _joined_topics(
-                getattr(served, field.name) or [], getattr(failed, field.name) or [], name_of))
+            setattr(
+                served,
+                field.name,
+                _joined_topics(
+                    getattr(served, field.name) or [], getattr(failed, field.name) or [], name_of
+                ),
+            )
     return served
 
 
 def failed_fetch(request: Any, error: Error, response: type[Response]) -> Response:
-    """A fetch of which every partition failed, and nothing else: at the top there is no error."""
+    """A Fetch response with an error for every partition and none at the top level."""
     kind: Any = response
     topic_kind = kind.FetchableTopicResponse
-    answer: Response = kind(responses=[
-        topic_kind(topic=topic.topic, topic_id=topic.topic_id, partitions=[
-            topic_kind.PartitionData(
-                partition_index=asked.partition, error_code=error, high_watermark=-1)
-            for asked in topic.partitions])
-        for topic in request.topics])
-    return answer
+    failed: Response = kind(
+        responses=[
+            topic_kind(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    topic_kind.PartitionData(
+                        partition_index=each.partition, error_code=error, high_watermark=-1
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+    return failed
 
 
 def is_session_error(error: Error) -> bool:
-    """Whether a Fetch tells it of itself, and not of each partition."""
+    """Whether a Fetch response reports this error at its top level."""
     return error in _SESSION_ERRORS
 
 
 def fail_topics(response: Any, error: Error, chosen: Chosen) -> None:
-    """Put an error in the place of the topics that were chosen, in an answer of Metadata."""
+    """Replace the chosen topics of a Metadata response by an error."""
     for topic in response.topics:
         if topic.name is not None and chosen(topic.name, None):
             topic.error_code = error
@@ -91,16 +111,16 @@ def fail_topics(response: Any, error: Error, chosen: Chosen) -> None:
 
 
 def is_fetch(request: Request) -> bool:
-    """Whether it is a Fetch, whose sessions name partitions only when they change."""
+    """Whether it is a Fetch, which need not name its partitions within a fetch session."""
     return type(request).key == _FETCH
 
 
 def is_metadata(request: Request) -> bool:
-    """Whether it is a Metadata request, which may mean topics that it does not name."""
+    """Whether it is a Metadata request, which can ask for all topics without naming them."""
     return type(request).key == _METADATA
 
 
-def _parted_topic(entry: Any, name: str | None, chosen: Chosen) -> tuple[list[Any], list[Any]]:
+def _split_topic(entry: Any, name: str | None, chosen: Chosen) -> tuple[list[Any], list[Any]]:
     if name is None:
         return [], [entry]
     listed = partition_list(entry)

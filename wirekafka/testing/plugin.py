@@ -1,4 +1,4 @@
-"""pytest fixtures: a broker for each test, or one for the session, reset before each use."""
+"""pytest fixtures: a broker per test, or one per session that is reset after each test."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ _KEPT = pytest.StashKey["list[Broker]"]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "wirekafka(**options): options of wirekafka.Broker for the wirekafka_broker"
-        " fixture: topics=..., config={...}, or any Kafka config as a keyword")
+        "markers",
+        "wirekafka(**options): options of wirekafka.Broker for the wirekafka_broker"
+        " fixture: topics=..., config={...}, or any Kafka config as a keyword",
+    )
 
 
 @pytest.fixture
 def wirekafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A new broker, with the options of the test's `wirekafka` markers."""
-    # Imported by those who use it: a plugin costs every run of pytest its imports.
+    # Imported on first use: every run of pytest imports this plugin.
     from wirekafka.testing.broker import Broker
 
     with Broker(**_options(request)) as broker:
@@ -43,11 +45,12 @@ def _wirekafka_shared() -> Iterator[Broker]:
 def wirekafka_session_broker(
     request: pytest.FixtureRequest, _wirekafka_shared: Broker
 ) -> Iterator[Broker]:
-    """The broker that all tests of this worker share, reset after each."""
+    """A broker shared by all tests of the session (of a pytest-xdist worker), reset after each."""
     if any(request.node.iter_markers(_MARKER)):
         raise pytest.UsageError(
             "the wirekafka marker is for wirekafka_broker: wirekafka_session_broker is shared, and"
-            " cannot be configured by a test")
+            " cannot be configured by a test"
+        )
     request.node.stash.setdefault(_KEPT, []).append(_wirekafka_shared)
     yield _wirekafka_shared
     try:
@@ -60,7 +63,7 @@ def wirekafka_session_broker(
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell, with a failure, what clients did last."""
+    """Add the last requests of clients to the report of a failed test."""
     report = yield
     if report.when == "call" and report.failed:
         for broker in item.stash.get(_KEPT, []):
@@ -72,15 +75,18 @@ def _requests(broker: Broker) -> str:
     try:
         return str(broker.requests)
     except RuntimeError as error:
-        return str(error)  # The test has stopped it; that it failed is to be told all the same.
+        return str(
+            error
+        )  # The test has stopped the broker; its failure must be reported all the same.
 
 
 def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The options of all markers, the closest one's being the strongest."""
+    """The options of all markers; those of the closest marker take precedence."""
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
         if marker.args:
             raise pytest.UsageError(
-                f"write @pytest.mark.{_MARKER}(name=value), not {marker.args!r}")
+                f"write @pytest.mark.{_MARKER}(name=value), not {marker.args!r}"
+            )
         options |= marker.kwargs
     return options

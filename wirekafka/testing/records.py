@@ -1,4 +1,4 @@
-"""Records as a test writes and reads them."""
+"""Records as tests produce and read them, without a Kafka client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.testing.engine import Engine
 
 Data: TypeAlias = bytes | str | None
-"""Text is written in UTF-8."""
+"""A key or value; text is encoded as UTF-8."""
 
 _PRODUCE_VERSION = 12
 _TIMEOUT_MS = 30_000
@@ -25,8 +25,11 @@ _BATCH_BYTES = 1 << 19
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record to produce. Without a partition it goes where its key's CRC-32 says, and without
-    a key too, to each in turn. `timestamp_ms` since the epoch; None is the broker's now."""
+    """A record to produce.
+
+    Without a partition, the CRC-32 of the key chooses it; without a key too, each in turn.
+    `timestamp_ms` is since the epoch; None is the broker's present time.
+    """
 
     value: Data
     key: Data = None
@@ -37,8 +40,11 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """One record of a topic. `transaction` is "open", "committed", "aborted", or None outside of
-    one; a producer id of -1 is none. `timestamp_ms` since the epoch, -1 for none."""
+    """A stored record of a topic.
+
+    `transaction` is "open", "committed", "aborted", or None outside of a transaction. A producer
+    id of -1 means none. `timestamp_ms` is since the epoch, -1 for none.
+    """
 
     topic: str
     partition: int
@@ -54,11 +60,11 @@ class StoredRecord:
 
 
 Recordlike: TypeAlias = Record | bytes | str | tuple[Data, Data]
-"""A record, its value alone, or key and value."""
+"""A record, its value alone, or a (key, value) pair."""
 
 
 def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[int]:
-    """Append records as a producer with acks=all would; their offsets. Raises KafkaError."""
+    """Append records as a producer with acks=all; returns their offsets. Raises KafkaError."""
     count = engine.topics()[topic]
     offsets: list[int] = []
     now_ms = engine.now_ms()
@@ -70,11 +76,23 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
         timestamp = now_ms if record.timestamp_ms is None else record.timestamp_ms
         offsets.append(-1)
         placed = pending.setdefault(partition, [])
-        placed.append((number, WireRecord(
-            len(placed), timestamp, _data(record.key), _data(record.value),
-            tuple(record.headers))))
-        sizes[partition] = sizes.get(partition, 0) + len(placed[-1][1].value or b"") + len(
-            placed[-1][1].key or b"")
+        placed.append(
+            (
+                number,
+                WireRecord(
+                    len(placed),
+                    timestamp,
+                    _data(record.key),
+                    _data(record.value),
+                    tuple(record.headers),
+                ),
+            )
+        )
+        sizes[partition] = (
+            sizes.get(partition, 0)
+            + len(placed[-1][1].value or b"")
+            + len(placed[-1][1].key or b"")
+        )
         if len(placed) >= _BATCH_RECORDS or sizes[partition] >= _BATCH_BYTES:
             _append(engine, topic, partition, placed, offsets)
             del pending[partition], sizes[partition]
@@ -84,7 +102,7 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
 
 
 def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]:
-    """What a partition holds, oldest first, up to the high watermark."""
+    """Yield the records of a partition up to the high watermark, oldest first."""
     data, stable_offset = engine.batches(topic, partition)
     aborted = engine.aborted(topic, partition)
     view = memoryview(data)
@@ -92,12 +110,21 @@ def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]
         if header.is_control:
             continue
         state = _transaction(header, stable_offset, aborted)
-        for record in decode_records(view[position:position + header.size_bytes]):
+        for record in decode_records(view[position : position + header.size_bytes]):
             at = record.offset - header.base_offset
             yield StoredRecord(
-                topic, partition, record.offset, record.timestamp, record.key, record.value,
-                record.headers, header.producer_id, header.producer_epoch,
-                header.base_sequence + at if header.base_sequence >= 0 else -1, state)
+                topic,
+                partition,
+                record.offset,
+                record.timestamp,
+                record.key,
+                record.value,
+                record.headers,
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence + at if header.base_sequence >= 0 else -1,
+                state,
+            )
 
 
 def _record(given: Any) -> Record:
@@ -107,8 +134,9 @@ def _record(given: Any) -> Record:
         return Record(given)
     if isinstance(given, tuple) and len(given) == 2:
         return Record(key=given[0], value=given[1])
-    raise TypeError(f"{given!r} is no record: give a Record, its value as bytes or str, or a"
-                    " (key, value) pair")
+    raise TypeError(
+        f"{given!r} is no record: give a Record, its value as bytes or str, or a (key, value) pair"
+    )
 
 
 def _data(given: Data) -> bytes | None:
@@ -122,27 +150,47 @@ def _partition(record: Record, number: int, count: int) -> int:
     return number % count if key is None else zlib.crc32(key) % count
 
 
-def _append(engine: Engine, topic: str, partition: int,
-            placed: list[tuple[int, WireRecord]], offsets: list[int]) -> None:
+def _append(
+    engine: Engine,
+    topic: str,
+    partition: int,
+    placed: list[tuple[int, WireRecord]],
+    offsets: list[int],
+) -> None:
     kind = ProduceRequest.TopicProduceData
     batch = encode_batch([record for _, record in placed], options=BatchOptions())
-    request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=[kind(
-        name=topic, partition_data=[kind.PartitionProduceData(index=partition, records=batch)])])
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=_TIMEOUT_MS,
+        topic_data=[
+            kind(
+                name=topic,
+                partition_data=[kind.PartitionProduceData(index=partition, records=batch)],
+            )
+        ],
+    )
     response: Any = engine.ask(request, _PRODUCE_VERSION)
-    answer = response.responses[0].partition_responses[0]
-    if answer.error_code:
-        raise KafkaError(Error(answer.error_code), f"{topic}-{partition}: {answer.error_message}"
-                         if answer.error_message else f"{topic}-{partition}")
+    outcome = response.responses[0].partition_responses[0]
+    if outcome.error_code:
+        raise KafkaError(
+            Error(outcome.error_code),
+            f"{topic}-{partition}: {outcome.error_message}"
+            if outcome.error_message
+            else f"{topic}-{partition}",
+        )
     for at, (number, _) in enumerate(placed):
-        offsets[number] = answer.base_offset + at
+        offsets[number] = outcome.base_offset + at
 
 
-def _transaction(header: BatchHeader, stable_offset: int,
-                 aborted: list[tuple[int, int, int]]) -> str | None:
+def _transaction(
+    header: BatchHeader, stable_offset: int, aborted: list[tuple[int, int, int]]
+) -> str | None:
     if not header.is_transactional:
         return None
-    if any(producer == header.producer_id and first <= header.base_offset <= last
-           for producer, first, last in aborted):
+    if any(
+        producer == header.producer_id and first <= header.base_offset <= last
+        for producer, first, last in aborted
+    ):
         return "aborted"
-    # Behind the first open transaction every other is told open too, as it is to readers.
+    # From the first open transaction on, readers see all transactions as open.
     return "open" if header.base_offset >= stable_offset else "committed"

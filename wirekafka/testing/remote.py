@@ -1,4 +1,4 @@
-"""The same broker in a process of its own, whose engine is asked through a pipe."""
+"""A broker in a child process, whose engine is called through a pipe."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import Pipe
@@ -17,14 +18,13 @@ from typing import Any
 from wirekafka.testing.engine import Engine, EngineGone, Setup
 
 _DOWN_TIMEOUT_S = 10.0
-_OWN = frozenset({"start", "stop", "close", "crash", "restart", "revive",
-                  "abandon"})
+_OWN = frozenset({"start", "stop", "close", "crash", "restart", "revive", "abandon"})
 
 
 class RemoteEngine(Engine):
     """An `Engine` whose methods run in a child process; `crash` kills that process.
 
-    Rules and recordings die with it.
+    Rules and recorded exchanges are lost with it.
     """
 
     def __init__(self, setup: Setup):
@@ -39,30 +39,31 @@ class RemoteEngine(Engine):
         return lambda *arguments: self._call(name, *arguments)
 
     def start(self) -> tuple[str, int]:
-        """Start the process; the address. Raises OSError, ValueError."""
+        """Start the process; returns host and port. Raises OSError, ValueError."""
         return self._spawn()
 
     def restart(self) -> tuple[str, int]:
-        """Start on the same directory, at the same port."""
+        """Start again on the same directory and port."""
         if self._child is not None:
             address: tuple[str, int] = self._call("restart")
             return address
         return self._spawn()
 
-    def abandon(self) -> None:
-        """Have it end, without waiting for that."""
+    def abandon(self, ended: Callable[[], object]) -> None:
+        """Let the process end, without waiting for it; `ended` is called at once."""
         if self._pipe is not None:
-            self._pipe.close()  # Upon which it stops.
+            self._pipe.close()  # The child then stops.
+        ended()
 
     def revive(self) -> None:
-        """`restart` after a crash; nothing if it runs."""
+        """`restart` after a crash; do nothing if the broker runs."""
         if self._child is None:
             self._spawn()
         else:
             self._call("revive")
 
     def crash(self) -> None:
-        """`kill -9`."""
+        """Kill the process by SIGKILL."""
         child, pipe, self._child, self._pipe = self._child, self._pipe, None, None
         if child is not None and pipe is not None:
             child.send_signal(signal.SIGKILL)
@@ -70,16 +71,16 @@ class RemoteEngine(Engine):
             pipe.close()
 
     def stop(self) -> None:
-        """Stop cleanly; the process stays, for `restart`."""
+        """Stop the broker cleanly; the process remains for `restart`."""
         if self._child is not None:
             self._call("stop")
 
     def close(self) -> None:
-        """Stop cleanly, and end the process."""
+        """Stop cleanly and end the process."""
         child, pipe, self._child, self._pipe = self._child, self._pipe, None, None
         if child is None or pipe is None:
             return
-        pipe.close()  # Upon which it stops.
+        pipe.close()  # The child then stops.
         try:
             child.wait(_DOWN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -87,14 +88,16 @@ class RemoteEngine(Engine):
             child.wait()
 
     def _spawn(self) -> tuple[str, int]:
-        # The child alone holds the other end: if it dies before it is up, this one is told.
+        # Only the child holds the other end, so that its early death ends the wait for it.
         self._pipe, theirs = Pipe()
         try:
             with theirs:
-                self._child = subprocess.Popen(
+                self._child = subprocess.Popen(  # noqa: S603 (our own module)
                     [sys.executable, "-m", "wirekafka.testing.remote", str(theirs.fileno())],
-                    stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                )
             self._send(pickle.dumps(self._setup))
             host, bound = self._answer()
         except BaseException:
@@ -110,14 +113,16 @@ class RemoteEngine(Engine):
             try:
                 message = pickle.dumps((name, arguments))
             except (pickle.PicklingError, AttributeError, TypeError) as error:
-                raise ValueError(f"a broker in a process of its own cannot be given this: {error};"
-                                 " leave out when=, or process=True") from None
+                raise ValueError(
+                    f"a broker in a child process cannot be given this: {error};"
+                    " leave out when=, or process=True"
+                ) from None
             self._send(message)
             return self._answer()
 
     def _send(self, message: bytes) -> None:
         assert self._pipe is not None
-        # Whether it has ended is told where its answer is looked for.
+        # `_answer` reports that the process has ended.
         with suppress(BrokenPipeError, ConnectionResetError):
             self._pipe.send_bytes(message)
 
@@ -133,14 +138,15 @@ class RemoteEngine(Engine):
 
 
 def _serve(pipe: Connection) -> None:
-    """Be the child: do what is asked until the parent is gone."""
+    """Run in the child: execute calls until the parent closes the pipe."""
     engine = None
     try:
         setup: Setup = pipe.recv()
         engine = Engine(setup)
         pipe.send((True, engine.start()))
         while True:
-            name, arguments = pickle.loads(pipe.recv_bytes())
+            # The pipe is inherited from the parent: nobody else can write to it.
+            name, arguments = pickle.loads(pipe.recv_bytes())  # noqa: S301
             try:
                 answer = True, getattr(engine, name)(*arguments)
             except Exception as error:
@@ -156,5 +162,7 @@ def _serve(pipe: Connection) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests, which then stop us.
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # A Ctrl-C must reach the tests only, which then stop this process.
     _serve(Connection(int(sys.argv[1])))

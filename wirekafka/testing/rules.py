@@ -1,4 +1,4 @@
-"""Fault rules: which requests one is for, what it does to them, and how often it did."""
+"""Fault rules: which requests a rule matches, what it does to them, and its counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirekafka.testing.subjects import NameOf, Subjects
 
 
 class Kind(Enum):
-    """What a rule does."""
+    """What a rule does to a request."""
 
     FAIL = "fail"
     DELAY = "delay"
@@ -30,7 +30,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSpec:
-    """One rule, as a test wrote it. Where something is None, anything matches.
+    """A rule as a test wrote it. A value of None matches anything.
 
     `applied`: the request takes effect before the fault; otherwise it never reaches the broker.
     """
@@ -53,28 +53,35 @@ class RuleSpec:
 
     @property
     def names_partitions(self) -> bool:
-        """Whether it is for some topics or partitions only."""
+        """Whether the rule is limited to some topics or partitions."""
         return self.topic is not None or self.partition is not None
 
     def chooses(self, topic: str, partition: int | None) -> bool:
-        """Whether it is for that partition (None: a topic as a whole)."""
+        """Whether the rule applies to that partition (None: to the topic as a whole)."""
         if self.topic not in (None, topic):
             return False
         return self.partition is None or partition is None or partition == self.partition
 
     def __str__(self) -> str:
-        said = [", ".join(self.apis)]
+        parts = [", ".join(self.apis)]
         if self.kind is Kind.FAIL:
-            said.append(self.error.name)
-        for name in ("topic", "partition", "client_id", "group", "transactional_id", "nth",
-                     "times"):
+            parts.append(self.error.name)
+        for name in (
+            "topic",
+            "partition",
+            "client_id",
+            "group",
+            "transactional_id",
+            "nth",
+            "times",
+        ):
             if getattr(self, name) is not None:
-                said.append(f"{name}={getattr(self, name)!r}")
-        return f"{self.kind.value}({', '.join(said)})"
+                parts.append(f"{name}={getattr(self, name)!r}")
+        return f"{self.kind.value}({', '.join(parts)})"
 
 
 class LiveRule:
-    """A rule in force, in the broker's loop."""
+    """A rule in force, with its counters; used on the broker's event loop only."""
 
     def __init__(self, spec: RuleSpec):
         self.spec = spec
@@ -82,18 +89,21 @@ class LiveRule:
         self.seen = 0
         self.waiting = 0
         self.mistake: str | None = None
-        """What `when` raised, if it did."""
-        self._random = Random(spec.seed)
+        """The error that `when` raised, as text."""
+        # Which requests fail must be repeatable.
+        self._random = Random(spec.seed)  # noqa: S311
         self._released = asyncio.Event()
 
-    def takes(self, asked: Subjects, request: Request, client_id: str | None) -> bool:
-        """Whether this request is one to act on; counts it."""
+    def takes(self, named: Subjects, request: Request, client_id: str | None) -> bool:
+        """Whether the rule acts on this request; updates the counters."""
         spec = self.spec
-        if not (spec.client_id in (None, client_id)
-                and (spec.group is None or spec.group in asked.groups)
-                and (spec.transactional_id is None
-                     or spec.transactional_id in asked.transactional_ids)
-                and self._is_about(asked, request) and self._is_when(request)):
+        if not (
+            spec.client_id in (None, client_id)
+            and (spec.group is None or spec.group in named.groups)
+            and (spec.transactional_id is None or spec.transactional_id in named.transactional_ids)
+            and self._is_about(named, request)
+            and self._is_when(request)
+        ):
             return False
         self.seen += 1
         if spec.nth is not None and self.seen != spec.nth:
@@ -114,7 +124,7 @@ class LiveRule:
             self.waiting -= 1
 
     def release(self) -> None:
-        """Let all go that wait, and those to come."""
+        """Let waiting requests continue, and hold no further ones."""
         self._released.set()
 
     def _is_when(self, request: Request) -> bool:
@@ -123,38 +133,38 @@ class LiveRule:
         try:
             return bool(self.spec.when(request))
         except Exception as error:
-            # For whoever wrote the rule: the client has no part in it.
+            # Reported to the author of the rule; the client is not affected.
             self.mistake = f"its when= failed: {type(error).__name__}: {error}"
             return False
 
-    def _is_about(self, asked: Subjects, request: Request) -> bool:
+    def _is_about(self, named: Subjects, request: Request) -> bool:
         spec = self.spec
-        if not spec.names_partitions or asked.has_topic(spec.topic, spec.partition):
+        if not spec.names_partitions or named.has_topic(spec.topic, spec.partition):
             return True
         # No topics named means all of them.
-        return type(request).key == 3 and not asked.partitions
+        return type(request).key == 3 and not named.partitions
 
 
 class RuleBook:
-    """The rules in force, by API; empty most of the time."""
+    """The rules in force, by API."""
 
     def __init__(self) -> None:
         self.by_api: dict[str, list[LiveRule]] = {}
         self._rules: dict[int, LiveRule] = {}
-        # A broker's next process must not take a rule of this one for its own.
+        # Numbers differ between processes, so that a restarted one does not mistake an old rule.
         self._serial = os.getpid() << 20
 
     def add(self, spec: RuleSpec) -> int:
-        """Put a rule in force; its number."""
+        """Put a rule in force; returns its number."""
         self._serial += 1
         rule = self._rules[self._serial] = LiveRule(spec)
         for api in spec.apis:
-            # Copied, so that a request under way goes on with those it found.
+            # A new list, because a request may be iterating over the old one.
             self.by_api[api] = [*self.by_api.get(api, ()), rule]
         return self._serial
 
     def remove(self, number: int) -> None:
-        """Take a rule out of force, and release what it holds."""
+        """Take a rule out of force and release the requests it holds."""
         rule = self._rules[number]
         for api in rule.spec.apis:
             left = [each for each in self.by_api.get(api, ()) if each is not rule]
@@ -166,12 +176,14 @@ class RuleBook:
 
     @property
     def is_about_fetched_partitions(self) -> bool:
-        """Whether a rule is for fetches of some partitions, or gives each an error."""
-        return any(rule.spec.names_partitions or rule.spec.kind is Kind.FAIL
-                   for rule in self.by_api.get("Fetch", ()))
+        """Whether a rule for Fetch names partitions or fails them."""
+        return any(
+            rule.spec.names_partitions or rule.spec.kind is Kind.FAIL
+            for rule in self.by_api.get("Fetch", ())
+        )
 
     def rule(self, number: int) -> LiveRule:
-        """A rule of the book, in force or not."""
+        """The rule with this number, in force or not."""
         return self._rules[number]
 
     def clear(self) -> None:
@@ -179,14 +191,15 @@ class RuleBook:
         for number in list(self._rules):
             self.remove(number)
 
-    def matching(self, request: Request, name: str, client_id: str | None,
-                 name_of: NameOf) -> list[LiveRule]:
+    def matching(
+        self, request: Request, name: str, client_id: str | None, name_of: NameOf
+    ) -> list[LiveRule]:
         """The rules that act on a request, oldest first."""
         rules = self.by_api.get(name)
         if not rules:
             return []
-        asked = subjects.subjects_of(request, name_of)
-        return [rule for rule in rules if rule.takes(asked, request, client_id)]
+        named = subjects.subjects_of(request, name_of)
+        return [rule for rule in rules if rule.takes(named, request, client_id)]
 
 
 def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -224,8 +237,11 @@ def check(spec: RuleSpec) -> None:
     if spec.partition is not None and spec.partition < 0:
         raise ValueError(f"partition={spec.partition}: partitions are numbered from 0")
     if spec.kind is Kind.THROTTLE:
-        _check_any(spec, lambda kind, response: "throttle_time_ms" in subjects.fields_of(response),
-                   "its answer has no throttle time")
+        _check_any(
+            spec,
+            lambda kind, response: "throttle_time_ms" in subjects.fields_of(response),
+            "its answer has no throttle time",
+        )
     needs = (
         ("topic", spec.topic, subjects.names_topics),
         ("partition", spec.partition, subjects.names_partitions),
@@ -234,8 +250,11 @@ def check(spec: RuleSpec) -> None:
     )
     for name, value, can in needs:
         if value is not None:
-            _check_any(spec, lambda request, _, can=can: can(request),
-                       f"it names no {name}; leave out {name}={value!r}")
+            _check_any(
+                spec,
+                lambda request, _, can=can: can(request),
+                f"it names no {name}; leave out {name}={value!r}",
+            )
 
 
 def _check_types(spec: RuleSpec) -> None:
@@ -252,8 +271,10 @@ def _check_types(spec: RuleSpec) -> None:
         if not isinstance(value, int | float):
             raise TypeError(f"{name}={value!r} must be a number, such as 0.5")
     if not (spec.when is None or callable(spec.when)):
-        raise TypeError(f"when={spec.when!r} must be a function of the request, such as"
-                        " lambda request: request.acks == -1")
+        raise TypeError(
+            f"when={spec.when!r} must be a function of the request, such as"
+            " lambda request: request.acks == -1"
+        )
 
 
 def _check_any(spec: RuleSpec, can: Callable[..., bool], reason: str) -> None:

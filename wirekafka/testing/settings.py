@@ -1,4 +1,4 @@
-"""A broker's settings from a test's keywords, with a word of help for what is misspelt."""
+"""Converts keyword arguments of tests to Kafka settings, with hints for misspelt names."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
-from wirekafka.config.servable import require_servable
+from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.errors import Error
+
+OWNER = "Internal:wirekafka-testing"
+"""The principal of a test's own requests. No client can have it: theirs begin with "User:"."""
 
 _PREFIXES = ("listener.name.",)
 
@@ -20,41 +23,53 @@ _FOR_TESTS = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "log.retention.check.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.min.heartbeat.interval.ms": "100",
+    "group.share.heartbeat.interval.ms": "200",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "100",
+    "group.streams.heartbeat.interval.ms": "200",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "4",
 }
-"""Kafka makes 50 partitions of each of its own topics, and looks every five minutes for what
-retention lets go; a test has few groups, and little time."""
+"""Defaults for tests: Kafka's 50 partitions per internal topic, its check of retention every five
+minutes and its heartbeats every five seconds are too many and too slow."""
 
 
 def broker_settings(
     config: Mapping[str, object] | None, keywords: Mapping[str, object]
 ) -> dict[str, str]:
-    """Kafka's names and texts. Raises ValueError for a name that Kafka does not have."""
+    """Broker settings by Kafka's names. Raises ValueError for a name that Kafka does not have."""
     settings = dict(_FOR_TESTS)
     for name, value in {**(config or {}), **keywords}.items():
         known = _known(name, BROKER, "broker config")
         if known in _DIRECTORIES:
-            raise ValueError(f"{known}: say where the data is as Broker(directory=...)")
+            raise ValueError(f"{known}: give the data directory as Broker(directory=...)")
         settings[known] = setting_text(value)
     return settings
 
 
 def wanted_topics(topics: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
-    """Names with numbers of partitions, None being as many as `num.partitions`. Raises TypeError.
-    """
+    """Topic names with partition counts; None stands for `num.partitions`. Raises TypeError."""
     if isinstance(topics, str):
         raise TypeError(f"topics={topics!r}: give a list of names, such as [{topics!r}]")
     counts: dict[str, int | None] = {}
     for name in topics:
         count = topics[name] if isinstance(topics, Mapping) else None
         if not isinstance(name, str) or not isinstance(count, int | None):
-            raise TypeError(f"topics={topics!r}: give names, as ['orders'], or names with numbers"
-                            " of partitions, as {'orders': 3}")
+            raise TypeError(
+                f"topics={topics!r}: give names, as ['orders'], or names with numbers"
+                " of partitions, as {'orders': 3}"
+            )
         counts[name] = count
     return counts
 
 
 def directory_name(given: object) -> str:
-    """Of a path. Raises TypeError, ValueError."""
+    """A directory argument as text. Raises TypeError, ValueError."""
     if not isinstance(given, str | Path):
         raise TypeError(f"the directory is a path, not {given!r}; topics go as Broker(topics=...)")
     if Path(given).exists() and not Path(given).is_dir():
@@ -64,15 +79,17 @@ def directory_name(given: object) -> str:
 
 def topic_settings(config: Mapping[str, object] | None) -> dict[str, str]:
     """A topic's overrides. Raises ValueError for a name that Kafka does not have."""
-    return {_known(name, TOPIC, "topic config"): setting_text(value)
-            for name, value in (config or {}).items()}
+    return {
+        _known(name, TOPIC, "topic config"): setting_text(value)
+        for name, value in (config or {}).items()
+    }
 
 
 def checked(settings: Mapping[str, str]) -> BrokerConfig:
-    """The configuration. Raises ValueError, in words, for a value that cannot be."""
+    """The parsed broker configuration. Raises ValueError for an invalid value."""
     try:
         config = BrokerConfig.of(settings)
-        require_servable(config)
+        refuse_unsupported(config)
     except ConfigError as error:
         raise ValueError(str(error)) from None
     return config
@@ -90,13 +107,14 @@ def setting_text(value: object) -> str:
 
 
 def named_error(error: Error | str | int) -> Error:
-    """The error of that name or number. Raises ValueError, telling what it may have meant."""
+    """The error of that name or number. Raises ValueError with similar names, TypeError."""
     if isinstance(error, Error):
         found = error
     elif isinstance(error, int):
         if error not in list(Error):
-            raise ValueError(f"Kafka has no error {error}; name one, such as"
-                             " 'NOT_LEADER_OR_FOLLOWER'")
+            raise ValueError(
+                f"Kafka has no error {error}; name one, such as 'NOT_LEADER_OR_FOLLOWER'"
+            )
         found = Error(error)
     elif isinstance(error, str):
         by_letters = {_letters(name): each for name, each in Error.__members__.items()}
@@ -106,18 +124,19 @@ def named_error(error: Error | str | int) -> Error:
     else:
         raise TypeError(f"{error!r} is no error: name one, such as 'NOT_LEADER_OR_FOLLOWER'")
     if found is Error.NONE:
-        raise ValueError("NONE is no error: nothing would fail. Name one, such as "
-                         "'NOT_LEADER_OR_FOLLOWER'")
+        raise ValueError(
+            "NONE is no error: nothing would fail. Name one, such as 'NOT_LEADER_OR_FOLLOWER'"
+        )
     return found
 
 
 def _letters(name: str) -> str:
-    """Of NOT_LEADER_OR_FOLLOWER, and of NotLeaderOrFollower too."""
+    """The letters and digits of a name, so that NotLeaderOrFollower is NOT_LEADER_OR_FOLLOWER."""
     return "".join(filter(str.isalnum, name)).lower()
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> str:
-    """The message that a name is not known, with the nearest that are."""
+    """An error message for an unknown name, with similar known names."""
     names = {name.lower(): name for name in known}
     near = get_close_matches(given.lower(), names, n=3, cutoff=0.5)
     if not near:
@@ -127,6 +146,6 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> str:
 
 def _known(name: str, table: Mapping[str, object], kind: str) -> str:
     dotted = name if "." in name else name.replace("_", ".")
-    if dotted in table or dotted.startswith(_PREFIXES):
+    if dotted in table or dotted in OF_THE_AUTHORIZER or dotted.startswith(_PREFIXES):
         return dotted
     raise ValueError(unknown(kind, dotted, table))

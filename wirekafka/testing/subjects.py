@@ -1,4 +1,4 @@
-"""What a request is about: the topics, groups and transactions it names, found by their fields."""
+"""Finds the topics, groups and transactional ids that a request names, by its field names."""
 
 from __future__ import annotations
 
@@ -8,16 +8,29 @@ from typing import Any, NamedTuple
 from wirekafka.codec.message import Part, Request
 
 NameOf = Callable[[bytes], str | None]
-"""The name of the topic with an id."""
+"""Returns the name of the topic with an id, or None."""
 
-TOPIC_LISTS = frozenset({
-    "topics", "topic_data", "responses", "topic_names", "v3_and_below_topics",
-    "results_by_topic_v3_and_below", "topic_results", "forgotten_topics_data",
-})
-PARTITION_LISTS = frozenset({
-    "partitions", "partition_indexes", "partition_data", "partition_responses",
-    "results_by_partition",
-})
+TOPIC_LISTS = frozenset(
+    {
+        "topics",
+        "topic_data",
+        "responses",
+        "topic_names",
+        "v3_and_below_topics",
+        "results_by_topic_v3_and_below",
+        "topic_results",
+        "forgotten_topics_data",
+    }
+)
+PARTITION_LISTS = frozenset(
+    {
+        "partitions",
+        "partition_indexes",
+        "partition_data",
+        "partition_responses",
+        "results_by_partition",
+    }
+)
 _TOPIC_NAMES = ("name", "topic", "topic_name")
 _PARTITION_NAMES = ("partition", "partition_index", "index")
 _NESTED = frozenset({"groups", "transactions", "markers"})
@@ -26,27 +39,33 @@ _GROUP, _TRANSACTION = 0, 1
 
 
 class Subjects(NamedTuple):
-    """A partition is None where a request names whole topics."""
+    """The topics, partitions, groups and transactional ids that a request names.
+
+    The index of a partition is None where the request names a whole topic.
+    """
 
     partitions: frozenset[tuple[str, int | None]]
     groups: frozenset[str]
     transactional_ids: frozenset[str]
 
     def has_topic(self, topic: str | None, partition: int | None) -> bool:
-        """Whether one of the partitions is meant; None means any."""
-        return any((topic is None or name == topic) and (partition in (None, index))
-                   for name, index in self.partitions)
+        """Whether the request names the topic and partition; None matches any."""
+        return any(
+            (topic is None or name == topic) and (partition in (None, index))
+            for name, index in self.partitions
+        )
 
 
 def subjects_of(request: Request, name_of: NameOf) -> Subjects:
-    """Everything a request names."""
+    """The topics, groups and transactional ids that a request names."""
     groups, transactional_ids = _keys(request)
-    return Subjects(frozenset(_partitions(request, name_of)), frozenset(groups),
-                    frozenset(transactional_ids))
+    return Subjects(
+        frozenset(_partitions(request, name_of)), frozenset(groups), frozenset(transactional_ids)
+    )
 
 
 def topic_name(entry: Any, name_of: NameOf) -> str | None:
-    """The name of the topic that an entry of a topic list is about."""
+    """The topic name of an entry of a topic list."""
     if isinstance(entry, str):
         return entry
     for attribute in _TOPIC_NAMES:
@@ -58,7 +77,7 @@ def topic_name(entry: Any, name_of: NameOf) -> str | None:
 
 
 def partition_index(entry: Any) -> int | None:
-    """The index that an entry of a partition list is about."""
+    """The partition index of an entry of a partition list."""
     if isinstance(entry, int):
         return entry
     for attribute in _PARTITION_NAMES:
@@ -77,7 +96,7 @@ def partition_list(entry: Any) -> str | None:
 
 
 def fields_of(kind: Any) -> set[str]:
-    """The names of all fields in a message class, those of its parts too."""
+    """The names of all fields in a message class, nested ones included."""
     names = set()
     for field in kind.fields:
         names.add(field.name)
@@ -132,15 +151,20 @@ def _keys(request: Any) -> tuple[list[str], list[str]]:
     """Group ids and transactional ids."""
     if hasattr(request, "coordinator_keys"):
         keys = [key for key in (request.key, *request.coordinator_keys) if key]
-        return (keys, []) if request.key_type == _GROUP else (
-            ([], keys) if request.key_type == _TRANSACTION else ([], []))
+        return (
+            (keys, [])
+            if request.key_type == _GROUP
+            else (([], keys) if request.key_type == _TRANSACTION else ([], []))
+        )
     groups = [request.group_id] if getattr(request, "group_id", None) else []
     for name in ("groups", "groups_names"):
         for entry in getattr(request, name, None) or ():
             groups.append(entry if isinstance(entry, str) else entry.group_id)
-    transactions = [getattr(request, "transactional_id", None),
-                    getattr(request, "v3_and_below_transactional_id", None),
-                    *(getattr(request, "transactional_ids", None) or ())]
+    transactions = [
+        getattr(request, "transactional_id", None),
+        getattr(request, "v3_and_below_transactional_id", None),
+        *(getattr(request, "transactional_ids", None) or ()),
+    ]
     for entry in getattr(request, "transactions", None) or ():
         transactions.append(getattr(entry, "transactional_id", None))
     return groups, [each for each in transactions if each]

@@ -1,4 +1,4 @@
-"""What clients asked and were told: the last exchanges of a broker, and assertions about them."""
+"""Recorded requests of clients with their responses, and assertions about them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from wirekafka.errors import Error
 from wirekafka.testing.subjects import Subjects
 
 KEPT = 10_000
-"""Exchanges kept; older ones are dropped."""
+"""How many exchanges are kept; older ones are dropped."""
 KEPT_RECORD_BYTES = 16 << 20
-"""Bytes of produced records kept with them; beyond that the requests stay and `records` is None."""
+"""How many bytes of produced records are kept; `records` of older requests become None."""
 
 _SHOWN = 12
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what was answered.
+    """A request with its response.
 
     `response` is None while the request waits, when none is sent (acks=0) and when the connection
-    was dropped. Records of a Fetch response are left out: `Broker.records` tells them.
+    was dropped. Records of a Fetch response are left out; see `Broker.records`.
     """
 
     number: int
@@ -43,13 +43,17 @@ class Exchange:
 
     @property
     def errors(self) -> list[Error]:
-        """Every error the response tells, at any depth."""
+        """All errors in the response, at any depth."""
         return list(_errors(self.response)) if self.response is not None else []
 
     def __str__(self) -> str:
         line = f"#{self.number} {self.client_id or '-'} {self.api} v{self.version}"
-        about = [f"{topic}-{index}" if index is not None else topic for topic, index in sorted(
-            self.subjects.partitions, key=lambda each: (each[0], each[1] or 0))]
+        about = [
+            f"{topic}-{index}" if index is not None else topic
+            for topic, index in sorted(
+                self.subjects.partitions, key=lambda each: (each[0], each[1] or 0)
+            )
+        ]
         about += [f"group {each}" for each in sorted(self.subjects.groups)]
         about += [f"transaction {each}" for each in sorted(self.subjects.transactional_ids)]
         if about:
@@ -66,8 +70,10 @@ class Exchange:
 
 
 class Recorder:
-    """Keeps the last exchanges, in the broker's loop. Their records are copied: what is read of
-    a socket is overwritten by what comes next."""
+    """Keeps the last exchanges; used on the broker's event loop only.
+
+    Produced records are copied, because the connection reuses its read buffer.
+    """
 
     def __init__(self) -> None:
         self.exchanges: deque[Exchange] = deque()
@@ -76,7 +82,7 @@ class Recorder:
         self._sizes: deque[int] = deque()
 
     def begin(self, exchange: Exchange) -> Exchange:
-        """Take in a request."""
+        """Record a request; returns the exchange."""
         self._number += 1
         exchange.number = self._number
         size = 0
@@ -93,14 +99,14 @@ class Recorder:
         return exchange
 
     def end(self, exchange: Exchange, response: Response | None) -> None:
-        """Take in the response."""
+        """Record the response of an exchange."""
         exchange.is_done = True
         exchange.response = response
         if response is not None and exchange.api == "Fetch":
             exchange.response = _without_records(response)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all exchanges."""
         self.exchanges.clear()
         self._sizes.clear()
         self._record_bytes = 0
@@ -116,9 +122,9 @@ class Recorder:
 
 
 class Traffic:
-    """The exchanges so far, oldest first; each use looks anew.
+    """The recorded exchanges, oldest first, read anew at each use.
 
-    At most the last 10,000 are there, and of produced records the last 16 MiB.
+    At most the last 10,000 are kept, and the last 16 MiB of produced records.
     """
 
     def __init__(self, take: Callable[[], list[Exchange]], forget: Callable[[], None]):
@@ -131,48 +137,74 @@ class Traffic:
     def __len__(self) -> int:
         return len(self._take())
 
-    def of(self, api: str | None = None, *, client_id: str | None = None,
-           topic: str | None = None, group: str | None = None,
-           transactional_id: str | None = None) -> list[Exchange]:
-        """Those of an API (Kafka's name), a client, about a topic, a group, a transaction."""
+    def of(
+        self,
+        api: str | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+    ) -> list[Exchange]:
+        """The exchanges that match all arguments; `api` is Kafka's name of an API."""
         if api is not None:
             from wirekafka.testing.rules import api_names
 
             (api,) = api_names(api)
-        return [each for each in self._take() if (
-            api in (None, each.api)
-            and client_id in (None, each.client_id)
-            and (topic is None or each.subjects.has_topic(topic, None))
-            and (group is None or group in each.subjects.groups)
-            and (transactional_id is None
-                 or transactional_id in each.subjects.transactional_ids))]
+        return [
+            each
+            for each in self._take()
+            if (
+                api in (None, each.api)
+                and client_id in (None, each.client_id)
+                and (topic is None or each.subjects.has_topic(topic, None))
+                and (group is None or group in each.subjects.groups)
+                and (
+                    transactional_id is None or transactional_id in each.subjects.transactional_ids
+                )
+            )
+        ]
 
     def clear(self) -> None:
-        """Forget what there was."""
+        """Drop all exchanges."""
         self._forget()
 
-    def assert_requested(self, api: str, times: int | None = None, *,
-                         client_id: str | None = None, topic: str | None = None,
-                         group: str | None = None) -> list[Exchange]:
-        """Raise AssertionError unless the API was asked so often (None: at all); who asked."""
+    def assert_requested(
+        self,
+        api: str,
+        times: int | None = None,
+        *,
+        client_id: str | None = None,
+        topic: str | None = None,
+        group: str | None = None,
+    ) -> list[Exchange]:
+        """The matching requests; AssertionError unless there are `times` (None: at least one)."""
         found = self.of(api, client_id=client_id, topic=topic, group=group)
         if (len(found) == times) if times is not None else found:
             return found
-        about = [f"{name} {value}" for name, value in (
-            ("client", client_id), ("topic", topic), ("group", group)) if value is not None]
+        about = [
+            f"{name} {value}"
+            for name, value in (("client", client_id), ("topic", topic), ("group", group))
+            if value is not None
+        ]
         wanted = "at least one" if times is None else str(times)
         raise AssertionError(
             f"expected {wanted} {api} request(s){' by ' if about else ''}{', '.join(about)};"
-            f" saw {len(found)}:\n{_listing(found or self._take())}")
+            f" saw {len(found)}:\n{_listing(found or self._take())}"
+        )
 
-    def assert_committed(self, group: str, topic: str, partition: int, offset: int,
-                         times: int | None = None) -> None:
-        """Raise AssertionError unless the group asked to commit that offset, and it was taken.
+    def assert_committed(
+        self, group: str, topic: str, partition: int, offset: int, times: int | None = None
+    ) -> None:
+        """Raise AssertionError unless the group has committed that offset without an error.
 
-        `times`: exactly so often.
+        `times` is the exact number of such commits; None is at least one.
         """
-        commits = [(each, found) for each in self.of(group=group)
-                   for found in _commits(each, topic, partition)]
+        commits = [
+            (each, found)
+            for each in self.of(group=group)
+            for found in _commits(each, topic, partition)
+        ]
         good = [found for each, found in commits if found == offset and not any(each.errors)]
         if (len(good) == times) if times is not None else good:
             return
@@ -180,7 +212,8 @@ class Traffic:
         saw = "".join(f"\n  offset {found}: {each}" for each, found in commits[-_SHOWN:])
         raise AssertionError(
             f"expected {count} by group {group} at offset {offset} of {topic}-{partition};"
-            f" saw:{saw or ' none'}")
+            f" saw:{saw or ' none'}"
+        )
 
     def __str__(self) -> str:
         return _listing(self._take())
@@ -198,10 +231,10 @@ def _commits(exchange: Exchange, topic: str, partition: int) -> Iterator[int]:
         return
     if not exchange.subjects.has_topic(topic, partition):
         return
-    for asked in exchange.request.topics:
+    for committed in exchange.request.topics:
         # Topics named by id are matched by their partitions alone.
-        if getattr(asked, "name", "") in ("", topic):
-            for each in asked.partitions:
+        if getattr(committed, "name", "") in ("", topic):
+            for each in committed.partitions:
                 if each.partition_index == partition:
                     yield each.committed_offset
 
@@ -209,7 +242,7 @@ def _commits(exchange: Exchange, topic: str, partition: int) -> Iterator[int]:
 def _errors(message: Any) -> Iterator[Error]:
     for field in message.fields:
         value = getattr(message, field.name)
-        if field.name == "error_code":
+        if field.name.endswith("error_code"):
             if value:
                 yield Error(value)
         elif isinstance(value, Part):
@@ -231,8 +264,8 @@ def _keep_records(request: Any) -> int:
 
 
 def _drop(request: Request) -> None:
-    asked: Any = request
-    for topic in asked.topic_data:
+    produce: Any = request
+    for topic in produce.topic_data:
         for partition in topic.partition_data:
             partition.records = None
 
@@ -241,14 +274,26 @@ def _without_records(response: Any) -> Any:
     kind = type(response)
     topic_kind = kind.FetchableTopicResponse
     return kind(
-        throttle_time_ms=response.throttle_time_ms, error_code=response.error_code,
-        session_id=response.session_id, responses=[
-            topic_kind(topic=topic.topic, topic_id=topic.topic_id, partitions=[
-                topic_kind.PartitionData(
-                    partition_index=each.partition_index, error_code=each.error_code,
-                    high_watermark=each.high_watermark,
-                    last_stable_offset=each.last_stable_offset,
-                    log_start_offset=each.log_start_offset,
-                    aborted_transactions=each.aborted_transactions, records=None)
-                for each in topic.partitions])
-            for topic in response.responses])
+        throttle_time_ms=response.throttle_time_ms,
+        error_code=response.error_code,
+        session_id=response.session_id,
+        responses=[
+            topic_kind(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    topic_kind.PartitionData(
+                        partition_index=each.partition_index,
+                        error_code=each.error_code,
+                        high_watermark=each.high_watermark,
+                        last_stable_offset=each.last_stable_offset,
+                        log_start_offset=each.log_start_offset,
+                        aborted_transactions=each.aborted_transactions,
+                        records=None,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in response.responses
+        ],
+    )

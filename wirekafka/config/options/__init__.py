@@ -1,4 +1,4 @@
-"""THE table: every option of brokers, topics, groups and client metrics, by Kafka's name."""
+"""The option table: every option of brokers, topics, groups and client metrics, by name."""
 
 from __future__ import annotations
 
@@ -19,25 +19,50 @@ from wirekafka.config.options.topic import TopicOptions
 from wirekafka.config.options.transactions import TransactionOptions
 
 __all__ = [
-    "BROKER", "CLIENT_METRICS", "FAMILIES", "GROUP", "TOPIC", "BrokerOptions",
-    "ClientMetricsOptions", "ClusterOptions", "GroupOptions", "LogOptions", "NetworkOptions",
-    "PerGroupOptions", "RemoteOptions", "ReplicationOptions", "SaslOptions", "SecurityOptions",
-    "ShareOptions", "Table", "TopicOptions", "TransactionOptions", "rows",
+    "BROKER",
+    "CLIENT_METRICS",
+    "FAMILIES",
+    "GROUP",
+    "TOPIC",
+    "BrokerOptions",
+    "ClientMetricsOptions",
+    "ClusterOptions",
+    "GroupOptions",
+    "LogOptions",
+    "NetworkOptions",
+    "PerGroupOptions",
+    "RemoteOptions",
+    "ReplicationOptions",
+    "SaslOptions",
+    "SecurityOptions",
+    "ShareOptions",
+    "Table",
+    "TopicOptions",
+    "TransactionOptions",
+    "rows",
 ]
 
 
 class BrokerOptions(
-    ClusterOptions, NetworkOptions, LogOptions, ReplicationOptions, GroupOptions,
-    TransactionOptions, ShareOptions, SecurityOptions, SaslOptions, RemoteOptions,
+    ClusterOptions,
+    NetworkOptions,
+    LogOptions,
+    ReplicationOptions,
+    GroupOptions,
+    TransactionOptions,
+    ShareOptions,
+    SecurityOptions,
+    SaslOptions,
+    RemoteOptions,
 ):
-    """Every broker row; on an instance each reads as its value."""
+    """Every broker option; on an instance each reads as its value."""
 
 
 Table = dict[str, Option[Any]]
 
 
 def rows(*owners: type) -> Table:
-    """The rows that classes declare, by Kafka's name, in declared order."""
+    """The options that classes declare, by Kafka's name, in declared order."""
     return {
         option.name: option
         for owner in owners
@@ -54,7 +79,8 @@ CLIENT_METRICS: Table = rows(ClientMetricsOptions)
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     member.name: tuple(other.name for other in option.chain)
-    for option in TOPIC.values() if len(option.chain) > 1
+    for option in TOPIC.values()
+    if len(option.chain) > 1
     for member in option.chain
 }
-"""Broker options that say one thing in several units, finest first: log.roll.ms, log.roll.hours."""
+"""Broker options that set one value in several units, finest first: log.roll.ms, log.roll.hours."""

@@ -1,4 +1,4 @@
-"""Options for SASL, the way clients prove who they are."""
+"""Options of SASL, by which clients authenticate."""
 
 from __future__ import annotations
 
@@ -20,156 +20,138 @@ from wirekafka.config.option import (
 
 
 class SaslOptions:
-    """Rows, by name."""
+    """Broker options of SASL, by attribute."""
 
     sasl_client_callback_handler_class = class_name(
-        None,
-        doc="The Java class a SASL client asks for credentials.",
+        None, doc="The Java class that gives a SASL client its credentials."
     )
     sasl_enabled_mechanisms = listing(
-        ("GSSAPI",), update=PER_BROKER,
-        doc="The SASL mechanisms that clients may use.",
+        ("GSSAPI",), update=PER_BROKER, doc="The SASL mechanisms that clients may use."
     )
     sasl_jaas_config = password(
-        update=PER_BROKER,
-        doc="Credentials in the form of Java's login modules.",
+        update=PER_BROKER, doc="Credentials in the form of Java's login modules."
     )
-    sasl_kerberos_kinit_cmd = string("/usr/bin/kinit", update=PER_BROKER, doc="Where `kinit` is.")
+    sasl_kerberos_kinit_cmd = string(
+        "/usr/bin/kinit", update=PER_BROKER, doc="The path of `kinit`."
+    )
     sasl_kerberos_min_time_before_relogin = long(
-        60_000, update=PER_BROKER,
-        doc="The least time between two Kerberos logins.",
+        60_000, update=PER_BROKER, doc="The least time between two Kerberos logins."
     )
     sasl_kerberos_principal_to_local_rules = listing(
-        ("DEFAULT",), update=PER_BROKER,
-        doc="How Kerberos names become short user names.",
+        ("DEFAULT",), update=PER_BROKER, doc="How Kerberos names become short user names."
     )
     sasl_kerberos_service_name = string(
-        None, update=PER_BROKER,
-        doc="The Kerberos name brokers run under.",
+        None, update=PER_BROKER, doc="The Kerberos service name of the brokers."
     )
     sasl_kerberos_ticket_renew_jitter = double(
-        0.05, update=PER_BROKER,
-        doc="How much chance there is in when a Kerberos ticket is renewed.",
+        0.05,
+        update=PER_BROKER,
+        doc="The random share of the time before a Kerberos ticket is renewed.",
     )
     sasl_kerberos_ticket_renew_window_factor = double(
-        0.8, update=PER_BROKER,
-        doc="After what share of its life a Kerberos ticket is renewed.",
+        0.8,
+        update=PER_BROKER,
+        doc="The share of its lifetime after which a Kerberos ticket is renewed.",
     )
     sasl_login_callback_handler_class = class_name(
-        None,
-        doc="The Java class a SASL login asks for credentials.",
+        None, doc="The Java class that gives a SASL login its credentials."
     )
     sasl_login_class = class_name(None, doc="The Java class of a SASL login.")
     sasl_login_connect_timeout_ms = integer(
-        None, importance=LOW,
-        doc="How long connecting to an identity provider may take.",
+        None, importance=LOW, doc="How long connecting to an identity provider may take."
     )
     sasl_login_read_timeout_ms = integer(
-        None, importance=LOW,
-        doc="How long an identity provider's answer may take.",
+        None, importance=LOW, doc="How long an identity provider's response may take."
     )
     sasl_login_refresh_buffer_seconds = short(
-        300, update=PER_BROKER,
-        doc="How long before its end a token is renewed at the latest.",
+        300, update=PER_BROKER, doc="How long before it expires a token is renewed at the latest."
     )
     sasl_login_refresh_min_period_seconds = short(
-        60, update=PER_BROKER,
-        doc="The least time between two renewals of a token.",
+        60, update=PER_BROKER, doc="The least time between two renewals of a token."
     )
     sasl_login_refresh_window_factor = double(
-        0.8, update=PER_BROKER,
-        doc="After what share of its life a token is renewed.",
+        0.8, update=PER_BROKER, doc="The share of its lifetime after which a token is renewed."
     )
     sasl_login_refresh_window_jitter = double(
-        0.05, update=PER_BROKER,
-        doc="How much chance there is in when a token is renewed.",
+        0.05, update=PER_BROKER, doc="The random share of the time before a token is renewed."
     )
     sasl_login_retry_backoff_max_ms = long(
-        10_000, importance=LOW,
-        doc="The longest wait before a login is repeated.",
+        10_000, importance=LOW, doc="The longest wait before a login is retried."
     )
     sasl_login_retry_backoff_ms = long(
-        100, importance=LOW,
-        doc="How long to wait before a login is repeated.",
+        100, importance=LOW, doc="How long to wait before a login is retried."
     )
     sasl_mechanism_controller_protocol = string(
-        "GSSAPI", importance=HIGH,
-        doc="The SASL mechanism brokers use with controllers.",
+        "GSSAPI", importance=HIGH, doc="The SASL mechanism brokers use with controllers."
     )
     sasl_mechanism_inter_broker_protocol = string(
-        "GSSAPI", update=PER_BROKER,
-        doc="The SASL mechanism brokers use among themselves.",
+        "GSSAPI", update=PER_BROKER, doc="The SASL mechanism between brokers."
+    )
+    sasl_oauthbearer_allow_unverified_audience = boolean(
+        False, doc="Whether tokens for any audience are accepted; insecure."
+    )
+    sasl_oauthbearer_allow_unverified_issuer = boolean(
+        False, doc="Whether tokens of any issuer are accepted; insecure."
     )
     sasl_oauthbearer_assertion_algorithm = string(
-        "RS256", one_of_any_case("ES256", "RS256"),
-        doc="How client assertions are signed.",
+        "RS256", one_of_any_case("ES256", "RS256"), doc="How client assertions are signed."
     )
     sasl_oauthbearer_assertion_claim_aud = string(
-        None,
-        doc="The audience claim of client assertions.",
+        None, doc="The audience claim of client assertions."
     )
     sasl_oauthbearer_assertion_claim_exp_seconds = integer(
-        300, between(0, 86_400), importance=LOW,
-        doc="How long client assertions are good.",
+        300, between(0, 86_400), importance=LOW, doc="How long client assertions are valid."
     )
     sasl_oauthbearer_assertion_claim_iss = string(
-        None,
-        doc="The issuer claim of client assertions.",
+        None, doc="The issuer claim of client assertions."
     )
     sasl_oauthbearer_assertion_claim_jti_include = boolean(
-        False,
-        doc="Whether client assertions have an id of their own.",
+        False, doc="Whether client assertions have a jti (unique id) claim."
     )
     sasl_oauthbearer_assertion_claim_nbf_seconds = integer(
-        60, between(0, 3600), importance=LOW,
-        doc="How far back client assertions begin to be good.",
+        60,
+        between(0, 3600),
+        importance=LOW,
+        doc="How far before their creation client assertions are valid.",
     )
     sasl_oauthbearer_assertion_claim_sub = string(
-        None,
-        doc="The subject claim of client assertions.",
+        None, doc="The subject claim of client assertions."
     )
     sasl_oauthbearer_assertion_file = string(None, doc="A file with a client assertion.")
     sasl_oauthbearer_assertion_private_key_file = string(
-        None,
-        doc="A file with the key that signs client assertions.",
+        None, doc="A file with the key that signs client assertions."
     )
-    sasl_oauthbearer_assertion_private_key_passphrase = password(doc="What opens that key.")
+    sasl_oauthbearer_assertion_private_key_passphrase = password(doc="The passphrase of that key.")
     sasl_oauthbearer_assertion_template_file = string(
-        None,
-        doc="A file with further claims of client assertions.",
+        None, doc="A file with further claims of client assertions."
     )
     sasl_oauthbearer_client_credentials_client_id = string(
-        None,
-        doc="The client id at the identity provider.",
+        None, doc="The client id at the identity provider."
     )
     sasl_oauthbearer_client_credentials_client_secret = password(
-        doc="The client secret at the identity provider.",
+        doc="The client secret at the identity provider."
     )
     sasl_oauthbearer_clock_skew_seconds = integer(
-        30, importance=LOW,
-        doc="How far clocks may differ when tokens are checked.",
+        30, importance=LOW, doc="How far clocks may differ when tokens are validated."
     )
     sasl_oauthbearer_expected_audience = listing(
-        (), importance=HIGH,
-        doc="The audiences a token may be for.",
+        (), importance=HIGH, doc="The audiences a token may be for."
     )
     sasl_oauthbearer_expected_issuer = string(
-        None, importance=HIGH,
-        doc="Who a token must be from.",
+        None, importance=HIGH, doc="The issuer a token must have."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms = long(
-        3_600_000, importance=LOW,
-        doc="How often the identity provider's keys are fetched.",
+        3_600_000, importance=LOW, doc="How often the identity provider's keys are fetched."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms = long(
-        10_000, importance=LOW,
-        doc="The longest wait before those keys are fetched again.",
+        10_000, importance=LOW, doc="The longest wait before those keys are fetched again."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms = long(
-        100, importance=LOW,
-        doc="How long to wait before those keys are fetched again.",
+        100, importance=LOW, doc="How long to wait before those keys are fetched again."
     )
-    sasl_oauthbearer_jwks_endpoint_url = string(None, doc="Where the identity provider's keys are.")
+    sasl_oauthbearer_jwks_endpoint_url = string(
+        None, doc="The URL of the identity provider's keys."
+    )
     sasl_oauthbearer_jwt_retriever_class = class_name(
         "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
         doc="The Java class that fetches tokens.",
@@ -180,19 +162,15 @@ class SaslOptions:
     )
     sasl_oauthbearer_scope = string(None, doc="The scope to ask the identity provider for.")
     sasl_oauthbearer_scope_claim_name = string(
-        "scope", importance=LOW,
-        doc="What a token calls its scope.",
+        "scope", importance=LOW, doc="The name of a token's scope claim."
     )
     sasl_oauthbearer_sub_claim_name = string(
-        "sub", importance=LOW,
-        doc="What a token calls its subject.",
+        "sub", importance=LOW, doc="The name of a token's subject claim."
     )
     sasl_oauthbearer_token_endpoint_url = string(
-        None,
-        doc="Where the identity provider gives out tokens.",
+        None, doc="The URL of the identity provider's tokens."
     )
     sasl_server_callback_handler_class = class_name(
-        None,
-        doc="The Java class a SASL server asks about credentials.",
+        None, doc="The Java class that checks credentials for a SASL server."
     )
     sasl_server_max_receive_size = integer(1 << 19, doc="The largest SASL message a broker reads.")

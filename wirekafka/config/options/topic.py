@@ -1,4 +1,4 @@
-"""Topic options: each follows broker options while it is not set, or stands alone."""
+"""Options of topics; most default to a broker option."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ _MILLISECONDS = {"hours": 3_600_000, "minutes": 60_000}
 
 
 def scale(option: Option[Any]) -> int:
-    """What one unit of a broker option is worth in the topic option that follows it."""
+    """The factor from a broker option's unit to that of the topic option that defaults to it."""
     return _MILLISECONDS.get(option.name.rsplit(".", 1)[-1], 1)
 
 
 def follows(
     first: Option[Any], *others: Option[Any], check: Check | None = None, **row: Unpack[Row]
 ) -> Option[Any]:
-    """A topic row that takes type, check and default from broker rows, the first set one."""
+    """An option that takes type, check and default from broker options, of which the first set."""
     chain = (first, *others)
-    default = next(o.default * scale(o) if others else o.default
-                   for o in chain if o.default is not None)
+    default = next(
+        o.default * scale(o) if others else o.default for o in chain if o.default is not None
+    )
     row.setdefault("doc", first.doc)
     option: Option[Any] = Option(first.type, default, check or first.check, row)
     option.chain = chain
@@ -32,7 +33,7 @@ def follows(
 
 
 class TopicOptions:
-    """Rows, by name."""
+    """Topic options, by attribute."""
 
     cleanup_policy = follows(Log.log_cleanup_policy)
     compression_gzip_level = follows(Log.compression_gzip_level)
@@ -40,26 +41,32 @@ class TopicOptions:
     compression_type = follows(Log.compression_type)
     compression_zstd_level = follows(Log.compression_zstd_level)
     delete_retention_ms = follows(Log.log_cleaner_delete_retention_ms)
+    errors_deadletterqueue_group_enable = boolean(
+        False, doc="Whether share groups may use the topic as their dead-letter topic."
+    )
     file_delete_delay_ms = follows(Log.log_segment_delete_delay_ms)
     flush_messages = follows(Log.log_flush_interval_messages)
     flush_ms = follows(
-        Log.log_flush_interval_ms, Log.log_flush_scheduler_interval_ms, check=at_least(0))
+        Log.log_flush_interval_ms, Log.log_flush_scheduler_interval_ms, check=at_least(0)
+    )
     follower_replication_throttled_replicas = listing(
-        (), replica_list,
-        doc="Replicas whose catching up is slowed, as partition:broker pairs, or * for all.",
+        (),
+        replica_list,
+        doc="Followers whose replication is throttled, as partition:broker pairs, or * for all.",
     )
     index_interval_bytes = follows(Log.log_index_interval_bytes)
     internal_segment_bytes = integer(
-        None, internal=True,
-        doc="Rolls segments below segment.bytes' lower bound; for tests.",
+        None, internal=True, doc="Rolls segments below segment.bytes' lower bound; for tests."
     )
     leader_replication_throttled_replicas = listing(
-        (), replica_list,
-        doc="Replicas whose leaders send slowed, as partition:broker pairs, or * for all.",
+        (),
+        replica_list,
+        doc="Leaders whose replication is throttled, as partition:broker pairs, or * for all.",
     )
     local_retention_bytes = follows(Log.log_local_retention_bytes)
     local_retention_ms = follows(Log.log_local_retention_ms)
     max_compaction_lag_ms = follows(Log.log_cleaner_max_compaction_lag_ms)
+    max_decompressed_message_bytes = follows(Log.max_decompressed_message_bytes)
     max_message_bytes = follows(Log.message_max_bytes)
     message_timestamp_after_max_ms = follows(Log.log_message_timestamp_after_max_ms)
     message_timestamp_before_max_ms = follows(Log.log_message_timestamp_before_max_ms)
@@ -68,22 +75,32 @@ class TopicOptions:
     min_compaction_lag_ms = follows(Log.log_cleaner_min_compaction_lag_ms)
     min_insync_replicas = follows(Replication.min_insync_replicas)
     preallocate = follows(Log.log_preallocate)
+    remote_copy_lag_bytes = follows(Log.log_remote_copy_lag_bytes)
+    remote_copy_lag_ms = follows(Log.log_remote_copy_lag_ms)
     remote_log_copy_disable = boolean(
-        False, doc="Stops copying to tiered storage while keeping what is there.")
+        False, doc="Stops copying to tiered storage, but keeps the data there."
+    )
     remote_log_delete_on_disable = boolean(
-        False, doc="Deletes the tiered copy when tiered storage is switched off for the topic.")
+        False, doc="Deletes the tiered data when tiered storage is disabled for the topic."
+    )
     remote_storage_enable = boolean(False, doc="Keeps old segments in tiered storage.")
     retention_bytes = follows(Log.log_retention_bytes)
     retention_ms = follows(
-        Log.log_retention_ms, Log.log_retention_minutes, Log.log_retention_hours,
-        check=at_least(-1), doc="How long records are kept; -1 is for ever.",
+        Log.log_retention_ms,
+        Log.log_retention_minutes,
+        Log.log_retention_hours,
+        check=at_least(-1),
+        doc="How long records are kept; -1 is unlimited.",
     )
     segment_bytes = follows(Log.log_segment_bytes)
     segment_index_bytes = follows(Log.log_index_size_max_bytes)
     segment_jitter_ms = follows(
-        Log.log_roll_jitter_ms, Log.log_roll_jitter_hours, check=at_least(0))
+        Log.log_roll_jitter_ms, Log.log_roll_jitter_hours, check=at_least(0)
+    )
     segment_ms = follows(
-        Log.log_roll_ms, Log.log_roll_hours, check=at_least(1),
-        doc="The longest a segment is written to.",
+        Log.log_roll_ms,
+        Log.log_roll_hours,
+        check=at_least(1),
+        doc="The longest time a segment is appended to.",
     )
     unclean_leader_election_enable = follows(Cluster.unclean_leader_election_enable)

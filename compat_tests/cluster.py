@@ -1,0 +1,283 @@
+"""Clusters of Apache Kafka and wirekafka nodes: laid out, started, stopped, killed, paused.
+
+Every process ends with the `with` block of `Cluster.laid_out`. Ports are free ones.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, KafkaDied, free_ports, java_command
+from compat_tests.wire import Wire
+from tests.eventually import eventually
+from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.log.checkpoints import meta_properties_text, uuid_text
+from wirekafka.log.log_directory import METADATA_LOG
+from wirekafka.metadata.features import bootstrap_features
+from wirekafka.metadata.framing import MetadataCodec
+from wirekafka.replication import snapshot_file
+from wirekafka.replication.snapshot_file import SnapshotId
+
+KAFKA, WIREKAFKA = "kafka", "wirekafka"
+FIRST_CONTROLLER = 3000
+HOST = "127.0.0.1"
+_IN_SERVICE_S = 90
+_STOP_S = 60
+_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The nodes of a cluster: brokers have the ids 1, 2, ..., controllers 3000, 3001, ...
+
+    With `is_combined` the first brokers are the controllers as well; these are Apache Kafka's.
+    """
+
+    brokers: Sequence[str] = (KAFKA, WIREKAFKA)
+    """The engine of each broker."""
+    controllers: int = 1
+    """How many of Apache Kafka's controllers."""
+    is_combined: bool = True
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further settings of every node."""
+    snapshot_end: int = 0
+    """The offset at which the metadata log begins, with a snapshot of the new cluster before."""
+
+
+class Node:
+    """One node: its files are in `directory`, `bootstrap` is where clients connect."""
+
+    def __init__(self, id: int, engine: str, roles: Collection[str], directory: Path):
+        self.id = id
+        self.engine = engine
+        self.roles = roles
+        self.directory = directory
+        self.data = directory / "data"
+        self.log = directory / "out.log"
+        self.port, self.controller_port = free_ports(2)
+        self.process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True)
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    def command(self) -> list[str]:
+        properties = str(self.directory / "server.properties")
+        if self.engine == WIREKAFKA:
+            return [sys.executable, "-m", "wirekafka", "serve", "--config", properties]
+        return [*java_command(self.directory), *SMALL_JVM, *_QUICK_JVM, "kafka.Kafka", properties]
+
+    def written(self) -> str:
+        """The end of what the process has written."""
+        parts = [path for path in (self.log, self.directory / "server.log") if path.exists()]
+        return "\n".join(part.read_text()[-2000:] for part in parts)
+
+
+class Cluster:
+    """A running cluster; nodes are named by their ids."""
+
+    def __init__(self, shape: Shape, directory: Path):
+        self.id = _cluster_id()
+        self._shape = shape
+        self.nodes = {node.id: node for node in _nodes(shape, directory)}
+        for node in self.nodes.values():
+            properties = self._properties(node) | shape.settings
+            text = "".join(f"{name}={value}\n" for name, value in properties.items())
+            (node.directory / "server.properties").write_text(text + SMALL_CLEANER)
+            if node.engine == KAFKA:
+                self._format(node)
+
+    @classmethod
+    @contextmanager
+    def laid_out(cls, shape: Shape, directory: Path) -> Iterator[Cluster]:
+        """A cluster whose nodes are down."""
+        cluster = cls(shape, directory)
+        try:
+            yield cluster
+        finally:
+            cluster.end()
+
+    @classmethod
+    @contextmanager
+    def running(cls, shape: Shape, directory: Path) -> Iterator[Cluster]:
+        """A cluster with every broker in service."""
+        with cls.laid_out(shape, directory) as cluster:
+            cluster.start(*cluster.nodes)
+            yield cluster
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers."""
+        return ",".join(node.bootstrap for node in self.brokers())
+
+    def brokers(self, engine: str | None = None) -> list[Node]:
+        """The brokers, or those of one engine."""
+        return [
+            node for node in self.nodes.values() if node.is_broker and engine in (None, node.engine)
+        ]
+
+    def start(self, *ids: int) -> None:
+        """Start nodes, and wait until their brokers are in service."""
+        self.spawn(*ids)
+        self.await_in_service(*ids)
+
+    def spawn(self, *ids: int) -> None:
+        """Start nodes without waiting for them."""
+        for node in self._named(ids):
+            with node.log.open("ab") as out:
+                node.process = subprocess.Popen(
+                    node.command(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    # A Ctrl-C in the terminal is for the tests, which then stop the nodes.
+                    preexec_fn=os.setpgrp,
+                )
+
+    def await_in_service(self, *ids: int) -> None:
+        """Wait until every running broker lists those of the nodes that are brokers."""
+        wanted = {node.id for node in self._named(ids) if node.is_broker}
+
+        def are_listed() -> bool:
+            for node in self.nodes.values():
+                if node.process is not None and not node.is_running:
+                    raise KafkaDied(f"node {node.id} ended: {node.written()}")
+            running = [node for node in self.brokers() if node.is_running]
+            return all(wanted <= self.listed_by(node.id) for node in running)
+
+        eventually(are_listed, timeout_s=_IN_SERVICE_S)
+
+    def listed_by(self, id: int) -> set[int]:
+        """The ids of the brokers in service, as one broker lists them; empty if it is not up."""
+        node = self.nodes[id]
+        wire = Wire((HOST, node.port), timeout_s=5)
+        try:
+            response = wire.ask(MetadataRequest(topics=[]), 12)
+        except OSError:
+            return set()
+        finally:
+            wire.close()
+        return set() if isinstance(response, str) else {each.node_id for each in response.brokers}
+
+    def stop(self, *ids: int) -> None:
+        """Stop nodes in order, as SIGTERM does, and wait for their end."""
+        self._signal(ids, signal.SIGTERM)
+        for node in self._named(ids):
+            if node.process is not None:
+                node.process.wait(_STOP_S)
+                node.process = None
+
+    def kill(self, *ids: int) -> None:
+        """Kill nodes with SIGKILL."""
+        self._signal(ids, signal.SIGKILL)
+        for node in self._named(ids):
+            if node.process is not None:
+                node.process.wait()
+                node.process = None
+
+    def pause(self, *ids: int) -> None:
+        """Suspend nodes with SIGSTOP."""
+        self._signal(ids, signal.SIGSTOP)
+
+    def go_on(self, *ids: int) -> None:
+        """Resume nodes with SIGCONT."""
+        self._signal(ids, signal.SIGCONT)
+
+    def end(self) -> None:
+        """Kill every node that runs."""
+        for id in self.nodes:
+            with suppress(ProcessLookupError):
+                self.kill(id)
+
+    def _named(self, ids: Collection[int]) -> list[Node]:
+        return [self.nodes[id] for id in ids]
+
+    def _signal(self, ids: Collection[int], number: signal.Signals) -> None:
+        for node in self._named(ids):
+            if node.process is not None:
+                node.process.send_signal(number)
+
+    def _properties(self, node: Node) -> dict[str, str]:
+        replicas = min(3, len(self._shape.brokers))
+        voters = [each for each in self.nodes.values() if each.is_controller]
+        listeners = [f"PLAINTEXT://{HOST}:{node.port}"] if node.is_broker else []
+        if node.is_controller:
+            listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
+        properties = {
+            "process.roles": ",".join(sorted(node.roles)),
+            "node.id": str(node.id),
+            "controller.quorum.voters": ",".join(
+                f"{each.id}@{HOST}:{each.controller_port}" for each in voters
+            ),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(listeners),
+            "log.dirs": str(node.data),
+            "offsets.topic.replication.factor": str(replicas),
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": str(replicas),
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.min.isr": str(min(2, replicas)),
+            "share.coordinator.state.topic.replication.factor": str(replicas),
+            "share.coordinator.state.topic.num.partitions": "4",
+            "share.coordinator.state.topic.min.isr": str(min(2, replicas)),
+            "group.initial.rebalance.delay.ms": "0",
+        }
+        if node.is_broker:
+            properties["inter.broker.listener.name"] = "PLAINTEXT"
+        return properties
+
+    def _format(self, node: Node) -> None:
+        """Write what Kafka's StorageTool writes."""
+        node.data.mkdir()
+        text = meta_properties_text(self.id, node.id, uuid4().bytes)
+        (node.data / "meta.properties").write_bytes(text)
+        if node.is_controller:
+            frame = snapshot_file.Frame(now_ms=0, epoch=int(self._shape.snapshot_end > 0))
+            batches = snapshot_file.encode(bootstrap_features(), MetadataCodec(), frame)
+            metadata = node.data / METADATA_LOG
+            metadata.mkdir()
+            end = self._shape.snapshot_end
+            (metadata / SnapshotId(end, int(end > 0)).file_name).write_bytes(b"".join(batches))
+
+
+def _nodes(shape: Shape, directory: Path) -> list[Node]:
+    nodes = []
+    for index, engine in enumerate(shape.brokers):
+        id = 1 + index
+        is_controller = shape.is_combined and index < shape.controllers
+        assert engine == KAFKA or not is_controller, "the controllers are Apache Kafka's"
+        roles = {"broker", "controller"} if is_controller else {"broker"}
+        nodes.append(Node(id, engine, roles, directory / str(id)))
+    if not shape.is_combined:
+        for index in range(shape.controllers):
+            id = FIRST_CONTROLLER + index
+            nodes.append(Node(id, KAFKA, {"controller"}, directory / str(id)))
+    return nodes
+
+
+def _cluster_id() -> str:
+    while True:
+        text = uuid_text(uuid4().bytes)
+        if not text.startswith("-"):  # Kafka's tools would take it for an option.
+            return text

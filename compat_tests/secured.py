@@ -1,0 +1,141 @@
+"""Apache Kafka and wirekafka with an authorizer, and clients under any name on both."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from compat_tests import apache_kafka
+from compat_tests.wire import CLOSED, SILENT, Wire
+from tests.in_process import InProcessBroker
+from tests.manual_clock import ManualClock
+from tests.simulation.disk import SimulatedDisk
+from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.codec.message import Request
+from wirekafka.config.authorization import STANDARD_AUTHORIZER
+
+ADMIN = "admin"
+"""The super user."""
+_PASSWORD = "secret"
+_SETTINGS = {
+    "authorizer.class.name": STANDARD_AUTHORIZER,
+    "super.users": f"User:{ADMIN};User:ANONYMOUS",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+    # Members need not send heartbeats to stay while the brokers are compared.
+    "group.share.session.timeout.ms": "3600000",
+    "group.share.max.session.timeout.ms": "3600000",
+    "group.streams.session.timeout.ms": "3600000",
+    "group.streams.max.session.timeout.ms": "3600000",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+
+class SaslWire(Wire):
+    """A connection that logs in with SASL/PLAIN when it is opened."""
+
+    def __init__(self, address: tuple[str, int], user: str):
+        super().__init__(address)
+        self._user = user
+
+    def ask(self, request: Request, version: int, timeout_s: float | None = None) -> Any:
+        if self._socket is None:
+            self._log_in()
+        return super().ask(request, version, timeout_s)
+
+    def _log_in(self) -> None:
+        self._socket = socket.create_connection(self._address, self._timeout_s)
+        shaken = self.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        assert shaken != CLOSED and shaken.error_code == 0, shaken
+        token = f"\0{self._user}\0{_PASSWORD}".encode()
+        answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), 1)
+        assert answer != CLOSED and answer.error_code == 0, answer
+
+
+class KafkaUsers:
+    """Connections to Apache Kafka, one per user."""
+
+    def __init__(self, address: tuple[str, int]):
+        self.address = address
+        self._wires: dict[str, SaslWire] = {}
+
+    def ask(self, user: str, request: Request, version: int) -> Any:
+        if user not in self._wires:
+            self._wires[user] = SaslWire(self.address, user)
+        return self._wires[user].ask(request, version)
+
+    def close(self) -> None:
+        for wire in self._wires.values():
+            wire.close()
+
+
+class OurUsers:
+    """A broker in this process whose clients are taken for the users that they say they are."""
+
+    address = ("broker.test", 9092)
+
+    def __init__(self, **settings: str):
+        self.clock = ManualClock()
+        self.kafka = InProcessBroker(
+            "/data", self.clock, disk=SimulatedDisk(), **_SETTINGS, **settings
+        )
+
+    def ask(self, user: str, request: Request, version: int) -> Any:
+        """The response message, CLOSED or SILENT."""
+        exchange = self.kafka.begin(request, version, "wire", principal=f"User:{user}")
+        self.clock.advance(1)
+        if exchange.response is not None:
+            return exchange.response
+        return CLOSED if exchange.closes_connection else SILENT
+
+    def close(self) -> None:
+        self.kafka.stop()
+
+
+@contextmanager
+def secured_kafka(directory: Path, users: Sequence[str], **more: str) -> Iterator[KafkaUsers]:
+    """Apache Kafka with the same settings; each of these users may log in with SASL/PLAIN.
+
+    In the names of `more` settings, underscores stand for dots.
+    """
+    logins = " ".join(f'user_{user}="{_PASSWORD}"' for user in (ADMIN, *users))
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    jaas = f'{module} username="{ADMIN}" password="{_PASSWORD}" {logins};'
+    [sasl_port] = apache_kafka.free_ports(1)
+    settings = {
+        **_SETTINGS,
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,CLIENTS:SASL_PLAINTEXT"
+        ),
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.name.clients.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.clients.plain.sasl.jaas.config": jaas,
+        "sasl.enabled.mechanisms": "PLAIN",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+    text = apache_kafka.SMALL_CLEANER + "".join(f"{k}={v}\n" for k, v in settings.items())
+    port, command = apache_kafka.prepare(directory, apache_kafka.SMALL_JVM, text)
+    properties = directory / "server.properties"
+    listed = properties.read_text()
+    for name in ("listeners", "advertised.listeners"):
+        listed = listed.replace(
+            f"\n{name}=PLAINTEXT://127.0.0.1:{port}",
+            f"\n{name}=PLAINTEXT://127.0.0.1:{port},CLIENTS://127.0.0.1:{sasl_port}",
+        )
+    properties.write_text(listed)
+    with apache_kafka.running(command, directory, port):
+        made = KafkaUsers(("127.0.0.1", sasl_port))
+        try:
+            yield made
+        finally:
+            made.close()

@@ -1,0 +1,88 @@
+"""Apache Kafka and our share groups in this process, with our share coordinator beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from compat_tests.consumer_pair import BothBrokers
+from tests.eventually import eventually
+from tests.memory_log import MemoryLog
+from wirekafka.apis.delete_topics import DeleteTopicsRequest
+from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.codec.message import Request
+from wirekafka.coordinator.other_brokers import Routing
+from wirekafka.coordinator.share.groups import ShareGroups
+from wirekafka.coordinator.share.topics import StoredTopics
+from wirekafka.coordinator.share_state.client import ShareStateClient
+from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
+from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
+
+
+class BothShareBrokers(BothBrokers):
+    """The two; Kafka initializes states after its response, so that is awaited."""
+
+    def __init__(self, address: tuple[str, int], data: Path, **settings: Any):
+        super().__init__(address, data, **settings)
+        ours = self.ours
+        ours.image.features["share.version"] = 1
+        coordinator = ShareCoordinator(
+            ShareCoordinatorParts(ShareCoordinatorConfig(), ours.topics, lambda *_: None),
+            ours.clock,
+            lambda: 1,
+            ours._observer_failed,
+        )
+        coordinator.lead(0, MemoryLog())
+        self._coordinator = coordinator
+        states = ShareStateClient(coordinator, Routing(0, lambda *_: 0), _nothing, ours.clock)
+        ours.share_groups = ShareGroups(ours.groups, states, ours.topics, ours.partition)
+
+    def ask(self, request: Request, version: int) -> Any:
+        """Kafka's response; raises Difference where ours is another."""
+        response = super().ask(request, version)
+        group_id = getattr(request, "group_id", None)
+        if "share_group" in request.__module__ and group_id:
+            self.await_states([group_id])
+        return response
+
+    def await_states(self, group_ids: Iterable[str]) -> None:
+        """Wait until Kafka has initialized the states that we have."""
+        for group_id in group_ids:
+            ours = _partitions_here(self.ours.groups.shard_for(group_id).machine, group_id)
+            eventually(
+                lambda id=group_id, known=ours: self._partitions_there(id) == known, timeout_s=10
+            )
+        self.keep_time()
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Delete topics of both; Kafka's groups forget them soon."""
+        topics = list(names)
+        states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in topics]
+        self._exchange(DeleteTopicsRequest(topics=states, timeout_ms=9000), 6)
+        for name in topics:
+            id = self._ids.pop(name)
+            self.ours.remove_topic(name)
+            self._coordinator.delete_topics(frozenset({id}))
+        self.ours.clock.advance(0)
+
+    def _partitions_there(self, group_id: str) -> dict[bytes, set[int]]:
+        kind = DescribeShareGroupOffsetsRequest.Group
+        request = DescribeShareGroupOffsetsRequest(groups=[kind(group_id=group_id, topics=None)])
+        [group] = self._exchange(request, 1).groups
+        return {
+            topic.topic_id: {partition.partition_index for partition in topic.partitions}
+            for topic in group.topics
+        }
+
+
+def _partitions_here(machine: Any, group_id: str) -> dict[bytes, set[int]]:
+    group = machine.groups.get(group_id)
+    stored = getattr(group, "stored", None) or StoredTopics()
+    return {
+        id: set(topic.partitions) for id, topic in stored.initialized.items() if topic.partitions
+    }
+
+
+async def _nothing() -> None:
+    """Create no topic: our coordinator needs none."""

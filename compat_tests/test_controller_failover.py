@@ -1,0 +1,121 @@
+"""A wirekafka broker outlives its controllers, and they outlive it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
+from compat_tests.wire import Wire
+from tests.eventually import eventually
+from wirekafka.apis.describe_quorum import DescribeQuorumRequest
+from wirekafka.codec.batch import batches
+from wirekafka.log.log_directory import METADATA_LOG
+from wirekafka.metadata.framing import MetadataCodec
+from wirekafka.metadata.records import BrokerRegistrationChangeRecord
+
+BROKER = 1
+SETTINGS = {
+    "offsets.topic.replication.factor": "1",
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "1000",
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    shape = Shape(brokers=(WIREKAFKA,), controllers=3, is_combined=False, settings=SETTINGS)
+    with Cluster.running(shape, tmp_path_factory.mktemp("controllers")) as running:
+        yield running
+
+
+def active(cluster: Cluster) -> int:
+    """The active controller, as the broker reports it."""
+    wire = Wire((HOST, cluster.nodes[BROKER].port), timeout_s=5)
+    topic = DescribeQuorumRequest.TopicData
+    request = DescribeQuorumRequest(
+        topics=[
+            topic(
+                topic_name="__cluster_metadata", partitions=[topic.PartitionData(partition_index=0)]
+            )
+        ]
+    )
+    response = wire.ask(request, 2)
+    wire.close()
+    [partition] = response.topics[0].partitions
+    assert [each.replica_id for each in partition.observers] == [BROKER]
+    leader: int = partition.leader_id
+    return leader
+
+
+def make(cluster: Cluster, name: str) -> None:
+    """Create a topic, and write to it."""
+    client = {"bootstrap.servers": cluster.nodes[BROKER].bootstrap, "log_level": 0}
+    admin = AdminClient(client)
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(40)
+    producer = Producer(client | {"acks": "all"})
+    delivered: list[object] = []
+    producer.produce(name, b"x", on_delivery=lambda error, message: delivered.append(error))
+    assert producer.flush(40) == 0 and delivered == [None]
+
+
+def test_the_next_controller_is_followed_when_the_active_one_is_killed(
+    cluster: Cluster, unique: str
+) -> None:
+    make(cluster, f"{unique}-before")
+    first = active(cluster)
+    cluster.kill(first)
+    make(cluster, f"{unique}-after")
+    assert active(cluster) not in (first, -1)
+
+
+def fenced_times(cluster: Cluster) -> int:
+    """How often the broker was fenced, by the longest of the controllers' logs."""
+    return max(
+        sum(
+            isinstance(record, BrokerRegistrationChangeRecord) and record.fenced > 0
+            for record in metadata(node)
+        )
+        for node in cluster.nodes.values()
+        if node.is_controller
+    )
+
+
+def metadata(node: Node) -> Iterator[object]:
+    """The records in the metadata log of a node that may be running."""
+    data = (node.data / METADATA_LOG / f"{0:020d}.log").read_bytes()
+    for at, header in batches(data):
+        if not header.is_control:
+            yield from MetadataCodec().decode(data[at : at + header.size_bytes])
+
+
+def test_a_broker_that_was_paused_for_longer_than_its_session_returns(
+    cluster: Cluster, unique: str
+) -> None:
+    make(cluster, f"{unique}-before")
+    before = fenced_times(cluster)
+    cluster.pause(BROKER)
+    eventually(lambda: fenced_times(cluster) > before, timeout_s=60)
+    cluster.go_on(BROKER)
+    # The broker has to notice that it is fenced.
+    eventually(lambda: cluster.listed_by(BROKER) == {BROKER})
+    make(cluster, f"{unique}-after")
+
+
+def test_a_broker_waits_for_its_controllers_and_is_back_after_a_crash(
+    cluster: Cluster, unique: str
+) -> None:
+    controllers = [node.id for node in cluster.nodes.values() if node.engine == KAFKA]
+    make(cluster, f"{unique}-before")
+    cluster.kill(*controllers, BROKER)
+    log = cluster.nodes[BROKER].log
+    before = len(log.read_text())
+    cluster.spawn(BROKER)
+    eventually(lambda: "No active controller is known" in log.read_text()[before:])
+    cluster.spawn(*controllers[:2])
+    cluster.await_in_service(BROKER)
+    assert log.read_text()[before:].count("No active controller is known") == 1
+    make(cluster, f"{unique}-after")

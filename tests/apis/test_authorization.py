@@ -1,0 +1,139 @@
+"""What a broker with an authorizer allows, and what it stops to allow at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch
+from tests.manual_clock import ManualClock
+from tests.simulation.disk import SimulatedDisk
+from wirekafka.apis.create_acls import CreateAclsRequest
+from wirekafka.apis.delete_acls import DeleteAclsRequest
+from wirekafka.apis.describe_acls import DescribeAclsRequest
+from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.apis.produce import ProduceRequest
+from wirekafka.codec.message import Request
+from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.errors import Error
+
+_ADMIN, _ALICE = "User:admin", "User:alice"
+_WRITE = 4
+
+
+class SecuredBroker(InProcessBroker):
+    def __init__(self, disk: SimulatedDisk) -> None:
+        super().__init__(
+            "/data",
+            ManualClock(),
+            disk=disk,
+            **{"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": _ADMIN},
+        )
+
+    def ask(self, principal: str, request: Request, version: int) -> Any:
+        return self.begin(request, version, "test", principal=principal).response
+
+    def produce(self, name: str = "t") -> Any:
+        kind = ProduceRequest.TopicProduceData
+        data = kind.PartitionProduceData(index=0, records=batch(b"v"))
+        request = ProduceRequest(
+            acks=1, timeout_ms=100, topic_data=[kind(name=name, partition_data=[data])]
+        )
+        answer = self.ask(_ALICE, request, 9)
+        return Error(answer.responses[0].partition_responses[0].error_code)
+
+    def allow_writes(self) -> None:
+        acl = CreateAclsRequest.AclCreation(
+            resource_type=2,
+            resource_name="t",
+            principal=_ALICE,
+            host="*",
+            operation=_WRITE,
+            permission_type=3,
+        )
+        answer = self.ask(_ADMIN, CreateAclsRequest(creations=[acl, acl]), 3)
+        assert [each.error_code for each in answer.results] == [0, 0]
+
+    def acls(self) -> list[Any]:
+        request = DescribeAclsRequest(
+            resource_type_filter=1,
+            resource_name_filter=None,
+            pattern_type_filter=1,
+            principal_filter=None,
+            host_filter=None,
+            operation=1,
+            permission_type=1,
+        )
+        return [
+            (resource.resource_name, acl.principal, acl.operation)
+            for resource in self.ask(_ADMIN, request, 3).resources
+            for acl in resource.acls
+        ]
+
+
+@pytest.fixture
+def disk() -> SimulatedDisk:
+    return SimulatedDisk()
+
+
+@pytest.fixture
+def kafka(disk: SimulatedDisk) -> Iterator[SecuredBroker]:
+    made = SecuredBroker(disk)
+    made.create("t")
+    yield made
+    made.stop()
+
+
+def test_a_repeated_produce_is_refused_as_soon_as_its_acl_is_deleted(kafka: SecuredBroker) -> None:
+    assert kafka.produce() is Error.TOPIC_AUTHORIZATION_FAILED
+    kafka.allow_writes()
+    assert [kafka.produce() for _ in range(3)] == [Error.NONE] * 3
+    everything = DeleteAclsRequest.Filter(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    [deleted] = kafka.ask(_ADMIN, DeleteAclsRequest(filters=[everything]), 3).filter_results
+    assert [each.principal for each in deleted.matching_acls] == [_ALICE]
+    assert kafka.produce() is Error.TOPIC_AUTHORIZATION_FAILED
+    assert kafka.partition("t").log.end_offset == 3
+
+
+def test_topics_that_a_client_may_not_describe_look_like_missing_ones(kafka: SecuredBroker) -> None:
+    topics = [MetadataRequest.Topic(name=name) for name in ("t", "missing")]
+    answer = kafka.ask(_ALICE, MetadataRequest(topics=topics), 12)
+    assert {(each.error_code, each.topic_id) for each in answer.topics} == {
+        (Error.TOPIC_AUTHORIZATION_FAILED, bytes(16))
+    }
+    assert kafka.ask(_ALICE, MetadataRequest(topics=None), 12).topics == []
+
+
+def test_acls_outlive_a_restart(kafka: SecuredBroker, disk: SimulatedDisk) -> None:
+    kafka.allow_writes()
+    before = kafka.acls()
+    assert before == [("t", _ALICE, _WRITE)]
+    kafka.stop()
+    again = SecuredBroker(disk)
+    assert again.acls() == before
+    assert again.produce() is Error.NONE
+    again.stop()
+
+
+def test_no_client_can_make_itself_acls(kafka: SecuredBroker) -> None:
+    acl = CreateAclsRequest.AclCreation(
+        resource_type=2,
+        resource_name="t",
+        principal=_ALICE,
+        host="*",
+        operation=2,
+        permission_type=3,
+    )
+    [refused] = kafka.ask(_ALICE, CreateAclsRequest(creations=[acl]), 3).results
+    assert refused.error_code == Error.CLUSTER_AUTHORIZATION_FAILED
+    assert kafka.acls() == []

@@ -1,0 +1,220 @@
+"""Fetch by followers: their offsets advance the high watermark and wake waiting fetches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.apis.test_fetch import fetch_request, only
+from tests.apis.test_produce import produce_request
+from tests.in_process import InProcessBroker, batch
+from tests.replication.replicas import FakeBrokers
+from wirekafka.apis.delete_records import DeleteRecordsRequest
+from wirekafka.apis.fetch import FetchRequest
+from wirekafka.errors import Error
+from wirekafka.replication.partition import Partition
+from wirekafka.replication.replica import Leadership
+
+
+@pytest.fixture
+def partition(kafka: InProcessBroker) -> Partition:
+    """A partition that is led here, with brokers 2 and 3 in sync."""
+    kafka.create("t")
+    partition = kafka.partition("t")
+    partition.brokers = FakeBrokers(1, 2, 3)
+    partition.lead(Leadership(leader_id=1, leader_epoch=3, isr=(1, 2, 3), replicas=(1, 2, 3)))
+    return partition
+
+
+def request(
+    kafka: InProcessBroker,
+    replica_id: int,
+    offset: int,
+    *,
+    leader_epoch: int = 3,
+    broker_epoch: int = 10,
+    last_epoch: int = -1,
+    log_start: int = 0,
+    **options: Any,
+) -> FetchRequest:
+    topic_id = kafka.broker.image.topics["t"].id
+    fetching = fetch_request(
+        (topic_id, 0, offset, leader_epoch, last_epoch),
+        replica_state=FetchRequest.ReplicaState(replica_id=replica_id, replica_epoch=broker_epoch),
+        **options,
+    )
+    for each in fetching.topics[0].partitions:
+        each.log_start_offset = log_start
+    return fetching
+
+
+def follow(kafka: InProcessBroker, *args: Any, version: int = 17, **options: Any) -> Any:
+    return only(kafka.call(request(kafka, *args, **options), version))
+
+
+def append(kafka: InProcessBroker, value: bytes = b"v") -> None:
+    kafka.partition("t").leading().append_from_client(batch(value), 1, kafka.clock.now_ms())
+
+
+def test_followers_read_to_the_log_end_and_raise_the_high_watermark(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    append(kafka)
+    answers = [follow(kafka, broker, offset) for offset in (0, 1) for broker in (2, 3)]
+    assert [(each.error_code, each.high_watermark, len(each.records)) for each in answers] == [
+        (0, 0, len(batch(b"v"))),
+        (0, 0, len(batch(b"v"))),
+        (0, 0, 0),
+        (0, 0, 0),
+    ]
+    assert partition.high_watermark == 1, "the answer was from before the last fetch"
+    assert follow(kafka, 2, 1).high_watermark == 1
+
+
+def test_versions_before_15_name_the_follower_elsewhere_and_have_no_broker_epoch(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    append(kafka)
+    for broker in (2, 3):
+        asked = fetch_request(("t", 0, 1), replica_id=broker)
+        assert only(kafka.call(asked, 12)).error_code == 0
+    assert partition.high_watermark == 1
+
+
+def test_a_waiting_produce_is_answered_when_the_followers_have_it(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    async def scenario() -> None:
+        exchange = kafka.begin(produce_request(batch(b"a"), acks=-1), 9)
+        for broker in (2, 3):
+            follow(kafka, broker, 0)
+            follow(kafka, broker, 1)
+            assert (await exchange.settled()).is_done == (broker == 3)
+        [answer] = exchange.response.responses[0].partition_responses
+        assert (answer.error_code, answer.base_offset) == (0, 0)
+
+    asyncio.run(scenario())
+
+
+def test_a_waiting_follower_gets_a_batch_and_a_waiting_consumer_what_is_committed(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    async def scenario() -> None:
+        consumer = kafka.begin(fetch_request(("t", 0, 0), max_wait_ms=5000), 11)
+        follower = kafka.begin(request(kafka, 2, 0, max_wait_ms=5000), 17)
+        append(kafka)
+        assert (await follower.settled()).is_done and not consumer.is_done
+        assert len(only(follower.response).records) == len(batch(b"v"))
+        follow(kafka, 2, 1)
+        follow(kafka, 3, 1)
+        assert (await consumer.settled()).is_done
+        assert only(consumer.response).high_watermark == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"leader_epoch": 2}, Error.FENCED_LEADER_EPOCH),
+        ({"leader_epoch": 4}, Error.UNKNOWN_LEADER_EPOCH),
+        ({"replica_id": 7}, Error.UNKNOWN_LEADER_EPOCH),
+        ({"replica_id": 7, "leader_epoch": -1}, Error.NOT_LEADER_OR_FOLLOWER),
+        ({"replica_id": 1}, Error.UNKNOWN_LEADER_EPOCH),
+        ({"broker_epoch": 9}, Error.NOT_LEADER_OR_FOLLOWER),
+        ({"offset": 5}, Error.OFFSET_OUT_OF_RANGE),
+    ],
+)
+def test_refused_followers_move_nothing(
+    kafka: InProcessBroker, partition: Partition, changed: dict[str, int], error: Error
+) -> None:
+    append(kafka)
+    follow(kafka, 3, 1)
+    asked = {"replica_id": 2, "offset": 1, **changed}
+    answer = follow(kafka, asked.pop("replica_id"), asked.pop("offset"), **asked)
+    assert (answer.error_code, answer.high_watermark, answer.records) == (error, -1, b"")
+    assert partition.high_watermark == 0
+    assert partition.leading().followers[2].end_offset == -1
+
+
+def test_a_broker_epoch_that_is_newer_than_the_known_one_or_none_is_taken(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    append(kafka)
+    assert follow(kafka, 2, 1, broker_epoch=11).error_code == 0
+    assert follow(kafka, 3, 1, broker_epoch=-1).error_code == 0
+    assert partition.high_watermark == 1
+
+
+def test_a_follower_whose_log_diverges_has_no_position_yet(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    append(kafka)
+    answer = follow(kafka, 2, 1, last_epoch=2)
+    assert answer.diverging_epoch.end_offset == 0
+    assert partition.leading().followers[2].end_offset == -1
+
+
+def test_a_session_remembers_where_a_followers_log_starts(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    for _ in range(3):
+        append(kafka)
+    opened = kafka.call(request(kafka, 2, 3, log_start=2, session_epoch=0), 17)
+    partition.leading().followers[2].start_offset = -1
+    again = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_id=opened.session_id,
+        session_epoch=1,
+        isolation_level=0,
+        topics=[],
+        replica_state=FetchRequest.ReplicaState(replica_id=2, replica_epoch=10),
+    )
+    kafka.call(again, 17)
+    assert partition.leading().followers[2].start_offset == 2
+
+
+def test_deleted_records_are_gone_once_every_live_replica_has_deleted_them(
+    kafka: InProcessBroker, partition: Partition
+) -> None:
+    for _ in range(3):
+        append(kafka)
+    for broker in (2, 3):
+        follow(kafka, broker, 3)
+    deleting = DeleteRecordsRequest(
+        timeout_ms=1_000,
+        topics=[
+            DeleteRecordsRequest.Topic(
+                name="t",
+                partitions=[DeleteRecordsRequest.Topic.Partition(partition_index=0, offset=2)],
+            )
+        ],
+    )
+
+    async def scenario() -> None:
+        exchange = kafka.begin(deleting, 2)
+        assert not (await exchange.settled()).is_done
+        assert partition.log.start_offset == 2
+        follow(kafka, 2, 3, log_start=2)
+        assert not (await exchange.settled()).is_done
+        follow(kafka, 3, 3, log_start=2)
+        [answer] = (await exchange.settled()).response.topics[0].partitions
+        assert (answer.error_code, answer.low_watermark) == (0, 2)
+
+        deleting.topics[0].partitions[0].offset = 3
+        exchange = kafka.begin(deleting, 2)
+        follow(kafka, 2, 3, log_start=3)
+        kafka.clock.advance(1_000)
+        [answer] = (await exchange.settled()).response.topics[0].partitions
+        assert (answer.error_code, answer.low_watermark) == (Error.REQUEST_TIMED_OUT, 2)
+
+        exchange = kafka.begin(deleting, 2)
+        partition.follow(Leadership(leader_id=2, leader_epoch=4, replicas=(1, 2, 3)))
+        [answer] = (await exchange.settled()).response.topics[0].partitions
+        assert (answer.error_code, answer.low_watermark) == (Error.NOT_LEADER_OR_FOLLOWER, -1)
+
+    asyncio.run(scenario())

@@ -1,0 +1,43 @@
+"""A broker's bounds for the options of its groups."""
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.group_bounds import BOUNDING, clamped
+from wirekafka.coordinator.group_options import GroupOptions
+
+
+def test_a_stored_value_counts_as_the_nearest_bound():
+    broker = BrokerConfig.of(
+        {
+            "group.share.max.delivery.count.limit": "5",
+            "group.streams.min.task.offset.interval.ms": "20000",
+        }
+    )
+    stored = {
+        "share.delivery.count.limit": "7",
+        "share.isolation.level": "read_committed",
+        "streams.num.standby.replicas": "9",
+        "streams.task.offset.interval.ms": "15000",
+    }
+    assert clamped(broker, stored) == {
+        "share.delivery.count.limit": "5",
+        "share.isolation.level": "read_committed",
+        "streams.num.standby.replicas": "2",
+        "streams.task.offset.interval.ms": "20000",
+    }
+
+
+def test_values_within_the_bounds_are_not_copied():
+    stored = {"consumer.session.timeout.ms": "50000"}
+    assert clamped(BrokerConfig.of(), stored) is stored
+
+
+def test_groups_use_the_clamped_value():
+    config = BrokerConfig.of({"group.consumer.max.session.timeout.ms": "50000"})
+    options = GroupOptions(
+        lambda: config, lambda group_id: {"consumer.session.timeout.ms": "60000"}
+    )
+    assert options.consumer("g").session_timeout_ms == 50_000
+
+
+def test_every_bound_belongs_to_an_option():
+    assert len(BOUNDING) == 27

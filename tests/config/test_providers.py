@@ -1,0 +1,101 @@
+"""Values that stand in files, directories and environment variables are found there."""
+
+from pathlib import Path
+
+import pytest
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+
+PACKAGE = "org.apache.kafka.common.config.provider"
+
+
+def config(environment: dict[str, str] | None = None, **settings: str) -> BrokerConfig:
+    names = {name.replace("_", "."): value for name, value in settings.items()}
+    providers = {
+        "config.providers": "file,dir,env",
+        "config.providers.file.class": f"{PACKAGE}.FileConfigProvider",
+        "config.providers.dir.class": f"{PACKAGE}.DirectoryConfigProvider",
+        "config.providers.env.class": f"{PACKAGE}.EnvVarConfigProvider",
+    }
+    return BrokerConfig.of({**providers, **names}, environment)
+
+
+def test_a_file_of_properties(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("key=first\nother=second\n")
+    found = config(ssl_key_password=f"a-${{file:{tmp_path}/secrets:key}}-b")
+    assert found.ssl_key_password == "a-first-b"
+    assert found.unknown == []
+
+
+def test_a_directory_of_files(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("first")
+    assert config(ssl_key_password=f"${{dir:{tmp_path}:key}}").ssl_key_password == "first"
+
+
+def test_an_environment_variable() -> None:
+    found = config({"SECRET": "first"}, ssl_key_password="${env:SECRET}")
+    assert found.ssl_key_password == "first"
+
+
+def test_what_is_not_found_stays(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("")
+    for text in (
+        f"${{file:{tmp_path}/secrets:key}}",
+        f"${{dir:{tmp_path}:key}}",
+        f"${{dir:{tmp_path}/secrets:../secrets}}",
+        "${env:SECRET}",
+        "${vault:a:b}",
+        "${file}",
+    ):
+        assert config(ssl_key_password=text).ssl_key_password == text
+
+
+@pytest.mark.parametrize("kind", ["file", "dir"])
+def test_only_allowed_paths_are_read(kind: str, tmp_path: Path) -> None:
+    for name in ("allowed", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "key").write_text("key=found")
+    (tmp_path / "allowed" / "link").symlink_to(tmp_path / "other" / "key")
+    allowed = {f"config.providers.{kind}.param.allowed.paths": f"{tmp_path}/allowed"}
+
+    def read(directory: str, name: str = "key") -> str | None:
+        base = f"{tmp_path}/{directory}"
+        text = f"${{file:{base}/{name}:key}}" if kind == "file" else f"${{dir:{base}:{name}}}"
+        return config(**allowed, ssl_key_password=text).ssl_key_password
+
+    assert (read("allowed") or "").endswith("found")
+    for refused in (read("other"), read("allowed/../other"), read("allowed", "link")):
+        assert refused is not None and refused.startswith("${")
+
+
+def test_only_allowed_variables_are_read() -> None:
+    environment = {"KAFKA_SECRET": "first", "OTHER": "second"}
+    found = config(
+        environment,
+        **{"config.providers.env.param.allowlist.pattern": "KAFKA_.*"},
+        ssl_key_password="${env:KAFKA_SECRET}",
+        ssl_keystore_password="${env:OTHER}",
+    )
+    assert (found.ssl_key_password, found.ssl_keystore_password) == ("first", "${env:OTHER}")
+
+
+def test_without_providers_nothing_is_replaced() -> None:
+    found = BrokerConfig.of({"ssl.key.password": "${env:HOME}"}, {"HOME": "x"})
+    assert found.ssl_key_password == "${env:HOME}"
+
+
+def test_no_class_is_loaded() -> None:
+    with pytest.raises(ConfigError, match="must be one of"):
+        config(**{"config.providers.env.class": "com.example.Provider"})
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read"):
+        config(ssl_key_password=f"${{file:{tmp_path}/none:key}}")
+
+
+def test_values_found_are_hidden_like_any_other_secret(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("key=hush")
+    found = config(ssl_key_password=f"${{file:{tmp_path}/secrets:key}}")
+    assert "hush" not in repr(found.ssl_key_password)

@@ -1,0 +1,135 @@
+"""A broker does not start where starting would do harm."""
+
+import re
+
+import pytest
+
+from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.config.unsupported import refuse_unsupported
+
+BROKER = {
+    "process.roles": "broker",
+    "node.id": "7",
+    "controller.quorum.voters": "1@a:1,2@b:1",
+    "listeners": "PLAINTEXT://:1",
+}
+MAPPED = {"listener.security.protocol.map": "INSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}
+
+
+def test_a_broker_of_a_cluster_is_served():
+    refuse_unsupported(BrokerConfig.of(BROKER))
+    bootstrap = {"controller.quorum.bootstrap.servers": "a:1", "controller.quorum.voters": ""}
+    refuse_unsupported(BrokerConfig.of(BROKER | bootstrap))
+
+
+def test_a_broker_of_a_cluster_has_kafkas_defaults():
+    assert BrokerConfig.of().offsets_topic_replication_factor == 1
+    assert BrokerConfig.of(BROKER).offsets_topic_replication_factor == 3
+
+
+def test_a_lone_plaintext_node_is_served():
+    refuse_unsupported(BrokerConfig.of())
+    refuse_unsupported(
+        BrokerConfig.of(
+            {
+                "node.id": "7",
+                "controller.quorum.voters": "7@localhost:9093",
+                "listeners": "INSIDE://:1,CONTROLLER://:2",
+                "inter.broker.listener.name": "INSIDE",
+                "listener.security.protocol.map": "INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            }
+        )
+    )
+
+
+def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
+    names = {"controller.listener.names": "CONTROLLER,OTHER"}
+    refuse_unsupported(BrokerConfig.of(BROKER | names))
+    assert "only the first will be used since process.roles=broker" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        (
+            {"replica.selector.class": "com.example.Selector"},
+            "the only selectors here are Kafka's own",
+        ),
+        (
+            {"authorizer.class.name": "com.example.Authorizer"},
+            "the only authorizer here is org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        ),
+        (
+            {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "admin"},
+            "format User:name",
+        ),
+        ({"process.roles": "controller"}, "only broker and broker,controller are supported"),
+        (
+            {"process.roles": "broker"},
+            "either controller.quorum.bootstrap.servers must contain the set of bootstrap",
+        ),
+        (
+            {"process.roles": "broker", "controller.quorum.bootstrap.servers": "a"},
+            "a is not HOST:PORT",
+        ),
+        (
+            {"process.roles": "broker", "controller.quorum.voters": "1@a:1,2@b:1"},
+            "the node id 1 must not be included in the set of voters",
+        ),
+        (BROKER | {"controller.listener.names": ""}, "must contain at least one value"),
+        (
+            BROKER | {"listeners": "PLAINTEXT://:1,CONTROLLER://:2"},
+            "must not contain a value appearing in the 'listeners' configuration",
+        ),
+        (
+            BROKER | {"listeners": "SSL://:1"},
+            "Controller listener with name CONTROLLER defined in controller.listener.names not "
+            "found in listener.security.protocol.map",
+        ),
+        (
+            BROKER | {"listeners": "INSIDE://:1", **MAPPED},
+            "inter.broker.listener.name must be a listener name defined in advertised.listeners. "
+            "The valid options based on currently configured listeners are INSIDE",
+        ),
+        (
+            BROKER | {"inter.broker.listener.name": "OUTSIDE", **MAPPED},
+            "Listener with name OUTSIDE defined in inter.broker.listener.name not found in "
+            "listener.security.protocol.map.",
+        ),
+        (
+            BROKER
+            | {
+                "inter.broker.listener.name": "PLAINTEXT",
+                "security.inter.broker.protocol": "PLAINTEXT",
+            },
+            "Only one of inter.broker.listener.name and security.inter.broker.protocol should "
+            "be set.",
+        ),
+        (
+            BROKER
+            | {
+                "listeners": "INSIDE://:1",
+                "inter.broker.listener.name": "INSIDE",
+                "listener.security.protocol.map": "INSIDE:SASL_SSL,CONTROLLER:PLAINTEXT",
+                "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            },
+            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms",
+        ),
+        (
+            {"controller.quorum.voters": "1@a:1,2@b:1"},
+            "a quorum of several nodes is not supported yet",
+        ),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer,streams"},
+            "Disabling the 'classic' protocol is not supported",
+        ),
+        ({"group.share.assignors": "simple,other"}, "exactly one assignor, but found 2"),
+        ({"group.share.assignors": "com.example.Assignor"}, "could not be found"),
+    ],
+)
+def test_security_and_clusters_that_are_not_there_are_refused_not_ignored(settings, complaint):
+    with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
+        refuse_unsupported(BrokerConfig.of(settings))
+    assert "\n" not in str(caught.value)

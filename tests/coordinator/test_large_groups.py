@@ -1,0 +1,361 @@
+"""Groups of two thousand members: no step blocks the loop for long, and nothing else differs."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.coordinator.group_machines import GroupMachines
+from wirekafka.coordinator.classic.group import ClassicGroup
+from wirekafka.coordinator.classic.member import ClassicMember
+from wirekafka.coordinator.consumer.commands import (
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    DescribeConsumerGroup,
+)
+from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
+from wirekafka.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
+from wirekafka.coordinator.consumer.protocol import pack_assignment
+from wirekafka.coordinator.consumer.records import ConsumerTargetEpochRecord, ConsumerTargetRecord
+from wirekafka.coordinator.group_commands import AssignorChoice, CommitOffsets, TopicsChanged
+from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
+from wirekafka.coordinator.records import ConsumerProtocolSubscription
+from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
+from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.runtime import Runtime
+
+MEMBERS, PARTITIONS = 2_000, 20_000
+LONGEST_S = 0.12
+"""Of the processor's time: six times 20 ms, for slow machines that are shared.
+
+The groups are twice as large as those for which 20 ms suffice, since in one step even these took
+longer than this.
+"""
+INTERVAL_MS = 1_000
+
+
+class Crowd:
+    """The members of the group "g"; each loop turn is measured in time of the processor.
+
+    The clock goes on with what the thread computes, as turns end by the clock.
+    """
+
+    def __init__(self, topics: dict[str, int], assignor: str | None = None):
+        self.broker = GroupMachines().ready()
+        self.broker.consumer_options = ConsumerGroupOptions(assignment_interval_ms=INTERVAL_MS)
+        for name, count in topics.items():
+            self.broker.add_topic(name, count)
+        self.topics, self.assignor = list(topics), assignor
+        self.longest_s = 0.0
+        self.epochs: dict[int, int] = {}
+        self.assigned: dict[int, Any] = {}
+        clock = self.broker.clock
+        now_ms, call_later = clock.now_ms, clock.call_later
+        clock.now_ms = lambda: now_ms() + int(time.thread_time() * 1000)  # type: ignore[method-assign]
+        clock.call_later = lambda delay_ms, callback: call_later(  # type: ignore[method-assign]
+            delay_ms, lambda: self.measured(callback)
+        )
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.broker.groups.shard_for("g")
+
+    @property
+    def group(self) -> ConsumerGroup:
+        group = self.runtime.machine.groups["g"]  # type: ignore[attr-defined]
+        assert isinstance(group, ConsumerGroup)
+        return group
+
+    def measured(self, step: Callable[[], Any]) -> Any:
+        start = time.thread_time()
+        try:
+            return step()
+        finally:
+            self.longest_s = max(self.longest_s, time.thread_time() - start)
+
+    def post(self, command: Any) -> Any:
+        return self.measured(lambda: self.runtime.post(command))
+
+    def join(self, number: int, topics: list[str] | None = None) -> Any:
+        return self.post(
+            ConsumerHeartbeat(
+                group_id="g",
+                member_id=f"member-{number}",
+                epoch=0,
+                rebalance_timeout_ms=60_000,
+                topics=self.topics if topics is None else topics,
+                owned={},
+                assignor=self.assignor,
+            )
+        )
+
+    def beat(self, number: int) -> Any:
+        return self.post(
+            ConsumerHeartbeat(
+                group_id="g",
+                member_id=f"member-{number}",
+                epoch=self.epochs[number],
+                owned=dict(self.assigned.get(number, [])),
+            )
+        )
+
+    def take(self, tickets: dict[int, Any]) -> None:
+        self.broker.clock.advance(0)
+        for number, ticket in tickets.items():
+            reply: ConsumerHeartbeatReply = ticket.result()
+            self.epochs[number] = reply.epoch
+            if reply.assignment is not None:
+                self.assigned[number] = reply.assignment
+
+    def settle(self) -> None:
+        """Let all members send heartbeats until the group is stable."""
+        for _ in range(10):
+            self.broker.clock.advance(INTERVAL_MS)
+            self.take({number: self.beat(number) for number in self.epochs})
+            if self.group.state is ConsumerGroupState.STABLE:
+                return
+        raise AssertionError("the group is not stable after ten rounds")
+
+    def records(self) -> list[Any]:
+        codec = GroupRecordCodec()
+        return [
+            record
+            for log in self.broker.logs
+            for batch in log.batches
+            for record in codec.decode(batch)
+        ]
+
+
+@pytest.fixture(autouse=True)
+def no_collector() -> Iterator[None]:
+    """A broker has it run seldom, and a test's heap is not a broker's."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """Compile the codecs first, as a broker does when it starts."""
+    crowd = Crowd({"big": 5})
+    crowd.take({number: crowd.join(number) for number in range(2)})
+    crowd.settle()
+
+
+@pytest.mark.parametrize(
+    ("topics", "assignor"),
+    [
+        ({"big": PARTITIONS}, "uniform"),
+        ({"big": PARTITIONS}, "range"),
+        ({f"topic-{number}": PARTITIONS // 50 for number in range(50)}, "uniform"),
+    ],
+    ids=["one topic", "range", "fifty topics"],
+)
+def test_twenty_thousand_partitions_are_assigned_to_members_in_short_steps(
+    topics: dict[str, int], assignor: str
+) -> None:
+    crowd = Crowd(topics, assignor)
+    crowd.take({0: crowd.join(0)})
+    crowd.take({number: crowd.join(number) for number in range(1, MEMBERS)})
+    crowd.settle()
+    assert crowd.longest_s < LONGEST_S
+    sizes = {sum(len(partitions) for _, partitions in each) for each in crowd.assigned.values()}
+    assert len(crowd.assigned) == MEMBERS and sizes == {PARTITIONS // MEMBERS}
+
+
+def test_members_of_different_subscriptions_are_assigned_in_short_steps() -> None:
+    crowd = Crowd({"a": PARTITIONS // 2, "b": PARTITIONS // 2})
+    for number in range(MEMBERS):
+        crowd.take({number: crowd.join(number, ["a"] if number % 2 else ["a", "b"])})
+    crowd.settle()
+    assert crowd.longest_s < LONGEST_S
+
+
+def test_members_lost_at_once_are_removed_in_short_steps() -> None:
+    crowd = Crowd({"big": PARTITIONS})
+    crowd.take({number: crowd.join(number) for number in range(MEMBERS)})
+    crowd.settle()
+    crowd.longest_s = 0
+    crowd.broker.clock.advance(60_000)
+    assert crowd.group.is_empty
+    assert crowd.longest_s < LONGEST_S
+
+
+def test_a_classic_group_becomes_a_consumer_group_in_short_steps() -> None:
+    crowd = Crowd({"big": PARTITIONS})
+    joined = ClassicGroup("g")
+    joined.generation_id = 7
+    subscription = b"\0\0" + bytes(ConsumerProtocolSubscription(topics=["big"]).encode(0))
+    for number in range(MEMBERS):
+        protocols = (AssignorChoice("range", subscription),)
+        joined.add(
+            ClassicMember(
+                member_id=f"classic-{number}",
+                instance_id=None,
+                client_id="client",
+                client_host="/127.0.0.1",
+                rebalance_timeout_ms=60_000,
+                session_timeout_ms=45_000,
+                protocol_type=CONSUMER_PROTOCOL,
+                protocols=protocols,
+            )
+        )
+    joined.protocol_name = "range"
+    each = PARTITIONS // MEMBERS
+    assignments = {
+        f"classic-{number}": pack_assignment(
+            [("big", range(number * each, (number + 1) * each))], subscription
+        )
+        for number in range(MEMBERS)
+    }
+    index = crowd.broker.groups.partition_for("g")
+    stored = GroupRecord("g", joined.to_record(0, assignments))
+    batch = GroupRecordCodec().encode([stored], 0, None)
+    crowd.broker.logs[index].append(batch)
+    crowd.broker.groups.lead(index, crowd.broker.logs[index])
+    crowd.broker.clock.advance(0)
+    crowd.longest_s = 0
+    crowd.take({0: crowd.join(0)})
+    assert crowd.longest_s < LONGEST_S
+    assert len(crowd.group.members) == MEMBERS + 1
+    assert crowd.group.epoch == 8
+
+
+# What waits while the targets of a group are computed
+
+
+@pytest.fixture
+def crowd() -> Crowd:
+    """A group whose next heartbeat begins to compute targets that take several steps."""
+    crowd = Crowd({"t2": 4_000})
+    crowd.take({number: crowd.join(number) for number in range(200)})
+    crowd.broker.clock.advance(INTERVAL_MS)
+    return crowd
+
+
+def test_commands_of_the_group_wait_and_are_processed_in_order(crowd: Crowd) -> None:
+    first, second, gone = crowd.beat(0), crowd.beat(1), crowd.beat(2)
+    described = crowd.post(DescribeConsumerGroup("g"))
+    late = crowd.join(200)
+    assert not any(ticket.done for ticket in (first, second, gone, described, late))
+    crowd.broker.clock.advance(0)
+    epoch = crowd.group.assignment_epoch
+    assert {ticket.result().epoch for ticket in (first, second, gone)} <= {epoch, 2}
+    assert described.result().assignment_epoch == epoch
+    assert late.result().epoch == epoch
+    assert crowd.group.epoch == epoch + 1
+
+
+def test_other_groups_and_offsets_do_not_wait(crowd: Crowd) -> None:
+    waiting = crowd.beat(0)
+    commit = CommitOffsets(
+        group_id="g", member_id="member-1", generation_id=crowd.epochs[1], offsets=[], version=9
+    )
+    assert crowd.post(commit).done
+    assert not waiting.done
+
+
+def test_a_refusal_is_returned_to_a_command_that_waited(crowd: Crowd) -> None:
+    waiting = crowd.beat(0)
+    crowd.epochs[500] = 7
+    unknown = crowd.beat(500)
+    crowd.broker.clock.advance(0)
+    assert waiting.result()
+    with pytest.raises(KafkaError) as refused:
+        unknown.result()
+    assert refused.value.error is Error.UNKNOWN_MEMBER_ID
+
+
+def test_sessions_do_not_end_while_their_heartbeats_wait(crowd: Crowd) -> None:
+    sent = {number: crowd.beat(number) for number in range(200)}
+    crowd.broker.clock.sleep(44_500)
+    crowd.take(sent)
+    crowd.broker.clock.advance(100)
+    assert len(crowd.group.members) == 200
+
+
+def test_topics_that_change_meanwhile_are_not_missed(crowd: Crowd) -> None:
+    epoch = crowd.group.epoch
+    waiting = crowd.beat(0)
+    crowd.broker.grow_topic("t2", 4_400)
+    crowd.runtime.post(TopicsChanged(frozenset({"t2"}), ["g"]))
+    crowd.take({0: waiting})
+    crowd.settle()
+    assert crowd.group.epoch > epoch
+    sizes = [sum(len(each) for _, each in crowd.assigned[number]) for number in range(200)]
+    assert sum(sizes) == 4_400
+
+
+def test_a_coordinator_that_stops_refuses_what_waits(crowd: Crowd) -> None:
+    async def ask() -> None:
+        beats = [
+            asyncio.create_task(
+                crowd.runtime.submit(
+                    ConsumerHeartbeat(
+                        group_id="g", member_id=f"member-{number}", epoch=crowd.epochs[number]
+                    )
+                )
+            )
+            for number in range(2)
+        ]
+        await asyncio.sleep(0)
+        crowd.runtime.stop()
+        for beat in beats:
+            with pytest.raises(KafkaError) as refused:
+                await beat
+            assert refused.value.error is Error.NOT_COORDINATOR
+
+    asyncio.run(ask())
+
+
+def test_a_log_that_refuses_a_later_batch_fails_the_command(crowd: Crowd) -> None:
+    waiting, next_one = crowd.beat(0), crowd.beat(1)
+    log = next(each for each in crowd.broker.logs if each.batches)
+    batches = len(log.batches)
+    log.refuses = lambda batch: len(log.batches) > batches
+    crowd.broker.clock.advance(500)
+    assert not waiting.done and len(log.batches) == batches + 1
+    crowd.broker.clock.advance(1_000)
+    with pytest.raises(KafkaError) as refused:
+        waiting.result()
+    assert refused.value.error is Error.COORDINATOR_NOT_AVAILABLE
+    log.refuses = None
+    crowd.broker.clock.advance(2_000)
+    assert next_one.done
+    crowd.settle()
+    assert sum(len(part) for _, part in _pairs(crowd)) == 4_000
+
+
+def test_a_coordinator_that_stops_between_two_batches_is_followed_by_a_new_assignment(
+    crowd: Crowd,
+) -> None:
+    crowd.beat(0)
+    log = next(each for each in crowd.broker.logs if each.batches)
+    batches = len(log.batches)
+    log.refuses = lambda batch: len(log.batches) > batches
+    crowd.broker.clock.advance(500)
+    last = [*GroupRecordCodec().decode(log.batches[-1])]
+    assert any(isinstance(each, ConsumerTargetRecord) for each in last)
+    assert not any(isinstance(each, ConsumerTargetEpochRecord) for each in last)
+    log.refuses = None
+    for index, each in enumerate(crowd.broker.logs):
+        crowd.broker.groups.lead(index, each)
+    crowd.broker.clock.advance(0)
+    assert crowd.group.state is ConsumerGroupState.ASSIGNING
+    crowd.settle()
+    assert sum(len(part) for _, part in _pairs(crowd)) == 4_000
+
+
+def _pairs(crowd: Crowd) -> list[tuple[bytes, Any]]:
+    """The owned partitions of all members; no partition has two owners."""
+    owned = [
+        (topic, partitions) for number in range(200) for topic, partitions in crowd.assigned[number]
+    ]
+    every = [(topic, partition) for topic, partitions in owned for partition in partitions]
+    assert len(every) == len(set(every))
+    return owned

@@ -1,0 +1,67 @@
+"""Who may use a log directory, and what it remembers of the last stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.log.files import RealDisk
+from wirekafka.log.log_directory import LogDirectory, UnusableDirectory
+from wirekafka.metadata.claim import check_cluster, claim, locked, previous_epoch
+
+
+def two(path: Path) -> BrokerConfig:
+    return BrokerConfig.of({"log.dirs": f"{path}/a,{path}/b", "node.id": "7"})
+
+
+def opened(path: Path) -> list[LogDirectory]:
+    return locked(RealDisk(), two(path))
+
+
+def claimed_by(path: Path, cluster_id: str) -> None:
+    directories = opened(path)
+    claim(directories, 7, cluster_id, lambda: b"d" * 16)
+    for directory in directories:
+        directory.release()
+
+
+def test_new_directories_fit_every_cluster(tmp_path: Path) -> None:
+    check_cluster(RealDisk(), two(tmp_path), "c")
+    assert not any(tmp_path.iterdir()), "nothing is written"
+
+
+def test_directories_of_another_cluster_are_refused_by_name(tmp_path: Path) -> None:
+    claimed_by(tmp_path, "c")
+    check_cluster(RealDisk(), two(tmp_path), "c")
+    with pytest.raises(UnusableDirectory, match="a belongs to cluster c, but the controllers to d"):
+        check_cluster(RealDisk(), two(tmp_path), "d")
+
+
+def stopped(path: Path, *epochs: int) -> None:
+    """Leave the directories as a clean stop in these broker epochs does."""
+    for directory, epoch in zip(opened(path), epochs, strict=True):
+        directory.close_cleanly({}, epoch)
+
+
+def epoch_found(path: Path) -> int:
+    directories = opened(path)
+    for directory in directories:
+        directory.release()
+    return previous_epoch(directories)
+
+
+def test_the_epoch_of_a_clean_stop_is_reported(tmp_path: Path) -> None:
+    assert epoch_found(tmp_path) == -1, "there was none"
+    stopped(tmp_path, 40, 40)
+    assert epoch_found(tmp_path) == 40
+
+
+@pytest.mark.parametrize("other", [39, -1])
+def test_a_stop_that_was_not_clean_everywhere_counts_as_unclean(tmp_path: Path, other: int) -> None:
+    stopped(tmp_path, 40, other)
+    assert epoch_found(tmp_path) == -1
+    stopped(tmp_path, 40, 40)
+    (tmp_path / "b" / ".kafka_cleanshutdown").unlink()
+    assert epoch_found(tmp_path) == -1

@@ -1,0 +1,288 @@
+"""The ISR keeper proposes changes one request at a time, and believes only decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch, now
+from tests.manual_clock import ManualClock
+from tests.replication.replicas import LAG_MS, Replicas
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.heartbeats import Heartbeat
+from wirekafka.metadata.isr_keeper import IsrKeeper
+from wirekafka.metadata.registration import RegisterBroker
+from wirekafka.metadata.topics import CreateTopics, NewTopic
+from wirekafka.replication.promise import Promise
+from wirekafka.replication.remote_replica import DecidedIsr
+
+REPLICA = bytes(16), 0
+
+
+class Controller:
+    """Keeps proposals until the test decides on them."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[Any, Any]] = []
+        self._decision = Promise()
+
+    @property
+    def proposed(self) -> list[tuple[int, ...]]:
+        """The ISRs of the only partition, in the order of the requests."""
+        return [changes[REPLICA].isr for changes in self.requests]
+
+    async def alter_partition(self, changes: Any) -> Any:
+        self.requests.append(dict(changes))
+        self._decision = Promise()
+        return await self._decision
+
+    async def decide(self, decision: DecidedIsr | KafkaError) -> None:
+        """Respond to the request in flight with this result for the only partition."""
+        self._decision.set({REPLICA: decision})
+        await turn()
+
+    async def fail(self, error: KafkaError) -> None:
+        """Respond to the request in flight with an error for all of it."""
+        self._decision.set(error)
+        await turn()
+
+
+async def turn() -> None:
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+class Scene:
+    """Partition topic-0 led by broker 1, with all of brokers 1 to 3 in sync at the start."""
+
+    def __init__(self) -> None:
+        self.replicas = Replicas()
+        self.partition = self.replicas.leader
+        self.controller = Controller()
+        self.keeper = IsrKeeper(
+            self.controller, {("topic", 0): self.partition}, self.replicas.clock
+        )
+        self.partition.propose_later = self.keeper.note
+        self.keeper.start(LAG_MS)
+
+    async def shrink(self) -> None:
+        """Broker 3 falls behind while broker 2 keeps up, until a change is proposed."""
+        self.replicas.append(b"v")
+        for _ in range(4):
+            self.replicas.fetch(2)
+            self.replicas.replicate(2)
+            self.replicas.clock.advance(LAG_MS // 2)
+        await turn()
+
+    def decided(self, *isr: int, partition_epoch: int = 1) -> DecidedIsr:
+        return DecidedIsr(1, 0, isr, 0, partition_epoch)
+
+
+def play(scenario: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        await scenario(Scene())
+
+    asyncio.run(run())
+
+
+def test_a_follower_that_lags_is_proposed_away_and_leaves_with_the_decision() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        assert scene.controller.proposed == [(1, 2)]
+        assert scene.partition.isr == (1, 2, 3), "nothing is decided yet"
+        assert scene.partition.high_watermark == 0
+        await scene.controller.decide(scene.decided(1, 2))
+        assert (scene.partition.isr, scene.partition.partition_epoch) == ((1, 2), 1)
+        assert scene.partition.high_watermark == 1
+
+    play(scenario)
+
+
+def test_a_follower_that_catches_up_is_proposed_at_its_fetch() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.replicas.set_isr(1, 2)
+        scene.replicas.replicate(3)
+        scene.replicas.clock.advance(0)
+        assert scene.controller.proposed == [(1, 2, 3)]
+        scene.replicas.replicate(3)
+        scene.replicas.clock.advance(1_000)
+        assert len(scene.controller.requests) == 1, "one proposal at a time"
+        await scene.controller.decide(scene.decided(1, 2, 3, partition_epoch=2))
+        assert scene.partition.isr == (1, 2, 3)
+        assert len(scene.controller.requests) == 1
+
+    play(scenario)
+
+
+def test_followers_that_catch_up_meanwhile_are_proposed_next() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.replicas.set_isr(1)
+        scene.replicas.replicate(2)
+        scene.replicas.clock.advance(0)
+        scene.replicas.replicate(3)
+        await scene.controller.decide(scene.decided(1, 2, partition_epoch=2))
+        assert scene.controller.proposed == [(1, 2), (1, 2, 3)]
+        assert scene.controller.requests[1][REPLICA].partition_epoch == 2
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "failure", [KafkaError(Error.NETWORK_EXCEPTION), KafkaError(Error.STALE_BROKER_EPOCH)]
+)
+def test_a_request_that_fails_is_repeated_and_its_proposal_counts_meanwhile(
+    failure: KafkaError,
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.replicas.set_isr(1)
+        scene.replicas.replicate(2)
+        scene.replicas.clock.advance(0)
+        await scene.controller.fail(failure)
+        scene.replicas.append(b"v")
+        assert scene.partition.high_watermark == 0, "broker 2 may be in the ISR"
+        scene.replicas.clock.advance(50)
+        await turn()
+        assert scene.controller.proposed == [(1, 2), (1, 2)]
+        await scene.controller.decide(scene.decided(1, 2, partition_epoch=2))
+        assert scene.partition.isr == (1, 2)
+
+    play(scenario)
+
+
+def test_one_partition_is_repeated_after_an_error_that_may_pass() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        await scene.controller.decide(KafkaError(Error.NOT_CONTROLLER))
+        scene.replicas.clock.advance(50)
+        await turn()
+        assert scene.controller.proposed == [(1, 2), (1, 2)]
+
+    play(scenario)
+
+
+def test_a_decision_for_the_present_isr_ends_the_proposal() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        await scene.controller.decide(scene.decided(1, 2, 3, partition_epoch=0))
+        assert scene.controller.proposed == [(1, 2), (1, 2)], "it is proposed anew"
+
+    play(scenario)
+
+
+def test_a_partition_without_a_decision_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        other = Replicas()
+        other.leader.topic_id = b"o" * 16
+        other.leader.propose_later = scene.keeper.note
+        other.set_isr(1, 2)
+        other.replicate(3)
+        for _ in range(3):
+            await scene.controller.decide(KafkaError(Error.NOT_CONTROLLER))
+            scene.replicas.clock.advance(50)
+            await turn()
+        assert scene.controller.requests[-1].keys() == {REPLICA, (b"o" * 16, 0)}
+        repeated = [each for each in caplog.messages if "topic-0 proposed again" in each]
+        assert len(repeated) == 1, "a failure that persists is logged once"
+
+    play(scenario)
+
+
+def test_a_refused_replica_is_proposed_again_at_its_next_fetch() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.replicas.set_isr(1, 2)
+        scene.replicas.replicate(3)
+        scene.replicas.clock.advance(0)
+        await scene.controller.decide(KafkaError(Error.INELIGIBLE_REPLICA))
+        scene.replicas.clock.advance(1_000)
+        assert len(scene.controller.requests) == 1
+        assert scene.partition.leading().maximal_isr == {1, 2}
+        scene.replicas.replicate(3)
+        scene.replicas.clock.advance(0)
+        assert scene.controller.proposed == [(1, 2, 3), (1, 2, 3)]
+
+    play(scenario)
+
+
+def test_an_outdated_proposal_counts_until_newer_metadata_arrives() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.replicas.set_isr(1, 2)
+        scene.replicas.replicate(3)
+        scene.replicas.clock.advance(0)
+        await scene.controller.decide(KafkaError(Error.INVALID_UPDATE_VERSION))
+        scene.replicas.clock.advance(1_000)
+        assert len(scene.controller.requests) == 1
+        assert scene.partition.leading().maximal_isr == {1, 2, 3}
+        scene.replicas.set_isr(1, 2)
+        assert scene.partition.leading().maximal_isr == {1, 2}
+
+    play(scenario)
+
+
+def test_a_decision_from_before_newer_metadata_is_ignored() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        scene.replicas.set_isr(1, 3)
+        await scene.controller.decide(scene.decided(1, 2, partition_epoch=1))
+        assert scene.partition.isr == (1, 3)
+
+    play(scenario)
+
+
+def test_nothing_is_repeated_once_another_broker_leads() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        scene.replicas.elect(2, 2, 3)
+        await scene.controller.fail(KafkaError(Error.NETWORK_EXCEPTION))
+        scene.replicas.clock.advance(LAG_MS)
+        await turn()
+        assert len(scene.controller.requests) == 1
+        assert scene.partition.leader is None
+
+    play(scenario)
+
+
+def test_a_stopped_keeper_proposes_nothing() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.keeper.stop()
+        await scene.shrink()
+        assert scene.controller.requests == []
+
+    play(scenario)
+
+
+def test_a_brokers_own_controller_shrinks_and_grows_the_isr(
+    tmp_path: Any, manual_clock: ManualClock
+) -> None:
+    kafka = InProcessBroker(tmp_path, manual_clock, replica_lag_time_max_ms="2000")
+    controller = kafka.broker.controller
+    log_end = controller.quorum.end_offset
+    epoch = now(
+        controller.submit(
+            RegisterBroker(
+                id=2,
+                incarnation_id=b"2" * 16,
+                epoch=log_end,
+                endpoints=[],
+                rack=None,
+                log_dirs=[b"2" * 16],
+            )
+        )
+    )
+    now(controller.submit(Heartbeat(broker_id=2, broker_epoch=epoch, metadata_offset=epoch)))
+    now(controller.submit(CreateTopics([NewTopic(name="t", assignments=[(0, [1, 2])])])))
+    partition = kafka.partition("t")
+    leader = partition.leading()
+    assert partition.isr == (1, 2)
+    partition.append(batch(b"v"))
+    manual_clock.advance(3_000)
+    assert partition.isr == (1,) and partition.high_watermark == 1
+    leader.follower_fetched(2, 1, 0, epoch, manual_clock.now_ms())
+    manual_clock.advance(0)
+    assert partition.isr == (1, 2)
+    image = kafka.broker.image.partition("t", 0)
+    assert image is not None and image.partition_epoch == partition.partition_epoch == 2
+    kafka.node.abort()

@@ -1,0 +1,200 @@
+"""A broker's registration, heartbeats and controlled shutdown, as its controllers answer them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.manual_clock import ManualClock
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.channel import Beat, Registration
+from wirekafka.metadata.heartbeats import Standing
+from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.membership import Membership
+from wirekafka.metadata.records import RegisterBrokerRecord
+from wirekafka.metadata.registration import Endpoint
+
+EPOCH = 40
+SERVING = Standing(is_caught_up=True, is_fenced=False, should_shut_down=False)
+FENCED = Standing(is_caught_up=False, is_fenced=True, should_shut_down=False)
+GO = Standing(is_caught_up=True, is_fenced=True, should_shut_down=True)
+
+
+class Controllers:
+    """The channel: what each next request is answered with; the last answer is repeated."""
+
+    def __init__(self, clock: ManualClock):
+        self.clock = clock
+        self.to_registrations: list[int | Error] = [EPOCH]
+        self.to_beats: list[Standing | Error] = [SERVING]
+        self.registrations = 0
+        self.beats: list[Beat] = []
+        self.takes_ms = 0
+
+    async def register(self, registration: Registration) -> int:
+        self.registrations += 1
+        return self._answer(self.to_registrations)
+
+    async def heartbeat(self, beat: Beat) -> Standing:
+        self.beats.append(beat)
+        return self._answer(self.to_beats)
+
+    def _answer(self, answers: list[Any]) -> Any:
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Error):
+            raise KafkaError(answer)
+        return answer
+
+
+class Follower:
+    """The broker's metadata, which has its registration already."""
+
+    end_offset = EPOCH + 2
+
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+        self.image.replay(
+            RegisterBrokerRecord(broker_id=7, broker_epoch=EPOCH, fenced=False, end_points=[])
+        )
+
+    async def until(self, holds: Any) -> None:
+        assert holds(self.image)
+
+
+class Stage:
+    def __init__(self, **settings: str) -> None:
+        self.clock = ManualClock()
+        self.controllers = Controllers(self.clock)
+        config = BrokerConfig.of({name.replace("_", "."): text for name, text in settings.items()})
+        self.membership = Membership(
+            self.controllers,  # type: ignore[arg-type]
+            Follower(),
+            self.clock,
+            Registration.with_own_features(
+                broker_id=7,
+                cluster_id="c",
+                incarnation_id=bytes(16),
+                endpoints=(),
+                rack=None,
+                log_dirs=[],
+            ),
+            lambda: config,
+        )
+
+    async def join(self, most_ms: int = 300_000) -> Error | None:
+        return await self._over(
+            self.membership.join([Endpoint("PLAINTEXT", "localhost", 9092)]), most_ms
+        )
+
+    async def leave(self, most_ms: int = 600_000) -> Error | None:
+        return await self._over(self.membership.leave(), most_ms)
+
+    async def _over(self, coroutine: Any, most_ms: int) -> Error | None:
+        """Run it while time passes; the error that it ended with, if any."""
+        task = asyncio.ensure_future(coroutine)
+        for _ in range(most_ms // 50):
+            for _ in range(3):
+                await asyncio.sleep(0)
+            if task.done():
+                break
+            self.clock.advance(50)
+        assert task.done(), "it still waits"
+        try:
+            task.result()
+        except KafkaError as error:
+            return error.error
+        return None
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_registration_waits_for_the_session_of_the_previous_incarnation(stage: Stage) -> None:
+    stage.controllers.to_registrations = [Error.DUPLICATE_BROKER_REGISTRATION] * 4 + [EPOCH]
+    assert asyncio.run(stage.join()) is None
+    assert stage.membership.broker_epoch == EPOCH and stage.controllers.registrations == 5
+
+
+def test_a_registration_that_is_refused_for_too_long_ends_the_start(stage: Stage) -> None:
+    stage.controllers.to_registrations = [Error.DUPLICATE_BROKER_REGISTRATION]
+    assert asyncio.run(stage.join()) is Error.DUPLICATE_BROKER_REGISTRATION
+    assert stage.controllers.registrations == 31, "every two seconds for a minute"
+
+
+def test_a_registration_that_is_wrong_ends_the_start_at_once(stage: Stage) -> None:
+    stage.controllers.to_registrations = [Error.INCONSISTENT_CLUSTER_ID]
+    assert asyncio.run(stage.join()) is Error.INCONSISTENT_CLUSTER_ID
+    assert stage.controllers.registrations == 1
+
+
+def test_a_registration_waits_for_a_controller_as_long_as_it_takes(stage: Stage) -> None:
+    absent = [Error.REQUEST_TIMED_OUT, Error.NETWORK_EXCEPTION, Error.NOT_CONTROLLER] * 20
+    stage.controllers.to_registrations = [*absent, EPOCH]
+    assert asyncio.run(stage.join()) is None
+    assert stage.controllers.registrations == 61
+
+
+def test_a_broker_is_in_service_once_a_heartbeat_says_so(stage: Stage) -> None:
+    stage.controllers.to_beats = [FENCED, Error.NOT_CONTROLLER, Error.REQUEST_TIMED_OUT, SERVING]
+    assert asyncio.run(stage.join()) is None
+    assert len(stage.controllers.beats) == 4
+    assert {beat.metadata_offset for beat in stage.controllers.beats} == {EPOCH + 1}
+
+
+def test_a_start_whose_registration_was_replaced_fails(stage: Stage) -> None:
+    stage.controllers.to_beats = [Error.STALE_BROKER_EPOCH]
+    assert asyncio.run(stage.join()) is Error.STALE_BROKER_EPOCH
+
+
+def test_a_controlled_shutdown_asks_until_it_is_granted_and_only_once(stage: Stage) -> None:
+    async def test() -> None:
+        assert await stage.join() is None
+        stage.controllers.beats.clear()
+        stage.controllers.to_beats = [SERVING, Error.NOT_CONTROLLER, SERVING, GO]
+        begun_ms = stage.clock.now_ms()
+        assert await stage.leave() is None
+        assert [beat.wants_shut_down for beat in stage.controllers.beats] == [True] * 4
+        # The second follows at once: most shutdowns are granted then.
+        assert stage.clock.now_ms() - begun_ms == 50 + 2000 + 2000
+        assert await stage.leave() is None
+        assert len(stage.controllers.beats) == 4
+
+    asyncio.run(test())
+
+
+def test_a_controlled_shutdown_gives_up_when_the_session_has_ended_unheard(stage: Stage) -> None:
+    async def test() -> None:
+        assert await stage.join() is None
+        stage.controllers.to_beats = [Error.REQUEST_TIMED_OUT]
+        begun_ms = stage.clock.now_ms()
+        assert await stage.leave() is Error.REQUEST_TIMED_OUT
+        assert 9_000 <= stage.clock.now_ms() - begun_ms <= 11_100
+
+    asyncio.run(test())
+
+
+def test_a_controlled_shutdown_that_is_never_granted_ends_as_in_kafka(stage: Stage) -> None:
+    async def test() -> None:
+        assert await stage.join() is None
+        begun_ms = stage.clock.now_ms()
+        assert await stage.leave() is None
+        assert 300_000 <= stage.clock.now_ms() - begun_ms <= 302_000
+
+    asyncio.run(test())
+
+
+def test_a_controlled_shutdown_can_be_switched_off() -> None:
+    async def test() -> None:
+        stage = Stage(controlled_shutdown_enable="false")
+        assert await stage.join() is None
+        stage.controllers.beats.clear()
+        assert await stage.leave() is None
+        stage.clock.advance(60_000)
+        assert stage.controllers.beats == []
+
+    asyncio.run(test())

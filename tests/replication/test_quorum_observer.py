@@ -1,0 +1,264 @@
+"""A broker's copy of the metadata log: what the leader returns is appended, committed, replaced."""
+
+import json
+
+import pytest
+
+from tests.manual_clock import ManualClock
+from wirekafka.codec.batch import with_prefix
+from wirekafka.codec.record import Record, encode_batch
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.errors import KafkaError
+from wirekafka.log.files import RealDisk
+from wirekafka.log.log_directory import LogDirectory
+from wirekafka.metadata.framing import MetadataCodec, UnknownMetadata
+from wirekafka.metadata.records import TopicRecord
+from wirekafka.replication import snapshot_file
+from wirekafka.replication.metadata_log import WrongQuorum
+from wirekafka.replication.quorum_observer import (
+    DivergedMetadata,
+    Fetched,
+    Position,
+    QuorumObserver,
+)
+from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
+
+VOTERS = (3000, 3001)
+
+
+class Start:
+    """One start of an observer on a directory, and what it delivered."""
+
+    def __init__(self, path):
+        self.delivered = []
+        self.failures = []
+        self.directory = LogDirectory(RealDisk(), str(path))
+        clock = ManualClock()
+        config = BrokerConfig.of().metadata_topic_config
+        log = self.directory.open_metadata_log(config, clock.now_ms())
+        self.observer = QuorumObserver(log, RealDisk(), clock, MetadataCodec())
+        self.feed = self.observer.observe(self._note, self.failures.append)
+        self.observer.load()
+
+    def _note(self, committed):
+        if committed.is_snapshot:
+            self.delivered.append("snapshot")
+        self.delivered += [
+            record.name for record in committed.records if isinstance(record, TopicRecord)
+        ]
+
+    def fetch(self, records=b"", high_watermark=0, diverging=None):
+        return self.observer.take(
+            Fetched(
+                asked=self.observer.position,
+                high_watermark=high_watermark,
+                records=records,
+                diverging=diverging,
+            )
+        )
+
+    def stop(self):
+        self.directory.release()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def start(path):
+    started = []
+
+    def begin():
+        if started:
+            started[-1].stop()
+        started.append(Start(path))
+        return started[-1]
+
+    yield begin
+    started[-1].stop()
+
+
+def topics(offset, *names, epoch=1):
+    """A batch of topic records at an offset, as the leader of an epoch wrote it."""
+    records = [TopicRecord(name=name, topic_id=name.encode().ljust(16)) for name in names]
+    return b"".join(with_prefix(MetadataCodec().encode(records, 5, None), offset, epoch))
+
+
+def snapshot(*names, epoch=1):
+    records = [TopicRecord(name=name, topic_id=name.encode().ljust(16)) for name in names]
+    frame = snapshot_file.Frame(now_ms=5, epoch=epoch)
+    return b"".join(snapshot_file.encode(records, MetadataCodec(), frame))
+
+
+def test_batches_are_delivered_once_the_leader_has_committed_them(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    assert broker.observer.position == Position(1, 0, 0, 0)
+    assert broker.fetch(topics(0, "a", "b"), high_watermark=0)
+    assert broker.observer.position == Position(1, 2, 1, 0)
+    assert broker.delivered == []
+    assert broker.fetch(topics(2, "c"), high_watermark=2)
+    assert broker.delivered == ["a", "b"]
+    assert broker.fetch(high_watermark=3)
+    assert broker.delivered == ["a", "b", "c"]
+    assert broker.feed.position == 3
+
+
+def test_a_response_to_an_earlier_position_is_ignored(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    asked = broker.observer.position
+    batch = topics(0, "a")
+    assert broker.observer.take(Fetched(asked=asked, high_watermark=1, records=batch))
+    assert not broker.observer.take(Fetched(asked=asked, high_watermark=1, records=batch))
+    asked = broker.observer.position
+    broker.observer.elect(3001, 2, VOTERS)
+    late = Fetched(asked=asked, high_watermark=2, records=topics(1, "b"))
+    assert not broker.observer.take(late), "of a leader that was replaced"
+    assert broker.delivered == ["a"]
+
+
+def test_an_older_epoch_has_no_say_and_the_newest_is_remembered(start, path):
+    broker = start()
+    assert broker.observer.elect(3001, 7, VOTERS)
+    assert not broker.observer.elect(3000, 6, VOTERS)
+    assert not broker.observer.elect(-1, 7, VOTERS), "the leader of an epoch never changes"
+    assert (broker.observer.leader_id, broker.observer.epoch) == (3001, 7)
+    state = json.loads((path / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert (state["leaderId"], state["leaderEpoch"]) == (3001, 7)
+    assert state["currentVoters"] == [{"voterId": 3000}, {"voterId": 3001}]
+    assert start().observer.position.leader_epoch == 7
+
+
+def test_what_was_never_committed_is_truncated_where_the_logs_diverge(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    broker.fetch(topics(0, "a"), high_watermark=1)
+    broker.fetch(topics(1, "lost"), high_watermark=1)
+    broker.observer.elect(3001, 2, VOTERS)
+    # The new leader's epoch 1 ended at offset 1; its high watermark does not count yet.
+    assert broker.fetch(high_watermark=2, diverging=(1, 1))
+    assert broker.observer.position == Position(2, 1, 1, 1)
+    assert broker.fetch(topics(1, "b", epoch=2), high_watermark=2)
+    assert broker.delivered == ["a", "b"]
+
+
+def test_committed_metadata_is_never_truncated(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    broker.fetch(topics(0, "a", "b"), high_watermark=2)
+    with pytest.raises(DivergedMetadata, match="below 2 was committed"):
+        broker.fetch(diverging=(1, 1))
+    assert broker.observer.end_offset == 2
+
+
+def test_a_corrupt_batch_is_fetched_again(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    batch = bytearray(topics(0, "a"))
+    batch[-1] ^= 1
+    with pytest.raises(KafkaError, match="corrupt"):
+        broker.fetch(bytes(batch), high_watermark=1)
+    assert broker.fetch(topics(0, "a"), high_watermark=1)
+    assert broker.delivered == ["a"]
+
+
+def test_a_record_that_is_not_understood_is_an_error(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    unknown = encode_batch([Record(0, 5, None, b"\x01\x63\x00\x00", ())])
+    batch = b"".join(with_prefix(unknown, 0, 1))
+    with pytest.raises(UnknownMetadata, match="type 99"):
+        broker.fetch(batch, high_watermark=1)
+
+
+def test_after_a_restart_the_log_counts_only_once_the_leader_confirms_it(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    broker.fetch(topics(0, "a", "b"), high_watermark=2)
+    broker = start()
+    assert broker.delivered == []
+    assert broker.observer.position == Position(1, 2, 1, 0)
+    broker.fetch(high_watermark=2)
+    assert broker.delivered == ["a", "b"]
+
+
+def test_a_start_begins_with_its_own_snapshot(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    broker.fetch(topics(0, "a", "b"), high_watermark=2)
+    grown = broker.observer.bytes_since_snapshot
+    assert grown == len(topics(0, "a", "b"))
+    names = [TopicRecord(name=name, topic_id=name.encode().ljust(16)) for name in "ab"]
+    assert broker.observer.write_snapshot(names, MetadataCodec()) == SnapshotId(2, 1)
+    assert broker.observer.bytes_since_snapshot == 0
+    broker.fetch(topics(2, "c"), high_watermark=3)
+    broker = start()
+    assert broker.delivered == ["snapshot", "a", "b"]
+    assert broker.observer.position == Position(1, 3, 1, 2)
+    broker.fetch(high_watermark=3)
+    assert broker.delivered == ["snapshot", "a", "b", "c"]
+
+
+def test_a_snapshot_of_the_leader_replaces_everything(start, path):
+    broker = start()
+    broker.observer.elect(3000, 4, VOTERS)
+    broker.fetch(topics(0, "a"), high_watermark=1)
+    broker.observer.install(SnapshotId(9, 3), snapshot("x", "y", epoch=3))
+    assert broker.delivered == ["a", "snapshot", "x", "y"]
+    assert broker.observer.position == Position(4, 9, 3, 9)
+    assert broker.fetch(topics(9, "z", epoch=4), high_watermark=10)
+    assert broker.delivered[-1] == "z" and broker.observer.start_offset == 9
+    assert (path / "__cluster_metadata-0" / "00000000000000000009-0000000003.checkpoint").exists()
+    broker = start()
+    assert broker.delivered == ["snapshot", "x", "y"]
+    assert broker.observer.position == Position(4, 10, 4, 9)
+    # An own snapshot afterwards keeps the log from the leader's on.
+    broker.fetch(high_watermark=10)
+    assert broker.observer.write_snapshot([], MetadataCodec()) == SnapshotId(10, 4)
+    assert broker.observer.start_offset == 9
+
+
+def test_a_broken_snapshot_changes_nothing(start, path):
+    broker = start()
+    broker.observer.elect(3000, 4, VOTERS)
+    broker.fetch(topics(0, "a"), high_watermark=1)
+    data = bytearray(snapshot("x"))
+    with pytest.raises(BadSnapshot):
+        broker.observer.install(SnapshotId(9, 3), bytes(data[:-5]))
+    data[-90] ^= 1
+    with pytest.raises(BadSnapshot):
+        broker.observer.install(SnapshotId(9, 3), bytes(data))
+    assert broker.delivered == ["a"] and broker.observer.end_offset == 1
+    assert start().observer.end_offset == 1
+
+
+def test_a_snapshot_that_comes_late_is_ignored(start):
+    broker = start()
+    broker.observer.elect(3000, 1, VOTERS)
+    broker.fetch(topics(0, "a", "b"), high_watermark=2)
+    broker.observer.install(SnapshotId(2, 1), snapshot("a", "b"))
+    assert broker.delivered == ["a", "b"]
+
+
+def test_a_crash_between_a_snapshot_and_the_new_log_is_mended(start, path):
+    broker = start()
+    broker.observer.elect(3000, 4, VOTERS)
+    broker.fetch(topics(0, "a"), high_watermark=1)
+    name = SnapshotId(9, 3).file_name
+    (path / "__cluster_metadata-0" / name).write_bytes(snapshot("x", epoch=3))
+    broker = start()
+    assert broker.delivered == ["snapshot", "x"]
+    assert broker.observer.position == Position(4, 9, 3, 9)
+
+
+def test_a_log_without_its_beginning_is_refused(start, path):
+    broker = start()
+    broker.observer.elect(3000, 4, VOTERS)
+    broker.observer.install(SnapshotId(9, 3), snapshot("x", epoch=3))
+    broker.fetch(topics(9, "y", epoch=4), high_watermark=10)
+    (path / "__cluster_metadata-0" / SnapshotId(9, 3).file_name).unlink()
+    with pytest.raises(WrongQuorum, match="begins at offset 9"):
+        start()

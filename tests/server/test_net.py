@@ -1,0 +1,66 @@
+"""The operating system's network, as a node uses it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+import pytest
+
+from wirekafka.server.net import SocketNet
+
+
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data)
+
+
+class Asker(asyncio.Protocol):
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).write(b"hello")
+
+    def data_received(self, data: bytes) -> None:
+        self.answer.set_result(data)
+
+
+def test_who_connects_before_a_port_accepts_is_served_once_it_does() -> None:
+    async def scenario() -> bytes:
+        net = SocketNet()
+        port = net.listen("127.0.0.1", 0)
+        transport, asker = await net.connect(*port.address, Asker)
+        assert not asker.answer.done()
+        await port.accept(Echo)
+        async with asyncio.timeout(10):
+            answer: bytes = await asker.answer
+        transport.close()
+        port.close()
+        return answer
+
+    assert asyncio.run(scenario()) == b"hello"
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    net = SocketNet()
+    port = net.listen("127.0.0.1", 0)
+    host, number = port.address
+    with pytest.raises(OSError, match=rf"cannot listen at {host}:{number}: Address already in use"):
+        net.listen(host, number)
+    port.close()
+    net.listen(host, number).close()
+
+
+def test_nobody_is_reached_at_a_closed_port() -> None:
+    async def scenario() -> None:
+        net = SocketNet()
+        port = net.listen("127.0.0.1", 0)
+        port.close()
+        with pytest.raises(ConnectionRefusedError):
+            await net.connect(*port.address, Asker)
+
+    asyncio.run(scenario())

@@ -1,0 +1,99 @@
+"""Hundreds of seeds hold, each is the same every time, and broken replicas do not pass."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.simulation.campaign import Campaign
+from tests.simulation.replication.simulation import simulate
+from wirekafka.log.log import Log
+from wirekafka.log.producers import ProducerStates
+from wirekafka.replication.follower import Follower
+from wirekafka.replication.leader import Leader
+
+SEEDS = int(os.environ.get("WIREKAFKA_REPLICATION_SEEDS", "200"))
+_DIGESTS = (
+    "from tests.simulation.replication.simulation import simulate\n"
+    "for seed in range(7_000, 7_004): print(simulate(seed).digest)"
+)
+
+
+@pytest.mark.timeout(3_600)
+def test_every_seed_keeps_what_kafka_promises() -> None:
+    campaign = Campaign(range(SEEDS), 2, simulate)
+    for _ in campaign.results():
+        pass
+    print(campaign.summary())
+    assert not campaign.failed, "\n".join(
+        f"seed {seed}: {violations[0]} (python -m tests.simulation --replication --show {seed})"
+        for seed, violations in sorted(campaign.failed.items())
+    )
+
+
+def test_the_same_seed_is_the_same_history() -> None:
+    """In processes whose hashes differ, and so the order of their sets."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", _DIGESTS],
+            check=True,
+            text=True,
+            capture_output=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        ).stdout.split()
+        for hash_seed in ("1", "2")
+    ]
+    assert len(set(runs[0])) == 4, "different seeds are different histories"
+    assert runs[0] == runs[1]
+
+
+def test_a_leader_that_commits_alone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leader, "_reached_by_all", lambda self, end_offset: end_offset)
+    assert "NOT_IN_SYNC" in _kinds_found(20)
+
+
+def test_a_leader_that_adds_followers_too_early_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        Leader, "_has_caught_up", lambda self, follower: self._is_eligible(follower)
+    )
+    assert _kinds_found(40) & {"NOT_IN_SYNC", "LOST", "AHEAD", "DIVERGENCE"}
+
+
+def test_followers_that_keep_what_diverges_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Follower, "_truncate", lambda *_: None)
+    assert _kinds_found(20) & {"STUCK", "DIVERGENCE"}
+
+
+def test_followers_that_keep_epochs_without_batches_are_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Log, "_forget_empty_epochs", lambda self: None)
+    assert _kinds_found(40) == {"STUCK"}
+
+
+def test_followers_that_note_no_producers_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    replay = ProducerStates.replay
+
+    def forget(self: ProducerStates, header: Any, batch: Any) -> Any:
+        if batch and not header.is_control:
+            self.end_offset = header.end_offset
+            return None
+        return replay(self, header, batch)
+
+    monkeypatch.setattr(ProducerStates, "replay", forget)
+    assert _kinds_found(20) & {"PRODUCERS", "DUPLICATE", "GAP"}
+
+
+def _kinds_found(seeds: int) -> set[str]:
+    """The kinds of violations of the first seed that has any, of up to so many."""
+    for seed in range(seeds):
+        found = {violation.split(" ")[0] for violation in simulate(seed).violations}
+        if found:
+            return found
+    return set()

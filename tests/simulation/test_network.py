@@ -1,0 +1,296 @@
+"""The simulated network: addresses, order, cuts, and real nodes that are reached through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from tests.simulation.network import Network, Weather
+from tests.simulation.node import SimulatedNode, new_loop
+from tests.simulation.trace import Trace
+from tests.simulation.wire import GROUP, Coordinator, Leader, Lost, Wire
+from wirekafka.apis.create_topics import CreateTopicsRequest
+from wirekafka.apis.describe_cluster import DescribeClusterRequest
+
+
+class Peer(asyncio.Protocol):
+    """Remembers what it hears."""
+
+    def __init__(self, heard: list[bytes]) -> None:
+        self.heard = heard
+        self.is_lost = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.heard.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+
+
+class Town:
+    """Two hosts, "here" and "there", without faults by default."""
+
+    def __init__(self, seed: int = 0, weather: Weather | None = None):
+        self.loop = new_loop()
+        self.network = Network(self.loop, Random(seed), Trace(keeps=True))
+        self.network.weather = weather or Weather(slow=0, torn=0)
+        self.here, self.there = self.network.host("here"), self.network.host("there")
+        self.heard: list[bytes] = []
+        self.answers: list[bytes] = []
+        self.accepted: list[Peer] = []
+
+    def run(self, scenario: Coroutine[Any, Any, None]) -> None:
+        self.loop.run_until_complete(scenario)
+        self.loop.close()
+
+    async def listen(self) -> None:
+        def new() -> Peer:
+            self.accepted.append(Peer(self.heard))
+            return self.accepted[-1]
+
+        await self.there.listen("there", 9).accept(new)
+
+    async def connect(self) -> Peer:
+        _, peer = await self.here.connect("there", 9, lambda: Peer(self.answers))
+        assert isinstance(peer, Peer)
+        return peer
+
+
+def test_a_connection_arrives_at_the_address_it_was_made_to() -> None:
+    town = Town()
+
+    async def scenario() -> None:
+        await town.listen()
+        peer = await town.connect()
+        peer.transport.write(b"hello")
+        await asyncio.sleep(1)
+        [accepted] = town.accepted
+        accepted.transport.write(b"good day")
+        await asyncio.sleep(1)
+        assert (town.heard, town.answers) == ([b"hello"], [b"good day"])
+        assert accepted.transport.get_extra_info("peername")[0] == town.here.address
+        peer.transport.close()
+        await asyncio.sleep(1)
+        assert accepted.is_lost and peer.is_lost
+        assert not town.network.links
+
+    town.run(scenario())
+
+
+def test_who_connects_where_nobody_listens_is_refused() -> None:
+    town = Town()
+
+    async def scenario() -> None:
+        with pytest.raises(ConnectionRefusedError):
+            await town.connect()
+        with pytest.raises(OSError, match="no such host"):
+            await town.here.connect("nowhere", 9, asyncio.Protocol)
+        assert not town.network.links
+
+    town.run(scenario())
+
+
+def test_who_connects_to_a_port_that_does_not_accept_yet_waits() -> None:
+    town = Town()
+
+    async def scenario() -> None:
+        port = town.there.listen("there", 9)
+        connecting = asyncio.ensure_future(town.connect())
+        await asyncio.sleep(1)
+        assert not connecting.done()
+        await port.accept(lambda: Peer(town.heard))
+        (await connecting).transport.write(b"at last")
+        await asyncio.sleep(1)
+        assert town.heard == [b"at last"]
+
+    town.run(scenario())
+
+
+def test_an_address_that_is_taken_is_not_given_out_again() -> None:
+    town = Town()
+    port = town.there.listen("there", 9)
+    with pytest.raises(OSError, match="cannot listen at there:9"):
+        town.there.listen("there", 9)
+    assert town.there.listen("there", 0).address != port.address
+    port.close()
+    town.there.listen("there", 9)
+
+
+def test_a_one_way_cut_holds_up_one_way_and_mending_lets_all_through_in_order() -> None:
+    town = Town()
+
+    async def scenario() -> None:
+        await town.listen()
+        peer = await town.connect()
+        await asyncio.sleep(1)
+        town.network.cut("here", "there")
+        for piece in (b"1", b"2", b"3"):
+            peer.transport.write(piece)
+        town.accepted[0].transport.write(b"the other way")
+        await asyncio.sleep(100)
+        assert (town.heard, town.answers) == ([], [b"the other way"])
+        town.network.mend("here", "there")
+        peer.transport.write(b"4")
+        await asyncio.sleep(1)
+        assert town.heard == [b"1", b"2", b"3", b"4"]
+
+    town.run(scenario())
+
+
+def test_hosts_that_are_parted_reach_each_other_neither_way() -> None:
+    town = Town()
+
+    async def scenario() -> None:
+        await town.listen()
+        third = town.network.host("third")
+        town.network.part(["here"], ["there", "third"])
+        with pytest.raises(TimeoutError):
+            await town.connect()
+        _, peer = await third.connect("there", 9, lambda: Peer([]))
+        assert not peer.transport.is_closing()
+        town.network.heal()
+        await town.connect()
+
+    town.run(scenario())
+
+
+def test_the_end_of_a_connection_is_not_heard_of_through_a_cut() -> None:
+    town = Town()
+
+    async def scenario() -> None:
+        await town.listen()
+        peer = await town.connect()
+        await asyncio.sleep(1)
+        town.network.cut("there", "here")
+        town.accepted[0].transport.abort()
+        await asyncio.sleep(100)
+        assert town.accepted[0].is_lost and not peer.is_lost
+        town.network.mend("there", "here")
+        await asyncio.sleep(1)
+        assert peer.is_lost
+
+    town.run(scenario())
+
+
+def test_order_is_kept_within_a_connection_and_not_across_two() -> None:
+    overtaken = 0
+    for seed in range(20):
+        town = Town(seed, Weather(slow=0.3, torn=0))
+
+        async def scenario(town: Town = town) -> None:
+            await town.listen()
+            one, other = await town.connect(), await town.connect()
+            for number in b"0123456789":
+                one.transport.write(bytes([number]))
+                other.transport.write(bytes([number]))
+            await asyncio.sleep(100)
+
+        town.run(scenario())
+        arrived = [line.split()[1:] for line in town.network.trace.lines or ()]
+        for name in ("1>", "2>"):
+            assert [data for link, data in arrived if link == name] == [
+                f"{number:x}" for number in b"0123456789"
+            ]
+        numbers = [data for _, data in arrived]
+        overtaken += numbers != sorted(numbers)
+    assert overtaken
+
+
+def test_the_same_seed_delivers_at_the_same_moments() -> None:
+    def digest(seed: int) -> str:
+        town = Town(seed, Weather(slow=0.3, torn=0.3))
+
+        async def scenario() -> None:
+            await town.listen()
+            peer = await town.connect()
+            for number in range(20):
+                peer.transport.write(b"piece %d" % number)
+            await asyncio.sleep(100)
+
+        town.run(scenario())
+        return town.network.trace.digest()
+
+    assert digest(1) == digest(1) != digest(2)
+
+
+class Pair:
+    """Two real nodes, each a cluster of its own, and a client that knows both."""
+
+    def __init__(self) -> None:
+        self.loop = new_loop()
+        self.network = Network(self.loop, Random(3), Trace())
+        self.network.weather = Weather(slow=0, torn=0)
+        self.nodes = [
+            SimulatedNode(self.network, name, Random(name), {"node.id": name[-1]})
+            for name in ("node-1", "node-2")
+        ]
+        self.wires = [
+            Wire(self.network, f"client-{node.name}", [node.address], may_linger=False)
+            for node in self.nodes
+        ]
+
+    def run(self, scenario: Coroutine[Any, Any, None]) -> None:
+        """Play the scenario with both nodes up."""
+
+        async def with_nodes() -> None:
+            for node in self.nodes:
+                await node.start()
+            await scenario
+            for node in self.nodes:
+                await node.stop()
+
+        self.loop.run_until_complete(with_nodes())
+        self.loop.close()
+
+
+def test_two_nodes_serve_on_one_network_each_at_its_own_address() -> None:
+    pair = Pair()
+
+    async def scenario() -> None:
+        hosts = []
+        for wire in pair.wires:
+            answer = await wire.ask(DescribeClusterRequest(), 1)
+            hosts.append([(each.broker_id, each.host) for each in answer.brokers])
+        assert hosts == [[(1, "node-1")], [(2, "node-2")]]
+
+    pair.run(scenario())
+
+
+def test_a_node_that_is_cut_off_is_lost_to_its_clients_and_the_other_is_not() -> None:
+    pair = Pair()
+
+    async def scenario() -> None:
+        first, second = pair.wires
+        names = [wire.name for wire in pair.wires]
+        pair.network.part(["node-1"], names)
+        with pytest.raises(Lost):
+            await first.ask(DescribeClusterRequest(), 1)
+        await second.ask(DescribeClusterRequest(), 1)
+        pair.network.heal()
+        await first.ask(DescribeClusterRequest(), 1)
+
+    pair.run(scenario())
+
+
+def test_clients_find_leaders_and_coordinators_by_asking() -> None:
+    pair = Pair()
+
+    async def scenario() -> None:
+        wire = pair.wires[1]
+        kind = CreateTopicsRequest.CreatableTopic
+        await wire.ask(
+            CreateTopicsRequest(topics=[kind(name="t", num_partitions=2, replication_factor=1)]), 7
+        )
+        assert await wire.find(Leader("t", 1)) == pair.nodes[1].address
+        assert await wire.find(Coordinator(GROUP, "g")) == pair.nodes[1].address
+        with pytest.raises(Lost):
+            await wire.find(Leader("t", 2))
+
+    pair.run(scenario())

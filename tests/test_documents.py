@@ -1,0 +1,262 @@
+"""The documents for those who change the code name what exists, and their commands work."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from docs.draw_architecture import TARGET, drawing
+from tests.test_layout import LAYERS, PACKAGE, ROOT
+from wirekafka.apis import registry
+from wirekafka.config.option import ConfigError
+from wirekafka.config.options import rows
+from wirekafka.errors import Error
+
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+NAMED = (ARCHITECTURE, CONTRIBUTING)
+LINKED = (
+    *NAMED,
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
+    ROOT / "docs" / "sasl.md",
+    ROOT / "docs" / "security.md",
+    ROOT / "docs" / "testing.md",
+    ROOT / "docs" / "transactions.md",
+    ROOT / "benchmarks" / "README.md",
+    ROOT / "spark_examples" / "README.md",
+)
+MOST_STEPS = 10
+
+each_document = pytest.mark.parametrize("page", NAMED, ids=lambda page: page.name)
+
+
+def test_the_drawing_is_current() -> None:
+    assert TARGET.read_text() == drawing(), "run `python -m docs.draw_architecture`"
+
+
+def test_the_table_of_layers_is_that_of_the_layout_test() -> None:
+    table = _section(ARCHITECTURE, "## Layers")
+    assert tuple(reversed(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))) == LAYERS
+
+
+@each_document
+def test_every_file_that_is_named_exists(page: Path) -> None:
+    paths = [name for name in _names(page) if "/" in name or name.endswith(".py")]
+    assert len(paths) > 15
+    missing = [
+        path
+        for path in paths
+        if not (ROOT / path).exists()
+        and not (PACKAGE / path).exists()
+        and not path.endswith("/count_topics.py")
+        and not path.endswith("/test_count_topics.py")
+    ]
+    assert missing == []
+
+
+@each_document
+def test_every_class_and_method_that_is_named_exists(page: Path) -> None:
+    classes = [name for name in _names(page) if re.fullmatch(r"[A-Z]\w*[a-z]\w*(\.[a-z_]+)?", name)]
+    assert len(classes) > 3
+    known = _definitions() | {"CountTopics"}
+    assert [name for name in classes if name not in known] == []
+
+
+@each_document
+def test_every_constant_and_error_that_is_named_exists(page: Path) -> None:
+    constants = [name for name in _names(page) if re.fullmatch(r"[A-Z][A-Z_]+", name)]
+    known = {error.name for error in Error} | _definitions()
+    assert [name for name in constants if name not in known] == []
+
+
+@each_document
+def test_every_function_that_is_named_with_its_arguments_exists(page: Path) -> None:
+    calls = [match[1] for name in _names(page) if (match := re.match(r"(\w+)\(", name))]
+    known = {name.rpartition(".")[2] for name in _definitions()}
+    bad_examples = {"append"}
+    assert [name for name in calls if name not in known | bad_examples] == []
+
+
+@pytest.mark.parametrize(
+    "request_name", ["Produce", "Fetch", "JoinGroup", "EndTxn", "CreateTopics"]
+)
+def test_the_path_of_a_request_is_short_and_goes_down_the_layers(request_name: str) -> None:
+    section = _section(ARCHITECTURE, f"### {request_name}")
+    steps = re.findall(r"^\d+\. `([\w/]+\.py)`", section, re.MULTILINE)
+    assert len(steps) == len(re.findall(r"^\d+\. ", section, re.MULTILINE)) <= MOST_STEPS
+    for part in re.split(r"\nOnce .*:\n", section):
+        heights = [
+            _height(path) for path in re.findall(r"^\d+\. `([\w/]+\.py)`", part, re.MULTILINE)
+        ]
+        assert heights == sorted(heights, reverse=True), part
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def _commands() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("command", _commands())
+def test_the_commands_for_contributors_work(command: str) -> None:
+    """Those that are quick are run; of long ones it is checked that they would start."""
+    words = shlex.split(command)
+    environment = dict(os.environ)
+    while "=" in words[0]:
+        name, _, environment[name] = words.pop(0).partition("=")
+        assert name in _texts(), f"nothing reads {name}"
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    if words[0] != ".venv/bin/python":
+        assert os.access(ROOT / words[0], os.X_OK)
+        return
+    arguments = _quick(words[1:])
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _quick(arguments: list[str]) -> list[str]:
+    """The same command without its work, where that takes long or writes files."""
+    module = arguments[arguments.index("-m") + 1]
+    match module:
+        case "pytest":
+            return [*arguments, "--collect-only"]
+        case "tests.simulation" if "--show" in arguments:
+            return arguments
+        case "wirekafka":
+            return arguments
+        case "tests.simulation" | "tests.histories" | "benchmarks":
+            usage = subprocess.run(
+                [sys.executable, "-m", module, "--help"],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            ).stdout
+            options = [word for word in arguments if word.startswith("--")]
+            assert [option for option in options if option not in usage] == []
+            return ["-m", module, "--help"]
+        case _:
+            assert len(arguments) == 2, "an option that nothing checks"
+            return ["-c", f"import importlib.util as u; assert u.find_spec({module!r})"]
+
+
+def _examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", CONTRIBUTING.read_text(), re.DOTALL)
+
+
+def test_the_example_of_an_api_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_apis", dict(registry.load()))
+    monkeypatch.setattr(registry, "routes", {})
+    api, test, _ = _examples()
+    module = _module("count_topics_example", api, tmp_path, monkeypatch)
+    assert inspect.getdoc(module)
+    namespace: dict[str, Any] = {"CountTopicsRequest": module.CountTopicsRequest}
+    exec(compile(test, "<the example's test>", "exec"), namespace)
+    [function] = [value for name, value in namespace.items() if name.startswith("test_")]
+    (tmp_path / "data").mkdir()
+    function(tmp_path / "data")
+
+
+def test_the_example_of_an_option_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = _module("count_options_example", _examples()[2], tmp_path, monkeypatch)
+    option = rows(module.CountOptions)["count.topics.max"]
+    assert option.parse("7") == 7 and module.CountOptions().count_topics_max == option.default
+    with pytest.raises(ConfigError):
+        option.parse("0")
+
+
+def _module(name: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _section(page: Path, heading: str) -> str:
+    """The text from a heading to the next of its level or above."""
+    level = heading.index(" ")
+    _, _, rest = page.read_text().partition(f"\n{heading}\n")
+    assert rest, heading
+    return re.split(rf"\n#{{1,{level}}} ", rest)[0]
+
+
+def _names(page: Path) -> list[str]:
+    """What stands in code font in the running text, commands aside."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    found = (" ".join(name.split()) for name in re.findall(r"`([^`]+)`", text))
+    return [name for name in found if "(" in name or " " not in name]
+
+
+def _height(path: str) -> int:
+    return LAYERS.index(path.partition("/")[0].removesuffix(".py"))
+
+
+@cache
+def _definitions() -> set[str]:
+    """Names of classes, their methods and fields, functions and constants of modules."""
+    found: set[str] = set()
+    for folder in ("wirekafka", "tests"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                found.update(_defined(node))
+    return found
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.ClassDef():
+            yield node.name
+            for member in node.body:
+                for name in _defined(member):
+                    yield f"{node.name}.{name}"
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield node.name
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            yield name
+
+
+@cache
+def _texts() -> str:
+    """Sources that read the environment."""
+    folders = ("tests", "compat_tests", "wirekafka", "benchmarks")
+    return "\n".join(
+        path.read_text() for folder in folders for path in (ROOT / folder).rglob("*.py")
+    )

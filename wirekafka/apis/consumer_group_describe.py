@@ -1,0 +1,176 @@
+"""ConsumerGroupDescribe: describes groups with server-side assignment (KIP-848).
+
+v1: the protocol of each member (KIP-1099).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wirekafka.apis.group_protocols import check_consumer_protocol
+from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.codec.message import (
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Part,
+    Request,
+    Response,
+    String,
+    Uuid,
+    field,
+)
+from wirekafka.coordinator.consumer.commands import (
+    DescribeConsumerGroup,
+    DescribedConsumerGroup,
+    DescribedConsumerMember,
+)
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC
+
+_NOT_ASKED_FOR = -2147483648
+"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS: all operations on a group."""
+_CLASSIC, _CONSUMER = 0, 1
+
+
+class ConsumerGroupDescribeRequest(Request, key=69, versions="0-1", flexible="0+"):
+    group_ids: list[String]
+    include_authorized_operations: Bool
+
+
+class Assignment(Part):
+    topic_partitions: list[TopicPartitions]
+
+    class TopicPartitions(Part):
+        topic_id: Uuid
+        topic_name: String
+        partitions: list[Int32]
+
+
+class ConsumerGroupDescribeResponse(Response, answers=ConsumerGroupDescribeRequest):
+    throttle_time_ms: Int32
+    groups: list[DescribedGroup]
+
+    class DescribedGroup(Part):
+        error_code: Int16
+        error_message: String | None = field(default=None)
+        group_id: String
+        group_state: String
+        group_epoch: Int32
+        assignment_epoch: Int32
+        assignor_name: String
+        members: list[Member]
+        authorized_operations: Int32 = field(default=_NOT_ASKED_FOR)
+
+        class Member(Part):
+            member_id: String
+            instance_id: String | None = field(default=None)
+            rack_id: String | None = field(default=None)
+            member_epoch: Int32
+            client_id: String
+            client_host: String
+            subscribed_topic_names: list[String]
+            subscribed_topic_regex: String | None = field(default=None)
+            assignment: Assignment
+            target_assignment: Assignment
+            member_type: Int8 = field("1+", default=-1)
+
+
+_Group = ConsumerGroupDescribeResponse.DescribedGroup
+
+_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+
+
+@api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse)
+async def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, call: Call
+) -> ConsumerGroupDescribeResponse:
+    """Describe each group; an unknown group or one of another kind has an error."""
+    check_consumer_protocol(call)
+    groups = []
+    for group_id in request.group_ids:
+        group = await _describe(group_id, call)
+        if request.include_authorized_operations and not group.error_code:
+            group.authorized_operations = call.allowed_operations(GROUP, group_id)
+        groups.append(group)
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+@failure_of(consumer_group_describe)
+def consumer_group_describe_failure(
+    request: ConsumerGroupDescribeRequest, error: KafkaError, call: Call
+) -> ConsumerGroupDescribeResponse:
+    """Report the error for every group of the request."""
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            _Group(group_id=group_id, error_code=error.error, error_message=error.message)
+            for group_id in request.group_ids
+        ]
+    )
+
+
+async def _describe(group_id: str, call: Call) -> ConsumerGroupDescribeResponse.DescribedGroup:
+    if not call.is_authorized(DESCRIBE, GROUP, group_id):
+        return _Group(group_id=group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
+    if not group_id:
+        return _Group(group_id=group_id, error_code=Error.INVALID_GROUP_ID)
+    try:
+        described: DescribedConsumerGroup = await call.broker.groups.submit(
+            group_id, DescribeConsumerGroup(group_id)
+        )
+    except KafkaError as error:
+        return _Group(group_id=group_id, error_code=error.error, error_message=error.message)
+    if not _sees_all_topics(described, call):
+        return _Group(
+            group_id=group_id,
+            error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+            error_message=_HIDDEN_TOPICS,
+        )
+    return _Group(
+        group_id=group_id,
+        group_state=described.state,
+        group_epoch=described.epoch,
+        assignment_epoch=described.assignment_epoch,
+        assignor_name=described.assignor,
+        members=[_member(each) for each in described.members],
+    )
+
+
+def _sees_all_topics(described: DescribedConsumerGroup, call: Call) -> bool:
+    """Whether the client may describe every topic that members subscribe to or have."""
+    names = {name for each in described.members for name in each.topics}
+    for each in described.members:
+        names.update(name for _, name, _ in (*each.assignment, *each.target))
+    may_describe = call.authorized(DESCRIBE, TOPIC, names)
+    return all(name in may_describe for name in names)
+
+
+def _member(
+    described: DescribedConsumerMember,
+) -> ConsumerGroupDescribeResponse.DescribedGroup.Member:
+    member = described.member
+    return _Group.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=described.topics,
+        subscribed_topic_regex=member.regex,
+        assignment=_assignment(described.assignment),
+        target_assignment=_assignment(described.target),
+        member_type=_CONSUMER if member.classic is None else _CLASSIC,
+    )
+
+
+def _assignment(topics: Sequence[tuple[bytes, str, Sequence[int]]]) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            Assignment.TopicPartitions(
+                topic_id=topic_id, topic_name=name, partitions=list(partitions)
+            )
+            for topic_id, name, partitions in topics
+        ]
+    )

@@ -1,0 +1,120 @@
+"""ConsumerGroupHeartbeat: joins, stays in or leaves a group with server-side assignment (KIP-848).
+
+v1: regular expressions, and member ids made by clients (KIP-1082).
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable
+
+from wirekafka.apis.group_protocols import check_consumer_protocol
+from wirekafka.apis.registry import Call, api
+from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.coordinator.consumer.commands import (
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    all_of,
+    check_heartbeat,
+)
+from wirekafka.coordinator.consumer.reconcile import reported_partitions
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import DESCRIBE, GROUP, READ, TOPIC
+
+
+class ConsumerGroupHeartbeatRequest(Request, key=68, versions="0-1", flexible="0+"):
+    group_id: String
+    member_id: String
+    member_epoch: Int32
+    instance_id: String | None = field(default=None)
+    rack_id: String | None = field(default=None)
+    rebalance_timeout_ms: Int32 = field(default=-1)
+    subscribed_topic_names: list[String] | None = field(default=None)
+    subscribed_topic_regex: String | None = field("1+", default=None)
+    server_assignor: String | None = field(default=None)
+    topic_partitions: list[TopicPartitions] | None = field(default=None)
+
+    class TopicPartitions(Part):
+        topic_id: Uuid
+        partitions: list[Int32]
+
+
+class ConsumerGroupHeartbeatResponse(Response, answers=ConsumerGroupHeartbeatRequest):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: String | None = field(default=None)
+    member_id: String | None = field(default=None)
+    member_epoch: Int32
+    heartbeat_interval_ms: Int32
+    assignment: Assignment | None = field(default=None)
+
+    class Assignment(Part):
+        topic_partitions: list[TopicPartitions]
+
+        class TopicPartitions(Part):
+            topic_id: Uuid
+            partitions: list[Int32]
+
+
+_Assignment = ConsumerGroupHeartbeatResponse.Assignment
+
+
+@api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse)
+async def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, call: Call
+) -> ConsumerGroupHeartbeatResponse:
+    """Process the heartbeat; respond with the assignment only if it changed."""
+    check_consumer_protocol(call)
+    if not call.is_authorized(READ, GROUP, request.group_id):
+        raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
+    names = dict.fromkeys(request.subscribed_topic_names or ())
+    may_describe = call.authorized(DESCRIBE, TOPIC, names)
+    if any(name not in may_describe for name in names):
+        raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
+    heartbeat = ConsumerHeartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None
+        if request.topic_partitions is None
+        else reported_partitions(
+            (topic.topic_id, topic.partitions) for topic in request.topic_partitions
+        ),
+        client_id=call.client_id or "",
+        client_host=call.client_host,
+        visible=_describable(call),
+        fresh_id="" if request.member_id else _text_id(call.broker.new_id()),
+    )
+    check_heartbeat(heartbeat, call.version, call.broker.groups.assignors)
+    reply: ConsumerHeartbeatReply = await call.broker.groups.submit(request.group_id, heartbeat)
+    return ConsumerGroupHeartbeatResponse(
+        member_id=reply.member_id,
+        member_epoch=reply.epoch,
+        heartbeat_interval_ms=reply.heartbeat_interval_ms,
+        assignment=None
+        if reply.assignment is None
+        else _Assignment(
+            topic_partitions=[
+                _Assignment.TopicPartitions(topic_id=topic_id, partitions=partitions)
+                for topic_id, partitions in reply.assignment
+            ]
+        ),
+    )
+
+
+def _describable(call: Call) -> Callable[[Iterable[str]], Iterable[str]]:
+    """A filter for the topics that a regular expression matches."""
+    if call.authorizer is None:
+        return all_of
+    return lambda names: [name for name in names if call.may(DESCRIBE, TOPIC, name)]
+
+
+def _text_id(id: bytes) -> str:
+    """Return a UUID in Kafka's text form."""
+    return urlsafe_b64encode(id).decode().rstrip("=")

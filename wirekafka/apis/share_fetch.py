@@ -1,0 +1,319 @@
+"""ShareFetch: acquires records for a member of a share group, and acknowledges earlier ones.
+
+v1: share groups (KIP-932), v2: record-limit mode (KIP-1206), renewal of locks (KIP-1222).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from wirekafka.apis.node_endpoints import MOVED, CurrentLeaders, NodeEndpoint
+from wirekafka.apis.registry import Call, api
+from wirekafka.apis.share_acknowledgements import (
+    AcknowledgedPartition,
+    Acknowledging,
+    ShareRequest,
+    checked_request,
+)
+from wirekafka.apis.share_reads import SharedResult, ShareReads, ShareTerms
+from wirekafka.apis.share_version import check_share_version
+from wirekafka.codec.message import (
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Part,
+    Records,
+    Request,
+    Response,
+    String,
+    Uuid,
+    field,
+)
+from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.share.sessions import (
+    FINAL_EPOCH,
+    FIRST_EPOCH,
+    SessionRequest,
+    ShareContext,
+    SharedKey,
+)
+from wirekafka.security.acl import GROUP, READ, TOPIC
+
+
+class ShareFetchRequest(Request, key=78, versions="1-2", flexible="0+"):
+    group_id: String | None = field(default=None)
+    member_id: String | None
+    share_session_epoch: Int32
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32 = field(default=0x7FFFFFFF)
+    max_records: Int32
+    batch_size: Int32
+    share_acquire_mode: Int8 = field("2+", default=0)
+    is_renew_ack: Bool = field("2+", default=False)
+    topics: list[FetchTopic]
+    forgotten_topics_data: list[ForgottenTopic]
+
+    class FetchTopic(Part):
+        topic_id: Uuid
+        partitions: list[FetchPartition]
+
+        class FetchPartition(Part):
+            partition_index: Int32
+            acknowledgement_batches: list[AcknowledgementBatch]
+
+            class AcknowledgementBatch(Part):
+                first_offset: Int64
+                last_offset: Int64
+                acknowledge_types: list[Int8]
+
+    class ForgottenTopic(Part):
+        topic_id: Uuid
+        partitions: list[Int32]
+
+
+class ShareFetchResponse(Response, answers=ShareFetchRequest):
+    throttle_time_ms: Int32
+    error_code: Int16
+    error_message: String | None = field(default=None)
+    acquisition_lock_timeout_ms: Int32
+    responses: list[ShareFetchableTopicResponse]
+    node_endpoints: list[NodeEndpoint]
+
+    class ShareFetchableTopicResponse(Part):
+        topic_id: Uuid
+        partitions: list[PartitionData]
+
+        class PartitionData(Part):
+            partition_index: Int32
+            error_code: Int16
+            error_message: String | None = field(default=None)
+            acknowledge_error_code: Int16
+            acknowledge_error_message: String | None = field(default=None)
+            current_leader: LeaderIdAndEpoch
+            records: Records | None = field(nullable="0", default=b"")
+            acquired_records: list[AcquiredRecords]
+
+            class LeaderIdAndEpoch(Part):
+                leader_id: Int32
+                leader_epoch: Int32
+
+            class AcquiredRecords(Part):
+                first_offset: Int64
+                last_offset: Int64
+                delivery_count: Int16
+
+
+_TopicResponse = ShareFetchResponse.ShareFetchableTopicResponse
+_PartitionData = _TopicResponse.PartitionData
+
+_RECORD_LIMIT = 1
+
+
+@api(ShareFetchRequest, ShareFetchResponse)
+async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchResponse:
+    """Acknowledge records, and acquire others: at once, or once there are `min_bytes` of them."""
+    broker = call.broker
+    check_share_version(call)
+    if not call.is_authorized(READ, GROUP, request.group_id or ""):
+        raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
+    checked = checked_request(broker, request, call.version)
+    if checked.is_renewal and (
+        request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms
+    ):
+        raise KafkaError(Error.INVALID_REQUEST)
+    try:
+        context = broker.shares.sessions.open(_session_request(request, checked, call))
+    except KafkaError as error:
+        if error.error is Error.SHARE_SESSION_LIMIT_REACHED:
+            # The client retries at once: it is slowed down.
+            deadline_ms = call.now_ms + request.max_wait_ms
+            await broker.waiting.until(lambda _: False, (), deadline_ms)
+        raise
+    readable = call.authorized(READ, TOPIC, _topic_names(request, context, call))
+    acknowledging = Acknowledging(checked, readable)
+    if _acknowledges(request):
+        acknowledging.begin(request.topics)
+    results = (
+        {}
+        if checked.is_renewal
+        else await _fetch(request, checked, _Wanted(context.wanted, readable))
+    )
+    acknowledged = await acknowledging.results()
+    response = _response(results, context, call)
+    _add_acknowledged(response, acknowledged)
+    options = broker.shares.options(checked.key.group_id)
+    response.acquisition_lock_timeout_ms = options.limits.lock_duration_ms
+    if request.share_session_epoch == FINAL_EPOCH:
+        broker.shares.close_session(checked.key)
+    return response
+
+
+def _session_request(
+    request: ShareFetchRequest, checked: ShareRequest, call: Call
+) -> SessionRequest:
+    topics = call.broker.image.topics_by_id
+    wanted: dict[SharedKey, str | None] = {}
+    for topic in request.topics:
+        known = topics.get(topic.topic_id)
+        name = known.name if known is not None else None
+        for partition in topic.partitions:
+            wanted[topic.topic_id, partition.partition_index] = name
+    return SessionRequest(
+        key=checked.key,
+        epoch=request.share_session_epoch,
+        wanted=wanted,
+        forgotten=[
+            (topic.topic_id, index)
+            for topic in request.forgotten_topics_data
+            for index in topic.partitions
+        ],
+        acknowledges=_acknowledges(request),
+        connection_id=call.connection_id,
+    )
+
+
+def _acknowledges(request: ShareFetchRequest) -> bool:
+    return any(
+        partition.acknowledgement_batches
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+
+
+def _topic_names(request: ShareFetchRequest, context: ShareContext, call: Call) -> Iterator[str]:
+    """Yield the topic of each partition of the session and of the request."""
+    for name in context.wanted.values():
+        if name is not None:
+            yield name
+    topics = call.broker.image.topics_by_id
+    for topic in request.topics:
+        known = topics.get(topic.topic_id)
+        if known is not None:
+            for partition in topic.partitions:
+                if (topic.topic_id, partition.partition_index) not in context.wanted:
+                    yield known.name
+
+
+class _Wanted(NamedTuple):
+    """The partitions to fetch, with topic names, and the topics that the client may read."""
+
+    topics: Mapping[SharedKey, str | None]
+    readable: Container[str]
+
+
+async def _fetch(
+    request: ShareFetchRequest, checked: ShareRequest, wanted: _Wanted
+) -> dict[SharedKey, SharedResult]:
+    """Acquire records of the session's partitions."""
+    broker = checked.broker
+    failed: dict[SharedKey, SharedResult] = {}
+    keys: list[SharedKey] = []
+    for key, name in wanted.topics.items():
+        topic = broker.image.topics.get(name) if name is not None else None
+        if name is None:
+            failed[key] = SharedResult(Error.UNKNOWN_TOPIC_ID)
+        elif name not in wanted.readable:
+            failed[key] = SharedResult(Error.TOPIC_AUTHORIZATION_FAILED)
+        elif topic is None or key[1] not in topic.partitions:
+            failed[key] = SharedResult(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            keys.append(key)
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    if not keys or request.max_records == 0 or max_bytes == 0:
+        return failed
+    reads = ShareReads(broker, _terms(request, checked, max_bytes))
+    try:
+        reads.open(_rotated(keys, request.share_session_epoch))
+        if reads.has_failed:
+            return {**reads.results, **failed}
+        if not reads.hold():
+            if request.max_wait_ms > 0:
+                deadline_ms = broker.clock.now_ms() + request.max_wait_ms
+                await broker.waiting.until(reads.has_become_ready, reads.watched(), deadline_ms)
+            reads.hold_any()
+        await reads.acquire()
+    finally:
+        reads.release()
+    return {**reads.results, **failed}
+
+
+def _terms(request: ShareFetchRequest, checked: ShareRequest, max_bytes: int) -> ShareTerms:
+    group_id, member_id = checked.key
+    return ShareTerms(
+        group_id=group_id,
+        member_id=member_id,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        max_records=request.max_records,
+        batch_size=request.batch_size,
+        is_exact=request.share_acquire_mode == _RECORD_LIMIT,
+        committed=checked.broker.shares.options(group_id).reads_committed,
+    )
+
+
+def _rotated(keys: list[SharedKey], epoch: int) -> Sequence[SharedKey]:
+    """Begin with another partition in each request, so that none starves."""
+    if epoch <= FIRST_EPOCH:
+        return keys
+    at = epoch % len(keys)
+    return keys[at:] + keys[:at]
+
+
+def _response(
+    results: Mapping[SharedKey, SharedResult], context: ShareContext, call: Call
+) -> ShareFetchResponse:
+    included = context.settle(
+        [
+            (key, bool(found.records), found.error is not Error.NONE)
+            for key, found in results.items()
+        ]
+    )
+    response = ShareFetchResponse()
+    leaders = CurrentLeaders(call)
+    for key, found in results.items():
+        if key not in included:
+            continue
+        data = _partition_of(response, key)
+        data.error_code = found.error
+        data.records = found.records
+        data.acquired_records = [
+            _PartitionData.AcquiredRecords(
+                first_offset=first, last_offset=last, delivery_count=deliveries
+            )
+            for first, last, deliveries in found.acquired
+        ]
+        if found.error in MOVED:
+            leader_id, leader_epoch = leaders.find(*key)
+            data.current_leader = _PartitionData.LeaderIdAndEpoch(
+                leader_id=leader_id, leader_epoch=leader_epoch
+            )
+    response.node_endpoints = list(leaders.endpoints.values())
+    return response
+
+
+def _add_acknowledged(
+    response: ShareFetchResponse, acknowledged: Mapping[SharedKey, AcknowledgedPartition]
+) -> None:
+    for key, (error, message) in acknowledged.items():
+        data = _partition_of(response, key)
+        data.acknowledge_error_code = error
+        data.acknowledge_error_message = message
+
+
+def _partition_of(response: ShareFetchResponse, key: SharedKey) -> _PartitionData:
+    """The part of the response for a partition, which is added if there is none yet."""
+    topic_id, index = key
+    topic = next((each for each in response.responses if each.topic_id == topic_id), None)
+    if topic is None:
+        topic = _TopicResponse(topic_id=topic_id)
+        response.responses.append(topic)
+    for data in topic.partitions:
+        if data.partition_index == index:
+            return data
+    data = _PartitionData(partition_index=index)
+    topic.partitions.append(data)
+    return data

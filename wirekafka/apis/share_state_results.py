@@ -1,0 +1,79 @@
+"""What the APIs of stored share-group states have in common: errors, and the order of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from wirekafka.coordinator.java_order import HashOrder, uuid_hash_code
+from wirekafka.coordinator.share_state.commands import KeyedCommand
+from wirekafka.errors import Error, KafkaError
+
+Result = TypeVar("Result")
+
+_TEXTS = {
+    Error.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process "
+    "requests.",
+    Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    Error.NOT_COORDINATOR: "This is not the correct coordinator.",
+    Error.NOT_ENOUGH_REPLICAS: "Messages are rejected since there are fewer in-sync replicas than "
+    "required.",
+    Error.REQUEST_TIMED_OUT: "The request timed out.",
+    Error.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the "
+    "request.",
+}
+
+
+def is_processed(request: Any) -> bool:
+    """Whether Kafka processes a request: others get a response without results.
+
+    It has a group id, topics, and partitions of each topic.
+    """
+    return bool(
+        request.group_id and request.topics and all(topic.partitions for topic in request.topics)
+    )
+
+
+def by_topic(
+    commands: Sequence[KeyedCommand], results: Sequence[Result]
+) -> list[tuple[bytes, list[tuple[int, Result]]]]:
+    """Group the results of commands by topic id, in the order of Kafka's hash maps.
+
+    Of a partition that occurs twice, only the last result is returned.
+    """
+    topics: HashOrder[bytes] = HashOrder(uuid_hash_code)
+    partitions: dict[bytes, HashOrder[int]] = {}
+    found: dict[tuple[bytes, int], Result] = {}
+    for command, result in zip(commands, results, strict=True):
+        key = command.key
+        topics.compute(key.topic_id)
+        partitions.setdefault(key.topic_id, HashOrder(int)).put(key.partition)
+        found[key.topic_id, key.partition] = result
+    return [
+        (id, [(partition, found[id, partition]) for partition in partitions[id].walk()])
+        for id in topics.walk()
+    ]
+
+
+def error_fields(result: object, operation: str) -> dict[str, Any]:
+    """Return the fields of a response that report the error of a result, if it is one.
+
+    `operation` is named in the message of errors that the share coordinator did not choose.
+    """
+    if not isinstance(result, KafkaError):
+        return {}
+    message = result.message
+    if message is None:
+        cause = result.__cause__
+        original = cause if isinstance(cause, KafkaError) else result
+        text = original.message or _TEXTS.get(original.error, original.error.name)
+        message = f"Unable to {operation}: {text}"
+    return {"error_code": result.error, "error_message": message}
+
+
+def failed_fields(error: KafkaError) -> dict[str, Any]:
+    """Return the fields of a response that report the failure of the whole request."""
+    return {
+        "error_code": error.error,
+        "error_message": error.message or _TEXTS.get(error.error, error.error.name),
+    }

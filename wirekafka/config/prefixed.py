@@ -1,0 +1,80 @@
+"""Names of options that apply to one listener, and there perhaps to one SASL mechanism.
+
+`listener.name.<listener>.<option>` overrides an option for a listener, and
+`listener.name.<listener>.<mechanism>.<option>` for a SASL mechanism of that listener. Listener and
+mechanism are in lower case; Kafka ignores names that write them otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from wirekafka.config.option import Option
+from wirekafka.config.options import BROKER
+
+PREFIX = "listener.name."
+
+_PER_MECHANISM = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+"""The options that Kafka recognizes behind any words, as those of a mechanism."""
+
+CLUSTER_LEVEL = frozenset(
+    ("max.connections", "max.connection.creation.rate", "num.network.threads")
+)
+"""The options of a listener that can be set for all brokers at once (KIP-402, KIP-612)."""
+
+
+class Prefixed(NamedTuple):
+    """A name split at the listener: `listener.name.<listener>.<rest>`."""
+
+    listener: str
+    rest: str
+
+
+def split(name: str) -> Prefixed | None:
+    """Split a name that has a listener prefix; None for any other name."""
+    if not name.startswith(PREFIX):
+        return None
+    listener, dot, rest = name.removeprefix(PREFIX).partition(".")
+    return Prefixed(listener, rest) if dot else None
+
+
+def prefixes(listener: str, mechanism: str | None = None) -> list[str]:
+    """The prefixes of a listener's options, the weakest first."""
+    found = [f"{PREFIX}{listener.lower()}."]
+    if mechanism is not None:
+        found.append(f"{found[0]}{mechanism.lower()}.")
+    return found
+
+
+def overridden(name: str) -> Option[Any] | None:
+    """The option that a name with a listener prefix overrides; None if there is none."""
+    parts = split(name)
+    if parts is None or parts.listener != parts.listener.lower():
+        return None
+    option = BROKER.get(parts.rest)
+    if option is None:
+        mechanism, _, rest = parts.rest.partition(".")
+        option = BROKER.get(rest) if mechanism == mechanism.lower() else None
+    return option
+
+
+def described(name: str) -> Option[Any] | None:
+    """The option whose type and synonyms Kafka reports for a name, prefixed or not.
+
+    Kafka does not recognize every option of a mechanism: it reports others as unknown ones, whose
+    values are withheld.
+    """
+    option = BROKER.get(name)
+    parts = split(name)
+    if option is not None or parts is None:
+        return option
+    for each in _PER_MECHANISM:
+        if parts.rest.endswith(each):
+            return BROKER[each]
+    return BROKER.get(parts.rest)

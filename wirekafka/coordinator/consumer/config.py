@@ -1,0 +1,94 @@
+"""The broker options and the group options of consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from wirekafka.coordinator.consumer.topics import CoordinatedTopics
+
+if TYPE_CHECKING:
+    from wirekafka.config.broker_config import BrokerConfig
+
+
+class ConsumerGroupOptions(NamedTuple):
+    """The options that each group may override (KIP-1016)."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+
+    @classmethod
+    def of_kafka(cls, group_id: str) -> ConsumerGroupOptions:
+        """Return Kafka's defaults, for any group."""
+        return _KAFKAS
+
+    @classmethod
+    def of(cls, config: BrokerConfig, overrides: Mapping[str, str]) -> ConsumerGroupOptions:
+        """Return the options of a group with these overrides on a broker with this config."""
+        defaults = cls(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_assignment_interval_ms,
+        )
+        if not overrides:
+            return defaults
+        return cls(
+            *(
+                int(overrides.get(name, default))
+                for name, default in zip(_GROUP_OPTIONS, defaults, strict=True)
+            )
+        )
+
+
+_KAFKAS = ConsumerGroupOptions()
+_GROUP_OPTIONS = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupConfig:
+    """The broker options of consumer groups, with Kafka's defaults.
+
+    The first assignor is used for groups whose members choose none.
+    """
+
+    assignors: tuple[str, ...] = ("uniform", "range")
+    max_size: int = 2**31 - 1
+    migration_policy: str = "bidirectional"
+    regex_refresh_interval_ms: int = 600_000
+
+    @classmethod
+    def of(cls, config: BrokerConfig) -> ConsumerGroupConfig:
+        """Return the part of a broker's configuration that consumer groups use."""
+        return cls(
+            assignors=tuple(config.group_consumer_assignors),
+            max_size=config.group_consumer_max_size,
+            migration_policy=config.group_consumer_migration_policy.lower(),
+            regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        )
+
+    @property
+    def may_upgrade(self) -> bool:
+        """Whether a classic group becomes a consumer group when a consumer member joins."""
+        return self.migration_policy in ("upgrade", "bidirectional")
+
+    @property
+    def may_downgrade(self) -> bool:
+        """Whether a consumer group becomes classic when only classic members are left."""
+        return self.migration_policy in ("downgrade", "bidirectional")
+
+
+class ConsumerGroupContext(NamedTuple):
+    """The broker state that consumer groups depend on: options and topics."""
+
+    config: ConsumerGroupConfig
+    topics: CoordinatedTopics
+    options: Callable[[str], ConsumerGroupOptions]
+    """Return the options of a group by its id."""
+    held: Collection[str] = frozenset()
+    """The ids of groups for which no assignment is computed; only tests hold any."""

@@ -1,0 +1,273 @@
+"""ConsumerGroupHeartbeat: members join, renew sessions and get their assignments (KIP-848)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wirekafka.coordinator.consumer.commands import ConsumerHeartbeat, ConsumerHeartbeatReply
+from wirekafka.coordinator.consumer.config import ConsumerGroupContext
+from wirekafka.coordinator.consumer.group import ConsumerGroup, partitions_of
+from wirekafka.coordinator.consumer.member import (
+    STATIC_LEAVING_EPOCH,
+    ConsumerMember,
+    OwnedPartitions,
+    same_owned,
+)
+from wirekafka.coordinator.consumer.reconcile import Reported
+from wirekafka.coordinator.consumer.records import (
+    ConsumerCurrentRecord,
+    ConsumerMemberRecord,
+    ConsumerTargetRecord,
+    removal,
+)
+from wirekafka.coordinator.consumer.steps import MemberSteps, RegexChange
+from wirekafka.coordinator.consumer.timers import ConsumerSessionKey
+from wirekafka.coordinator.group import Turn
+from wirekafka.coordinator.steps import Steps
+from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.machine import Ticket
+
+
+class Heartbeats:
+    """Processes heartbeats of members that do not leave."""
+
+    def __init__(self, context: ConsumerGroupContext, steps: MemberSteps):
+        self._context = context
+        self._steps = steps
+
+    def heartbeat(
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+    ) -> Steps[None] | None:
+        """Respond with the member epoch, and with the assignment if it changed.
+
+        A group that does not exist yet is created by the records of its first member. Returns
+        the steps of a heartbeat that may cause a new assignment.
+        """
+        if self._is_all_quiet(group, command):
+            self._respond(group, group.members[command.member_id], None, ticket, turn)
+            return None
+        return self._advance_and_respond(group, command, ticket, turn)
+
+    def _advance_and_respond(
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+    ) -> Steps[None]:
+        member, updated = yield from self._advance(group, command, turn)
+        has_news = (
+            command.is_joining
+            or command.is_full
+            or not same_owned(member.assigned, updated.assigned)
+        )
+        assignment = partitions_of(updated.assigned) if has_news else None
+        self._respond(group, updated, assignment, ticket, turn)
+
+    def _respond(
+        self,
+        group: ConsumerGroup,
+        updated: ConsumerMember,
+        assignment: Sequence[tuple[bytes, Sequence[int]]] | None,
+        ticket: Ticket,
+        turn: Turn,
+    ) -> None:
+        options = self._context.options(group.group_id)
+        turn.schedule(
+            ConsumerSessionKey(group.group_id, updated.member_id),
+            turn.now_ms + options.session_timeout_ms,
+        )
+        turn.answer(
+            ticket,
+            ConsumerHeartbeatReply(
+                updated.member_id, updated.epoch, options.heartbeat_interval_ms, assignment
+            ),
+        )
+
+    def _is_all_quiet(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> bool:
+        """Whether nothing changed, as in most heartbeats, so that comparisons can be skipped."""
+        member = group.members.get(command.member_id)
+        return (
+            member is not None
+            and command.epoch == member.epoch
+            and group.assignment_epoch == group.epoch
+            and member.is_reconciled_to(group.assignment_epoch)
+            and command.topics is None
+            and command.regex is None
+            and command.owned is None
+            and command.rack_id is None
+            and command.assignor is None
+            and command.rebalance_timeout_ms == -1
+            and (command.instance_id is None or command.instance_id == member.instance_id)
+            and command.client_id == member.client_id
+            and command.client_host == member.client_host
+            and member.classic is None
+            and not group.subscriptions.regexes
+            and group.assignors.is_unanimous
+            and self._steps.is_refreshed(group.group_id)
+        )
+
+    def _advance(
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn
+    ) -> Steps[tuple[ConsumerMember, ConsumerMember]]:
+        """Apply the heartbeat; returns the member before and after it."""
+        self._check_room(group, command)
+        member = self._member(group, command, turn)
+        updated = _updated(member, command)
+        steps = self._steps
+        has_new_names = steps.store(group, member, updated, turn)
+        regex = steps.follow_regex(group, member, updated, command.visible, turn)
+        is_due = (
+            has_new_names
+            or regex is RegexChange.KNOWN
+            or self._prefers_another(group, member, updated)
+        )
+        at = steps.enter_epoch(group, member, updated, turn, is_due)
+        goal = yield from steps.target(group, member, updated, at, turn)
+        return member, steps.reconcile(
+            group,
+            updated,
+            goal,
+            command.owned,
+            turn,
+            has_new_subscription=has_new_names or regex is not RegexChange.NONE,
+        )
+
+    def _check_room(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> None:
+        most = self._context.config.max_size
+        if (
+            (command.instance_id is not None and command.instance_id in group.static_member_ids)
+            or len(group.members) < most
+            or command.member_id in group.members
+        ):
+            return
+        raise KafkaError(
+            Error.GROUP_MAX_SIZE_REACHED,
+            (f"The consumer group has reached its maximum capacity of {most} members."),
+        )
+
+    def _member(
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn
+    ) -> ConsumerMember:
+        """Return the member that sent the heartbeat, or a new one; raises `KafkaError`."""
+        member_id = command.member_id or command.fresh_id
+        if command.instance_id is not None:
+            return self._static_member(group, member_id, command, turn)
+        member = group.members.get(member_id)
+        if member is None:
+            if not command.is_joining:
+                raise unknown_member(group.group_id, member_id)
+            return ConsumerMember(member_id=member_id)
+        check_epoch(member, command.epoch, command.owned)
+        return member
+
+    def _static_member(
+        self, group: ConsumerGroup, member_id: str, command: ConsumerHeartbeat, turn: Turn
+    ) -> ConsumerMember:
+        instance_id = command.instance_id
+        assert instance_id is not None
+        member = group.static_member(instance_id)
+        if not command.is_joining:
+            member = check_static(member, member_id, instance_id)
+            check_epoch(member, command.epoch, command.owned)
+            return member
+        if member is None:
+            return group.members.get(member_id) or ConsumerMember(member_id=member_id)
+        if member.classic is None and member.epoch != STATIC_LEAVING_EPOCH:
+            raise KafkaError(
+                Error.UNRELEASED_INSTANCE_ID,
+                (
+                    f"Static member {member_id} with instance id {instance_id} cannot join the "
+                    f"group because the instance id is owned by {member.member_id} member."
+                ),
+            )
+        return replace_static(group, member, member_id, turn)
+
+    def _prefers_another(
+        self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember
+    ) -> bool:
+        default = self._context.config.assignors[0]
+        before = group.assignors.preferred() or default
+        return before != (group.assignors.preferred_after(member, updated) or default)
+
+
+def replace_static(
+    group: ConsumerGroup, member: ConsumerMember, new_id: str, turn: Turn
+) -> ConsumerMember:
+    """Give a static member that rejoins a new id; it keeps its assignment."""
+    returned = replace(member, member_id=new_id, epoch=0, previous_epoch=0)
+    turn.records.extend(removal(group.group_id, member.member_id))
+    turn.write(ConsumerMemberRecord.of(group.group_id, returned))
+    turn.write(ConsumerTargetRecord.of(group.group_id, new_id, group.target(member.member_id)))
+    turn.write(ConsumerCurrentRecord.of(group.group_id, returned))
+    return returned
+
+
+def check_static(member: ConsumerMember | None, member_id: str, instance_id: str) -> ConsumerMember:
+    """Return the static member; raises UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID."""
+    if member is None:
+        raise KafkaError(Error.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise KafkaError(
+            Error.FENCED_INSTANCE_ID,
+            (
+                f"Static member {member_id} with instance id {instance_id} was fenced by member "
+                f"{member.member_id}."
+            ),
+        )
+    return member
+
+
+def check_epoch(member: ConsumerMember, epoch: int, owned: Reported) -> None:
+    """Raise FENCED_MEMBER_EPOCH unless the epoch is the member's current or previous one.
+
+    The response with the current epoch may have been lost. The previous one is accepted as long as
+    the member owns only partitions of its current assignment.
+    """
+    if epoch == 0 or epoch == member.epoch:
+        return
+    if epoch > member.epoch:
+        size = "greater"
+    elif epoch != member.previous_epoch or not _is_part(owned, member.assigned):
+        size = "smaller"
+    else:
+        return
+    raise KafkaError(
+        Error.FENCED_MEMBER_EPOCH,
+        (
+            f"The consumer group member has a {size} member epoch ({epoch}) than the one known by "
+            f"the group coordinator ({member.epoch}). The member must abandon all its partitions "
+            "and rejoin."
+        ),
+    )
+
+
+def unknown_member(group_id: str, member_id: str) -> KafkaError:
+    """Return the UNKNOWN_MEMBER_ID error for a member id."""
+    return KafkaError(
+        Error.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group_id}."
+    )
+
+
+def _is_part(owned: Reported, assigned: OwnedPartitions) -> bool:
+    return owned is not None and all(
+        topic in assigned and assigned[topic].keys() >= set(partitions)
+        for topic, partitions in owned.items()
+    )
+
+
+def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
+    """Return the member with the fields of the heartbeat."""
+    return replace(
+        member,
+        instance_id=member.instance_id if command.instance_id is None else command.instance_id,
+        rack_id=member.rack_id if command.rack_id is None else command.rack_id,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms
+            if command.rebalance_timeout_ms == -1
+            else command.rebalance_timeout_ms
+        ),
+        assignor=member.assignor if command.assignor is None else command.assignor,
+        topics=member.topics if command.topics is None else frozenset(command.topics),
+        regex=member.regex if command.regex is None else command.regex,
+        client_id=command.client_id,
+        client_host=command.client_host,
+        classic=None,
+    )

@@ -1,0 +1,107 @@
+"""Removes members from consumer groups: those that leave and those that are expelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from wirekafka.coordinator.consumer.commands import ConsumerHeartbeat, ConsumerHeartbeatReply
+from wirekafka.coordinator.consumer.config import ConsumerGroupContext
+from wirekafka.coordinator.consumer.group import ConsumerGroup
+from wirekafka.coordinator.consumer.heartbeat import check_static, unknown_member
+from wirekafka.coordinator.consumer.member import (
+    NOTHING_OWNED,
+    STATIC_LEAVING_EPOCH,
+    ConsumerMember,
+)
+from wirekafka.coordinator.consumer.records import (
+    ConsumerCurrentRecord,
+    ConsumerEpochRecord,
+    ConsumerRegexRecord,
+    ConsumerTargetEpochRecord,
+    removal,
+)
+from wirekafka.coordinator.consumer.timers import (
+    ConsumerJoinKey,
+    ConsumerRebalanceKey,
+    ConsumerSessionKey,
+    ConsumerSyncKey,
+)
+from wirekafka.coordinator.consumer.topics import topics_hash
+from wirekafka.coordinator.group import Turn
+from wirekafka.replication.machine import Ticket
+
+Downgrade = Callable[[ConsumerGroup, Sequence[ConsumerMember], Turn], bool]
+"""Converts a group that loses these members to classic if it should be; returns whether it did."""
+
+
+class Departures:
+    """Processes the departure of members."""
+
+    def __init__(self, context: ConsumerGroupContext, downgrade: Downgrade):
+        self._context = context
+        self._downgrade = downgrade
+
+    def leave(
+        self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
+    ) -> None:
+        """Process a heartbeat with epoch -1, or -2 from a static member that will rejoin."""
+        member = self._leaver(group, command)
+        turn.answer(ticket, ConsumerHeartbeatReply(command.member_id, command.epoch))
+        if command.instance_id is not None and command.epoch == STATIC_LEAVING_EPOCH:
+            # Its partitions stay assigned to it until its session expires.
+            turn.write(
+                ConsumerCurrentRecord.of(
+                    group.group_id,
+                    replace(
+                        member,
+                        epoch=STATIC_LEAVING_EPOCH,
+                        revoking=NOTHING_OWNED,
+                        assigned={
+                            topic: dict.fromkeys(partitions, 0)
+                            for topic, partitions in member.assigned.items()
+                        },
+                    ),
+                )
+            )
+        else:
+            self.remove(group, [member], turn)
+
+    def _leaver(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember:
+        if command.instance_id is not None:
+            return check_static(
+                group.static_member(command.instance_id), command.member_id, command.instance_id
+            )
+        member = group.members.get(command.member_id)
+        if member is None:
+            raise unknown_member(group.group_id, command.member_id)
+        return member
+
+    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember], turn: Turn) -> None:
+        """Remove members and begin a new epoch, in which others get their partitions."""
+        if not members:
+            return
+        for member in members:
+            _cancel_timers(group.group_id, member.member_id, turn)
+        if self._downgrade(group, members, turn):
+            return
+        after = group.subscriptions.copy()
+        for member in members:
+            turn.records.extend(removal(group.group_id, member.member_id))
+            after.change(member, None)
+        for regex in group.subscriptions.regexes.keys() - after.regexes.keys():
+            turn.write(ConsumerRegexRecord(group.group_id, regex, None))
+            after.forget(regex)
+        epoch = group.epoch + 1
+        turn.write(
+            ConsumerEpochRecord.of(
+                group.group_id, epoch, topics_hash(after.topics, self._context.topics)
+            )
+        )
+        if len(members) == len(group.members):
+            turn.write(ConsumerTargetEpochRecord.of(group.group_id, epoch, 0))
+
+
+def _cancel_timers(group_id: str, member_id: str, turn: Turn) -> None:
+    for key in (ConsumerSessionKey, ConsumerRebalanceKey, ConsumerJoinKey, ConsumerSyncKey):
+        turn.cancel(key(group_id, member_id))

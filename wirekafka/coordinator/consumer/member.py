@@ -1,0 +1,187 @@
+"""A member of a consumer group: its subscription, its epoch and its current assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import TypeAlias
+
+from wirekafka.coordinator.consumer.schemas import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+)
+from wirekafka.coordinator.java_order import grown_capacity, integers_in_order, uuids_in_order
+
+LEAVING_EPOCH = -1
+STATIC_LEAVING_EPOCH = -2
+JOINING_EPOCH = 0
+
+OwnedPartitions: TypeAlias = Mapping[bytes, Mapping[int, int]]
+"""By topic id and partition, the epoch at which the partition was assigned to the member."""
+
+NOTHING_OWNED: OwnedPartitions = {}
+
+ClassicMetadata: TypeAlias = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
+_TopicPartitions = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+
+
+class MemberState(IntEnum):
+    """The progress of a member towards its target assignment, numbered as in records."""
+
+    STABLE = 0
+    """The member has the target assignment of its epoch."""
+    UNREVOKED_PARTITIONS = 1
+    """The member must revoke partitions before it enters the next epoch."""
+    UNRELEASED_PARTITIONS = 2
+    """The member waits for partitions that another member has not revoked."""
+    UNKNOWN = 127
+
+    @classmethod
+    def of(cls, value: int) -> MemberState:
+        """Return the state of a record; UNKNOWN for a value that a later Kafka has added."""
+        return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """A member, as its two records store it; `classic` is set for the classic protocol."""
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    regex: str | None = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    classic: ClassicMetadata | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: OwnedPartitions = field(default_factory=dict)
+    revoking: OwnedPartitions = field(default_factory=dict)
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether the member has its whole target assignment of this epoch."""
+        return self.epoch == epoch and self.state is MemberState.STABLE
+
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+        """Return the member with the fields of a metadata record."""
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=frozenset(value.subscribed_topic_names),
+            regex=value.subscribed_topic_regex,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+            classic=value.classic_member_metadata,
+        )
+
+    def metadata(self) -> ConsumerGroupMemberMetadataValue:
+        """Return the value of the member's metadata record."""
+        return ConsumerGroupMemberMetadataValue(
+            instance_id=self.instance_id,
+            rack_id=self.rack_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            subscribed_topic_names=sorted(self.topics, key=java_text_order),
+            subscribed_topic_regex=self.regex,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            server_assignor=self.assignor,
+            classic_member_metadata=self.classic,
+        )
+
+    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
+        """Return the member with the fields of a current-assignment record."""
+        return replace(
+            self,
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=MemberState.of(value.state),
+            assigned=_read_owned(value.assigned_partitions, value.member_epoch),
+            revoking=_read_owned(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def without_assignment(self) -> ConsumerMember:
+        """Return the member after the tombstone of its current-assignment record."""
+        return replace(
+            self,
+            epoch=LEAVING_EPOCH,
+            previous_epoch=LEAVING_EPOCH,
+            assigned=NOTHING_OWNED,
+            revoking=NOTHING_OWNED,
+        )
+
+    def assignment(self) -> ConsumerGroupCurrentMemberAssignmentValue:
+        """Return the value of the member's current-assignment record."""
+        return ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=self.epoch,
+            previous_member_epoch=self.previous_epoch,
+            state=self.state,
+            assigned_partitions=_write_owned(self.assigned),
+            partitions_pending_revocation=_write_owned(self.revoking),
+        )
+
+    def assigned_at(self, topic_id: bytes, partition: int) -> int | None:
+        """Return the epoch at which the member got a partition it owns or must revoke, or None."""
+        epoch = self.assigned.get(topic_id, {}).get(partition)
+        return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
+
+
+def classic_metadata(
+    session_timeout_ms: int, protocols: Iterable[tuple[str, bytes]]
+) -> ClassicMetadata:
+    """Return what a member of the classic protocol sent in JoinGroup, as stored."""
+    return ClassicMetadata(
+        session_timeout_ms=session_timeout_ms,
+        supported_protocols=[
+            ClassicMetadata.ClassicProtocol(name=name, metadata=metadata)
+            for name, metadata in protocols
+        ],
+    )
+
+
+def owned_in_order(owned: OwnedPartitions) -> OwnedPartitions:
+    """Return the partitions with topics in the order of a Java map that grew with them."""
+    if len(owned) < 2:
+        return owned
+    return {topic: owned[topic] for topic in uuids_in_order(owned, grown_capacity(len(owned)))}
+
+
+def same_owned(one: OwnedPartitions, other: OwnedPartitions) -> bool:
+    """Whether both have the same partitions with the same epochs."""
+    return one is other or one == other
+
+
+def java_text_order(text: str) -> bytes:
+    """Return a sort key for strings: Java compares them by UTF-16 code unit."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _read_owned(topics: Iterable[_TopicPartitions], epoch: int) -> OwnedPartitions:
+    read = {}
+    for topic in topics:
+        epochs: Sequence[int] | None = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            # Brokers before 4.3 do not write the epochs.
+            epochs = [max(epoch, 0)] * len(topic.partitions)
+        by_partition = dict(zip(topic.partitions, epochs, strict=True))
+        read[topic.topic_id] = {
+            partition: by_partition[partition]
+            for partition in integers_in_order(by_partition, grown_capacity(len(by_partition)))
+        }
+    return owned_in_order(read)
+
+
+def _write_owned(owned: OwnedPartitions) -> list[_TopicPartitions]:
+    return [
+        _TopicPartitions(
+            topic_id=topic, partitions=list(epochs), assignment_epochs=list(epochs.values())
+        )
+        for topic, epochs in owned.items()
+    ]

@@ -1,0 +1,244 @@
+"""Moves a member of a consumer group step by step to its target assignment (KIP-848).
+
+A member first revokes the partitions that it loses, and only then enters the target's epoch. It
+gets a partition when the previous owner has revoked it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from wirekafka.coordinator.consumer.assignment import Assignment
+from wirekafka.coordinator.consumer.member import (
+    NOTHING_OWNED,
+    ConsumerMember,
+    MemberState,
+    OwnedPartitions,
+)
+from wirekafka.coordinator.java_order import (
+    HashOrder,
+    copied_capacity,
+    grown_capacity,
+    integers_in_order,
+    sized_capacity,
+    uuid_hash_code,
+)
+from wirekafka.errors import Error, KafkaError
+
+Reported: TypeAlias = Mapping[bytes, Collection[int]] | None
+"""The partitions a member reports as owned; None if the request has none."""
+
+_Owned: TypeAlias = dict[bytes, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """The target to reconcile a member with.
+
+    `topic_ids` are the existing topics of the member's current subscription, whatever the target
+    was computed for; `has_topics` says that it subscribes to any topic, existing or not.
+    `owner_epoch` returns the epoch of a partition's owner, None for a partition without one.
+    """
+
+    epoch: int
+    target: Assignment
+    topic_ids: Collection[bytes]
+    owner_epoch: Callable[[bytes, int], int | None]
+    has_topics: bool = True
+    has_new_subscription: bool = False
+
+
+def reconcile(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerMember:
+    """Return the member's next state; the same object if there is nothing to do."""
+    match member.state:
+        case MemberState.STABLE:
+            if member.epoch != aim.epoch:
+                return _advance(member, aim, reported)
+            return _trim(member, aim, reported) if aim.has_new_subscription else member
+        case MemberState.UNREVOKED_PARTITIONS:
+            if not _holds_any(reported, member.revoking):
+                return _advance(member, aim, reported)
+            return _trim(member, aim, reported) if aim.has_new_subscription else member
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _advance(member, aim, reported)
+        case MemberState.UNKNOWN:
+            if reported is None or reported:
+                raise KafkaError(
+                    Error.FENCED_MEMBER_EPOCH,
+                    (
+                        "The consumer group member is in a unknown state. "
+                        "The member must abandon all its partitions and rejoin."
+                    ),
+                )
+            return _advance(member, aim, reported, epoch=aim.epoch)
+        case _:
+            assert_never(member.state)
+
+
+def _holds_any(reported: Reported, partitions: OwnedPartitions) -> bool:
+    """Whether the member owns one of these; it does unless it reports otherwise."""
+    if reported is None:
+        return True
+    return any(
+        not partitions[topic].keys().isdisjoint(owned)
+        for topic, owned in reported.items()
+        if topic in partitions
+    )
+
+
+def _trim(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerMember:
+    """Remove topics the member does not subscribe to, without waiting for a new target."""
+    dropped = {
+        topic: epochs for topic, epochs in member.assigned.items() if topic not in aim.topic_ids
+    }
+    if not dropped and (aim.has_topics or member.revoking):
+        return member
+    kept = {topic: epochs for topic, epochs in member.assigned.items() if topic not in dropped}
+    if not kept and not dropped:
+        # Kafka also writes a record for a member without partitions and subscriptions.
+        return replace(member, previous_epoch=member.epoch)
+    kept = {topic: kept[topic] for topic in _copied_order(member.assigned).walk() if topic in kept}
+    is_all = not aim.has_topics and not member.revoking
+    revoking = dropped if is_all else _merged(member.revoking, dropped)
+    if _holds_any(reported, revoking):
+        return replace(
+            member,
+            state=MemberState.UNREVOKED_PARTITIONS,
+            previous_epoch=member.epoch,
+            assigned=kept,
+            revoking=revoking,
+        )
+    return replace(member, previous_epoch=member.epoch, assigned=kept)
+
+
+class _Difference:
+    """What a member keeps, revokes and gets; `withheld` says that a partition is not free."""
+
+    def __init__(self, member: ConsumerMember, aim: Aim):
+        self.kept: _Owned = {}
+        self.revoked: _Owned = {}
+        self.granted: dict[bytes, list[int]] = {}
+        self.withheld = False
+        for topic in _all_topics(aim.target, member.assigned):
+            self._compare(topic, member, aim)
+
+    def _compare(self, topic: bytes, member: ConsumerMember, aim: Aim) -> None:
+        target = aim.target.get(topic, ()) if topic in aim.topic_ids else ()
+        wanted = set(target)
+        owned = member.assigned.get(topic, {})
+        kept = {partition: epoch for partition, epoch in owned.items() if partition in wanted}
+        granted = []
+        for partition in target:
+            if partition in owned:
+                continue
+            # A partition that this member has yet to revoke has no other owner.
+            if aim.owner_epoch(topic, partition) is None or partition in member.revoking.get(
+                topic, {}
+            ):
+                granted.append(partition)
+            else:
+                self.withheld = True
+        if kept:
+            self.kept[topic] = kept
+        if len(kept) < len(owned):
+            self.revoked[topic] = {p: epoch for p, epoch in owned.items() if p not in wanted}
+        if granted:
+            self.granted[topic] = granted
+
+
+def _advance(
+    member: ConsumerMember, aim: Aim, reported: Reported, epoch: int | None = None
+) -> ConsumerMember:
+    difference = _Difference(member, aim)
+    if difference.revoked and _holds_any(reported, difference.revoked):
+        return replace(
+            member,
+            state=MemberState.UNREVOKED_PARTITIONS,
+            epoch=member.epoch if epoch is None else epoch,
+            previous_epoch=member.epoch,
+            assigned=_in_order(difference.kept, member.assigned),
+            revoking=_in_order(difference.revoked, member.assigned),
+        )
+    assigned = difference.kept
+    order = _topic_order(assigned)
+    for topic in _topic_order(difference.granted).walk():
+        granted = dict.fromkeys(difference.granted[topic], aim.epoch)
+        assigned[topic] = {**assigned.get(topic, {}), **granted}
+        order.compute(topic)
+    return replace(
+        member,
+        state=(MemberState.UNRELEASED_PARTITIONS if difference.withheld else MemberState.STABLE),
+        epoch=aim.epoch,
+        previous_epoch=member.epoch,
+        assigned=_in_order(assigned, member.assigned, order),
+        revoking=NOTHING_OWNED,
+    )
+
+
+def _in_order(
+    owned: _Owned, before: OwnedPartitions, order: HashOrder[bytes] | None = None
+) -> OwnedPartitions:
+    """Return partitions in the order of Java maps, each copied from the topic's previous map."""
+    return {
+        topic: _in_partition_order(owned[topic], len(before.get(topic, ())))
+        for topic in (order or _topic_order(owned)).walk()
+    }
+
+
+def _merged(revoking: OwnedPartitions, dropped: OwnedPartitions) -> OwnedPartitions:
+    """Return the partitions that were being revoked together with the newly revoked."""
+    order = _copied_order(revoking)
+    merged = dict(revoking)
+    for topic, epochs in dropped.items():
+        order.compute(topic)
+        before = revoking.get(topic)
+        merged[topic] = (
+            epochs if before is None else _in_partition_order({**before, **epochs}, len(before))
+        )
+    return {topic: merged[topic] for topic in order.walk()}
+
+
+def _in_partition_order(epochs: Mapping[int, int], copied: int) -> Mapping[int, int]:
+    """Return `epochs` in the order of a Java map copied with `copied` entries that then grew."""
+    buckets = (
+        grown_capacity(len(epochs), sized_capacity(copied))
+        if copied
+        else (grown_capacity(len(epochs)))
+    )
+    return {p: epochs[p] for p in integers_in_order(epochs, buckets)}
+
+
+def _copied_order(topics: Collection[bytes]) -> HashOrder[bytes]:
+    buckets = sized_capacity(len(topics)) if topics else grown_capacity(0)
+    order = HashOrder(uuid_hash_code, buckets)
+    for topic in topics:
+        order.put(topic)
+    return order
+
+
+def _topic_order(topics: Iterable[bytes]) -> HashOrder[bytes]:
+    order = HashOrder(uuid_hash_code)
+    for topic in topics:
+        order.put(topic)
+    return order
+
+
+def _all_topics(target: Iterable[bytes], owned: Iterable[bytes]) -> list[bytes]:
+    """Return the topics of both in Kafka's order: a set made of the target's, then grown."""
+    targeted = list(target)
+    order = HashOrder(uuid_hash_code, copied_capacity(len(targeted)))
+    for topic in (*targeted, *owned):
+        order.put(topic)
+    return order.walk()
+
+
+def reported_partitions(topics: Iterable[tuple[bytes, Collection[int]]] | None) -> Reported:
+    """Return the partitions that a heartbeat reports as owned, by topic id."""
+    if topics is None:
+        return None
+    reported: dict[bytes, list[int]] = {}
+    for topic, partitions in topics:
+        reported.setdefault(topic, []).extend(partitions)
+    return reported

@@ -1,0 +1,268 @@
+"""The steps of a member's heartbeat: subscription, group epoch, target, reconciliation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import partial
+from typing import NamedTuple
+
+from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment
+from wirekafka.coordinator.consumer.config import ConsumerGroupContext
+from wirekafka.coordinator.consumer.group import ConsumerGroup
+from wirekafka.coordinator.consumer.member import ConsumerMember, MemberState
+from wirekafka.coordinator.consumer.reconcile import Aim, Reported, reconcile
+from wirekafka.coordinator.consumer.records import (
+    ConsumerCurrentRecord,
+    ConsumerEpochRecord,
+    ConsumerMemberRecord,
+    ConsumerRegexRecord,
+    ConsumerTopicsRecord,
+)
+from wirekafka.coordinator.consumer.regex import check_regex
+from wirekafka.coordinator.consumer.target import TargetEpoch, compute_targets
+from wirekafka.coordinator.consumer.timers import ConsumerRebalanceKey, ConsumerRegexKey
+from wirekafka.coordinator.consumer.topics import topics_hash
+from wirekafka.coordinator.group import Turn
+from wirekafka.coordinator.steps import Steps
+
+_REGEX_REST_MS = 10_000
+"""The minimum time between two lookups of a group's regular expressions."""
+
+Visible = Callable[[Iterable[str]], Iterable[str]]
+
+
+class Lookup(NamedTuple):
+    """A pending lookup of a group's regular expressions, with the requesting member's filter."""
+
+    regexes: Sequence[str]
+    visible: Visible
+
+
+class RegexChange(Enum):
+    """How a heartbeat affects regular expressions; the topics of a NEW one are unknown."""
+
+    NONE = "unchanged"
+    NEW = "to be looked up"
+    KNOWN = "looked up before, or given up"
+
+
+class GroupEpoch(NamedTuple):
+    """The epoch that the group enters or is in."""
+
+    epoch: int
+    is_homogeneous: bool
+
+
+class MemberTarget(NamedTuple):
+    """The target to reconcile a member with."""
+
+    epoch: int
+    target: Assignment
+
+
+class MemberSteps:
+    """Writes the records of each step; `lookups` has the groups with a pending lookup."""
+
+    def __init__(self, context: ConsumerGroupContext):
+        self._context = context
+        self._refreshed: set[str] = set()
+        self._changes = 0
+        self.lookups: dict[str, Lookup] = {}
+
+    # Soft state: the groups whose topics were checked since the last change
+
+    def forget_topics(self, group_id: str) -> None:
+        """Make the next heartbeat check the topics of a group."""
+        self._refreshed.discard(group_id)
+        self._changes += 1
+
+    def is_refreshed(self, group_id: str) -> bool:
+        """Whether the group's hash was checked since topics last changed."""
+        return group_id in self._refreshed
+
+    def _refresh(self, group_id: str, changes: int) -> None:
+        """Note that a group's hash was checked, unless topics have changed since `changes`."""
+        if changes == self._changes:
+            self._refreshed.add(group_id)
+
+    def end_lookup(self, group_id: str) -> None:
+        """Forget the pending lookup of a group."""
+        self.lookups.pop(group_id, None)
+
+    # Steps
+
+    def store(
+        self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember, turn: Turn
+    ) -> bool:
+        """Write the member if it changed; returns whether it subscribes to other names."""
+        if updated == member:
+            return False
+        turn.write(ConsumerMemberRecord.of(group.group_id, updated))
+        return updated.topics != member.topics
+
+    def follow_regex(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        visible: Visible,
+        turn: Turn,
+    ) -> RegexChange:
+        """Start a lookup of regular expressions if one is new or topics may have changed.
+
+        Raises INVALID_REGULAR_EXPRESSION.
+        """
+        change, is_new = RegexChange.NONE, False
+        subscriptions = group.subscriptions
+        if member.regex != updated.regex:
+            change = RegexChange.NEW
+            if member.regex and subscriptions.regexes.get(member.regex) == 1:
+                turn.write(ConsumerRegexRecord(group.group_id, member.regex, None))
+            if updated.regex:
+                if updated.regex not in subscriptions.regexes:
+                    check_regex(updated.regex)
+                    is_new = True
+                elif updated.regex in subscriptions.resolved:
+                    change = RegexChange.KNOWN
+            elif member.regex:
+                change = RegexChange.KNOWN
+        if (is_new or subscriptions.regexes) and self._is_lookup_due(
+            group, member, updated, is_new, turn.now_ms
+        ):
+            lookup = Lookup(subscriptions.regexes_after(member, updated), visible)
+            turn.then(partial(self.lookups.__setitem__, group.group_id, lookup))
+            turn.schedule(ConsumerRegexKey(group.group_id), turn.now_ms)
+        return change
+
+    def _is_lookup_due(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        is_new: bool,
+        now_ms: int,
+    ) -> bool:
+        if group.group_id in self.lookups:
+            return False
+        used = group.subscriptions.regexes_after(member, updated)
+        last = next(iter(group.subscriptions.resolved.values()), None)
+        if last is None:
+            return bool(used)
+        if now_ms <= last.timestamp_ms + _REGEX_REST_MS or not used:
+            return False
+        return (
+            is_new
+            or len(used) != len(group.subscriptions.resolved)
+            or last.version < self._context.topics.creation_version
+            or now_ms > last.timestamp_ms + self._context.config.regex_refresh_interval_ms
+        )
+
+    def enter_epoch(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        turn: Turn,
+        is_due: bool,
+    ) -> GroupEpoch:
+        """Begin a new epoch if it `is_due` or if the subscribed topics changed."""
+        if not is_due and self.is_refreshed(group.group_id):
+            return GroupEpoch(group.epoch, group.is_homogeneous)
+        after = group.subscriptions.after(member, updated)
+        metadata_hash = topics_hash(after.topics, self._context.topics)
+        is_member = updated.member_id in group.members or (
+            updated.instance_id is not None and updated.instance_id in group.static_member_ids
+        )
+        epoch = group.epoch
+        if is_due or metadata_hash != group.metadata_hash:
+            epoch += 1
+            turn.write(ConsumerEpochRecord.of(group.group_id, epoch, metadata_hash))
+        turn.then(partial(self._refresh, group.group_id, self._changes))
+        if group.has_topics_record:
+            turn.write(ConsumerTopicsRecord(group.group_id))
+        return GroupEpoch(epoch, after.are_alike(len(group.members) + (not is_member)))
+
+    def target(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        at: GroupEpoch,
+        turn: Turn,
+    ) -> Steps[MemberTarget]:
+        """Return the member's target for the epoch; computes targets if needed and due."""
+        if group.assignment_epoch >= at.epoch or not self._may_assign(group, turn.now_ms):
+            return self.last_target(group, updated)
+        assignor = group.assignors.preferred_after(member, updated)
+        targets = yield from compute_targets(
+            group,
+            updated,
+            TargetEpoch(
+                at.epoch,
+                assignor or self._context.config.assignors[0],
+                at.is_homogeneous,
+                turn.now_ms,
+            ),
+            self._context.topics,
+        )
+        turn.records.extend(targets.records)
+        return MemberTarget(at.epoch, targets.own)
+
+    def last_target(self, group: ConsumerGroup, member: ConsumerMember) -> MemberTarget:
+        """Return the target computed last; a static member's belongs to its instance id."""
+        if member.instance_id is None:
+            return MemberTarget(group.assignment_epoch, group.target(member.member_id))
+        before = group.static_member_ids.get(member.instance_id)
+        return MemberTarget(
+            group.assignment_epoch, NO_ASSIGNMENT if before is None else group.target(before)
+        )
+
+    def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+        if group.group_id in self._context.held:
+            return False
+        interval_ms = self._context.options(group.group_id).assignment_interval_ms
+        return (
+            group.assignment_timestamp_ms == 0
+            or interval_ms == 0
+            or now_ms >= group.assignment_timestamp_ms + interval_ms
+        )
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerMember,
+        goal: MemberTarget,
+        reported: Reported,
+        turn: Turn,
+        *,
+        has_new_subscription: bool,
+    ) -> ConsumerMember:
+        """Return the member after its next step, and write that step."""
+        if not has_new_subscription and member.is_reconciled_to(goal.epoch):
+            return member
+        names = group.subscriptions.topics_of(member)
+        topics = self._context.topics
+        topic_ids = {topic.id for name in names if (topic := topics.by_name(name)) is not None}
+        updated = reconcile(
+            member,
+            Aim(
+                goal.epoch,
+                goal.target,
+                topic_ids,
+                group.owner_epoch,
+                bool(names),
+                has_new_subscription,
+            ),
+            reported,
+        )
+        if updated == member:
+            return member
+        turn.write(ConsumerCurrentRecord.of(group.group_id, updated))
+        if updated.classic is None:
+            key = ConsumerRebalanceKey(group.group_id, member.member_id)
+            if updated.state is MemberState.UNREVOKED_PARTITIONS:
+                turn.schedule(key, turn.now_ms + updated.rebalance_timeout_ms)
+            else:
+                turn.cancel(key)
+        return updated

@@ -1,0 +1,131 @@
+"""Computes the target assignment of a consumer group for a new epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from wirekafka.coordinator.consumer.assignment import (
+    NO_ASSIGNMENT,
+    AssignedMember,
+    Assignment,
+    AssignmentTask,
+    Unassignable,
+    same_assignment,
+)
+from wirekafka.coordinator.consumer.group import ConsumerGroup
+from wirekafka.coordinator.consumer.member import ConsumerMember
+from wirekafka.coordinator.consumer.range import assign_ranges
+from wirekafka.coordinator.consumer.records import (
+    ConsumerRecord,
+    ConsumerTargetEpochRecord,
+    ConsumerTargetRecord,
+)
+from wirekafka.coordinator.consumer.topics import CoordinatedTopics
+from wirekafka.coordinator.consumer.uniform import assign_uniformly
+from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
+from wirekafka.coordinator.steps import Steps
+from wirekafka.errors import Error, KafkaError
+
+Assign: TypeAlias = Callable[[AssignmentTask], Steps[dict[str, Assignment]]]
+
+ASSIGNORS: Mapping[str, Assign] = MappingProxyType(
+    {"uniform": assign_uniformly, "range": assign_ranges}
+)
+"""The server-side assignors, by name."""
+
+
+class NewTargets(NamedTuple):
+    """The records that store new targets, and the target of the member that caused them."""
+
+    records: Sequence[ConsumerRecord]
+    own: Assignment
+
+
+class TargetEpoch(NamedTuple):
+    """An epoch to compute targets for; `is_homogeneous` as in `AssignmentTask`."""
+
+    epoch: int
+    assignor: str
+    is_homogeneous: bool
+    now_ms: int
+
+
+def compute_targets(
+    group: ConsumerGroup, member: ConsumerMember, at: TargetEpoch, topics: CoordinatedTopics
+) -> Steps[NewTargets]:
+    """Compute the targets of the group with `member`, which is new or has changed.
+
+    Raises UNKNOWN_SERVER_ERROR if the assignor cannot.
+    """
+    old_targets = _targets_with(group, member)
+    task = yield from _task(group, _members_with(group, member), old_targets, at, topics)
+    try:
+        targets = yield from ASSIGNORS[at.assignor](task)
+    except Unassignable as reason:
+        raise KafkaError(
+            Error.UNKNOWN_SERVER_ERROR,
+            (f"Failed to compute a new target assignment for epoch {at.epoch}: {reason}"),
+        ) from reason
+    records: list[ConsumerRecord] = []
+    for member_id in task.members:
+        new = targets.get(member_id, NO_ASSIGNMENT)
+        old = old_targets.get(member_id)
+        if old is None or not same_assignment(old, new):
+            records.append(ConsumerTargetRecord.of(group.group_id, member_id, new))
+        yield
+    records.append(ConsumerTargetEpochRecord.of(group.group_id, at.epoch, at.now_ms))
+    return NewTargets(records, targets.get(member.member_id, NO_ASSIGNMENT))
+
+
+def _replaced_by(group: ConsumerGroup, member: ConsumerMember) -> str | None:
+    """Return the id of the static member that a new member replaces."""
+    before = group.static_member(member.instance_id)
+    return None if before is None or before.member_id == member.member_id else before.member_id
+
+
+def _targets_with(group: ConsumerGroup, member: ConsumerMember) -> Mapping[str, Assignment]:
+    before = _replaced_by(group, member)
+    if before is None or before not in group.targets:
+        return group.targets
+    return {**group.targets, member.member_id: group.targets[before]}
+
+
+def _members_with(group: ConsumerGroup, member: ConsumerMember) -> dict[str, ConsumerMember]:
+    before = _replaced_by(group, member)
+    members = {
+        member_id: group.members[member_id]
+        for member_id in group.member_ids()
+        if member_id != before
+    } | {member.member_id: member}
+    order = strings_in_order(members, grown_capacity(len(members)))
+    return {member_id: members[member_id] for member_id in order}
+
+
+def _task(
+    group: ConsumerGroup,
+    members: Mapping[str, ConsumerMember],
+    targets: Mapping[str, Assignment],
+    at: TargetEpoch,
+    topics: CoordinatedTopics,
+) -> Steps[AssignmentTask]:
+    ids_of: dict[tuple[frozenset[str], str | None], Sequence[bytes]] = {}
+    counts: dict[bytes, int] = {}
+    assigned = {}
+    for member_id, member in members.items():
+        subscription = (member.topics, member.regex)
+        topic_ids = ids_of.get(subscription)
+        if topic_ids is None:
+            found = [
+                topic
+                for name in group.subscriptions.topics_of(member)
+                if (topic := topics.by_name(name)) is not None
+            ]
+            counts.update((topic.id, topic.partition_count) for topic in found)
+            topic_ids = ids_of[subscription] = [topic.id for topic in found]
+        assigned[member_id] = AssignedMember(
+            member.instance_id, topic_ids, targets.get(member_id, NO_ASSIGNMENT)
+        )
+        yield
+    return AssignmentTask(assigned, at.is_homogeneous, counts, group.target_owners)

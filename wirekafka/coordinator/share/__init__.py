@@ -1,0 +1,1 @@
+"""Share groups (KIP-932): members, assignments, and the share partitions that this broker leads."""

@@ -1,0 +1,271 @@
+"""Writes records that a share group no longer delivers to its dead-letter topic (KIP-1191)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from wirekafka.clock import Clock
+from wirekafka.codec.batch import HEADER_BYTES, batches
+from wirekafka.codec.record import Record, decode_records, encode_batch, encode_record
+from wirekafka.coordinator.share.reading_options import DEAD_LETTER_TOPIC
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.auto_creation import AutoCreation
+from wirekafka.metadata.image import GROUP, MetadataImage
+from wirekafka.metadata.topics import NewTopic
+from wirekafka.replication.partition import Partition
+from wirekafka.replication.promise import Promise
+from wirekafka.replication.reading import ReadRange, ReadResult
+from wirekafka.replication.share.in_flight import DeadLetters
+from wirekafka.replication.waiting import Waiting, Watched
+
+if TYPE_CHECKING:
+    from wirekafka.config.broker_config import BrokerConfig, TopicConfig
+
+_COPY_RECORD = "errors.deadletterqueue.copy.record.enable"
+
+_ATTEMPTS = 5
+_FIRST_BACKOFF_MS = 1_000
+_PRODUCE_TIMEOUT_MS = 30_000
+_MOST_READ_BYTES = 1 << 20
+_MOST_RECORDS = 500
+"""The most records in one batch; more would block the event loop for too long."""
+
+_CREATION_RETRIED = frozenset(
+    {
+        Error.TOPIC_ALREADY_EXISTS,
+        Error.THROTTLING_QUOTA_EXCEEDED,
+        Error.NETWORK_EXCEPTION,
+        Error.REQUEST_TIMED_OUT,
+    }
+)
+_PRODUCE_RETRIED = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.NETWORK_EXCEPTION})
+
+_Content = tuple[bytes | None, bytes | None]
+"""Key and value of a record."""
+
+
+class UnusableTopic(Exception):
+    """A group's dead-letter topic cannot be used; the message, Kafka's, has the reason."""
+
+
+class DeadLetterHost(Protocol):
+    """The parts of the broker that dead letters need."""
+
+    clock: Clock
+    config: BrokerConfig
+    image: MetadataImage
+    waiting: Waiting
+    auto_creation: AutoCreation
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """Look up a partition with a replica on this broker. Raises KafkaError."""
+
+    def topic_config(self, topic: str) -> TopicConfig:
+        """The effective configuration of a topic."""
+
+
+class DeadLetterWriter:
+    """Writes the dead letters of all groups, to partitions that this broker leads."""
+
+    def __init__(self, host: DeadLetterHost):
+        self._host = host
+        self._delays: set[Promise] = set()
+        self._is_stopped = False
+
+    async def write(self, group_id: str, source: Partition, letters: DeadLetters) -> None:
+        """Append one record for each dead letter of a partition, and wait until all are committed.
+
+        A record has Kafka's headers. It has the original's key and value if the group is
+        configured to copy them and the log still has the original. Temporary errors are retried.
+        Raises UnusableTopic, KafkaError.
+        """
+        topic = self._topic(group_id)
+        if topic not in self._host.image.topics:
+            await self._retry(partial(self._create, topic), _CREATION_RETRIED)
+        batch = _Batch(group_id, source, letters)
+        offset = letters.first
+        while offset <= letters.last:
+            last, contents = letters.last, dict[int, _Content]()
+            if self._host.image.config(GROUP, group_id).get(_COPY_RECORD, "").lower() == "true":
+                last, contents = await _originals(source, offset, letters.last)
+            encoded, offset = batch.encode(
+                range(offset, last + 1),
+                contents,
+                self._host.clock.now_ms(),
+                self._host.topic_config(topic).max_message_bytes,
+            )
+            append = partial(self._append, topic, source.index, encoded)
+            await self._retry(append, _PRODUCE_RETRIED)
+            if offset <= letters.last:
+                await self._pause(0)
+
+    def stop(self) -> None:
+        """End all delays; each write gets one more attempt, without a retry."""
+        self._is_stopped = True
+        for delay in list(self._delays):
+            delay.set(None)
+
+    def _topic(self, group_id: str) -> str:
+        """Return the name of a group's dead-letter topic, which exists or may be created.
+
+        Raises UnusableTopic.
+        """
+        host = self._host
+        name = host.image.config(GROUP, group_id).get(DEAD_LETTER_TOPIC, "")
+        if not name:
+            raise UnusableTopic(f"Configured DLQ topic name in share group: {group_id} is empty.")
+        where = f"share group: {group_id}"
+        if name.startswith("__"):
+            raise UnusableTopic(
+                f"Configured DLQ topic name in {where} cannot start with __, topic: {name}."
+            )
+        if name in host.image.topics:
+            topic_config = host.topic_config(name)
+            if not topic_config.errors_deadletterqueue_group_enable:
+                raise UnusableTopic(
+                    f"DLQ is not enabled on configured DLQ topic for {where}, topic: {name}."
+                )
+        elif not host.config.errors_deadletterqueue_auto_create_topics_enable:
+            raise UnusableTopic(
+                "DLQ topic does not exist and auto create is disabled on cluster for "
+                f"{where}, topic: {name}."
+            )
+        prefix = host.config.errors_deadletterqueue_topic_name_prefix
+        if not name.startswith(prefix):
+            raise UnusableTopic(
+                "Configured DLQ topic name does not comply with the DLQ topic prefix in "
+                f"{where}, topic: {name}, prefix: {prefix}."
+            )
+        return name
+
+    async def _create(self, name: str) -> None:
+        if name in self._host.image.topics:
+            return
+        configs = {
+            "errors.deadletterqueue.group.enable": "true",
+            "message.timestamp.type": "CreateTime",
+        }
+        await self._host.auto_creation.create_with(NewTopic(name=name, configs=configs))
+
+    async def _append(self, topic: str, source_index: int, batch: bytes) -> None:
+        """Append a batch to the partition that Kafka chooses for the original's partition index."""
+        host = self._host
+        found = host.image.topics.get(topic)
+        if found is None:
+            raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
+        partition = host.partition(topic, source_index % len(found.partitions))
+        now_ms = host.clock.now_ms()
+        end_offset = partition.leading().append_from_client(batch, -1, now_ms).end_offset
+
+        def is_settled(_: Watched) -> bool:
+            return (
+                partition.high_watermark >= end_offset
+                or not partition.is_leader
+                or partition.log.has_failed
+            )
+
+        if not is_settled(partition):
+            await host.waiting.until(is_settled, (partition,), now_ms + _PRODUCE_TIMEOUT_MS)
+        if partition.high_watermark < end_offset:
+            partition.leading()
+            raise KafkaError(
+                Error.KAFKA_STORAGE_ERROR if partition.log.has_failed else Error.REQUEST_TIMED_OUT
+            )
+
+    async def _retry(
+        self, attempt: Callable[[], Awaitable[None]], retried: frozenset[Error]
+    ) -> None:
+        backoff_ms = _FIRST_BACKOFF_MS
+        for number in range(1, _ATTEMPTS + 1):
+            try:
+                await attempt()
+            except KafkaError as error:
+                if error.error not in retried or number == _ATTEMPTS or self._is_stopped:
+                    raise
+            else:
+                return
+            await self._pause(backoff_ms)
+            backoff_ms *= 2
+
+    async def _pause(self, delay_ms: int) -> None:
+        delay = Promise()
+        if self._is_stopped:
+            return
+        self._delays.add(delay)
+        timer = self._host.clock.call_later(delay_ms, lambda: delay.set(None))
+        try:
+            await delay
+        finally:
+            timer.cancel()
+            self._delays.discard(delay)
+
+
+class _Batch(NamedTuple):
+    """Encodes the records that are written for dead letters."""
+
+    group_id: str
+    source: Partition
+    letters: DeadLetters
+
+    def encode(
+        self, offsets: range, contents: dict[int, _Content], now_ms: int, most_bytes: int
+    ) -> tuple[bytes, int]:
+        """Encode a batch for as many of these offsets as fit, but at least one.
+
+        The limits are `most_bytes` and `_MOST_RECORDS`. Returns the batch, and the offset after
+        its last dead letter.
+        """
+        records: list[Record] = []
+        size_bytes = HEADER_BYTES
+        before, count, after = self._headers()
+        for offset in offsets[:_MOST_RECORDS]:
+            key, value = contents.get(offset, (None, None))
+            headers = (*before, (count, b"%d" % offset), *after)
+            record = Record(len(records), now_ms, key, value, headers)
+            size_bytes += len(encode_record(record, len(records), 0))
+            if records and size_bytes > most_bytes:
+                break
+            records.append(record)
+        return encode_batch(records), offsets.start + len(records)
+
+    def _headers(self) -> tuple[Sequence[tuple[str, bytes]], str, Sequence[tuple[str, bytes]]]:
+        """The headers before the one with the offset, the name of that, and those after it."""
+        source, letters = self.source, self.letters
+        return (
+            (
+                ("__dlq.errors.topic", source.topic.encode()),
+                ("__dlq.errors.partition", b"%d" % source.index),
+            ),
+            "__dlq.errors.offset",
+            (
+                ("__dlq.errors.group", self.group_id.encode()),
+                ("__dlq.errors.delivery.count", b"%d" % letters.deliveries),
+                ("__dlq.errors.message", letters.reason.encode()),
+            ),
+        )
+
+
+async def _originals(source: Partition, offset: int, last: int) -> tuple[int, dict[int, _Content]]:
+    """Read records from `offset` to `last`, inclusive, or as many of them as one read returns.
+
+    Returns the last offset that was read, and the contents by offset. Records that cannot be read
+    are left out, as in Kafka: their dead letters have headers only.
+    """
+    contents: dict[int, _Content] = {}
+    try:
+        found = source.read(ReadRange(offset=offset, max_bytes=_MOST_READ_BYTES))
+        result = found if isinstance(found, ReadResult) else await found
+        data = b"" if result.records is None else b"".join(result.records.buffers())
+        end = offset
+        for position, header in batches(data):
+            end = header.end_offset
+            if header.is_control:
+                continue
+            for record in decode_records(memoryview(data)[position:], header):
+                if offset <= record.offset <= last:
+                    contents[record.offset] = record.key, record.value
+    except KafkaError:
+        return last, {}
+    return (min(end - 1, last) if end > offset else last), contents

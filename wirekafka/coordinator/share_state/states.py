@@ -1,0 +1,175 @@
+"""The interface to the stored state of share partitions (KIP-932): read, write, initialize, delete.
+
+Apache Kafka calls it the persister. Group coordinators initialize and delete states and read
+summaries of them; leaders of partitions read a state when they start to share the partition, and
+write what consumers acknowledged.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol, TypeVar
+
+from wirekafka.errors import KafkaError
+from wirekafka.log.checkpoints import uuid_text
+
+NO_OFFSET = -1
+"""A start offset that is not known yet, or that a write leaves as it is."""
+
+NO_COUNT = -1
+"""The delivery complete count of writers that do not maintain it (before KIP-1226)."""
+
+NO_EPOCH = -1
+"""The leader epoch of those who read a summary but do not lead the partition."""
+
+Result = TypeVar("Result")
+
+_COORDINATOR_KEY = r"(.*):([A-Za-z0-9_-]{22})(?:==)?:([+-]?\d{1,20}):*"
+"""Java's `String.split`, which Kafka uses, drops empty parts at the end."""
+_BLANKS = "".join(map(chr, range(0x21)))
+_SMALLEST_INT, _LARGEST_INT = -(1 << 31), (1 << 31) - 1
+
+
+class DeliveryState(IntEnum):
+    """The stored delivery states; that a record is acquired is known to its leader alone."""
+
+    AVAILABLE = 0
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+
+class ShareKey(NamedTuple):
+    """A share partition: a partition of a topic, consumed by a share group."""
+
+    group_id: str
+    topic_id: bytes
+    """16 bytes."""
+    partition: int
+
+
+class StateBatch(NamedTuple):
+    """Adjacent offsets in one delivery state, with the number of times they were delivered.
+
+    `last_offset` is inclusive, as in the protocol.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+class StateInitialization(NamedTuple):
+    """The initial state of a share partition; `start_offset` may be `NO_OFFSET`.
+
+    A later initialization of the same share partition must not have a lower `state_epoch`.
+    """
+
+    key: ShareKey
+    state_epoch: int
+    start_offset: int = NO_OFFSET
+
+
+class StateRead(NamedTuple):
+    """A read by the leader of a partition; from then on, writers with lower epochs are fenced.
+
+    Those who read a summary need not lead the partition, and fence nobody.
+    """
+
+    key: ShareKey
+    leader_epoch: int = NO_EPOCH
+
+
+class StateWrite(NamedTuple):
+    """A change of state by the leader of a partition.
+
+    Of a batch and what is stored for its offsets, that with the higher delivery count is kept,
+    and among equal counts that with the higher delivery state. Other offsets keep their state. A
+    `start_offset` above the stored one drops the state of all offsets below it; one below it is
+    ignored.
+    """
+
+    key: ShareKey
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int = NO_OFFSET
+    delivery_complete_count: int = NO_COUNT
+    """The number of offsets from the start offset whose delivery is complete (KIP-1226).
+
+    It replaces the stored one, unless the start offset stays and it is lower."""
+    batches: tuple[StateBatch, ...] = ()
+
+
+class StoredState(NamedTuple):
+    """The result of a read: `batches` in offset order, without gaps being filled."""
+
+    state_epoch: int
+    start_offset: int
+    batches: tuple[StateBatch, ...]
+
+
+class StateSummary(NamedTuple):
+    """The result of reading a summary: all but the batches."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+
+
+class ShareStates(Protocol):
+    """Stored states of share partitions, wherever their coordinators are.
+
+    Every method takes any number of partitions, and returns one result for each, in the same
+    order: a `KafkaError` for those that failed. None of them raises. Results are returned once
+    the coordinators' records are committed. Use `only` for a single partition.
+    """
+
+    async def initialize(
+        self, initializations: Sequence[StateInitialization]
+    ) -> list[KafkaError | None]:
+        """Create or reset states. Errors: FENCED_STATE_EPOCH, INVALID_REQUEST, coordinator's."""
+
+    async def read(self, reads: Sequence[StateRead]) -> list[StoredState | KafkaError]:
+        """Read states. Errors: FENCED_LEADER_EPOCH, INVALID_REQUEST, coordinator's."""
+
+    async def write(self, writes: Sequence[StateWrite]) -> list[KafkaError | None]:
+        """Change states. Errors: FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH, INVALID_REQUEST,
+        coordinator's."""
+
+    async def delete(self, keys: Sequence[ShareKey]) -> list[KafkaError | None]:
+        """Delete states; one that does not exist is no error. Errors: coordinator's."""
+
+    async def read_summaries(self, reads: Sequence[StateRead]) -> list[StateSummary | KafkaError]:
+        """Read all but the batches. Errors: as `read`; a state that does not exist is reported
+        with epochs of 0 and `NO_OFFSET`."""
+
+
+def coordinator_key(key: ShareKey) -> str:
+    """Return the key of a share partition that decides its coordinator: "group:topic id:index"."""
+    return f"{key.group_id}:{uuid_text(key.topic_id)}:{key.partition}"
+
+
+def share_key_of(text: str) -> ShareKey | None:
+    """Parse a coordinator key as Kafka does; None if it is malformed.
+
+    The group id may contain colons, and must not consist of blanks and control characters only.
+    """
+    found = re.fullmatch(_COORDINATOR_KEY, text, re.DOTALL)
+    if found is None or not found[1].strip(_BLANKS):
+        return None
+    partition = int(found[3])
+    if not _SMALLEST_INT <= partition <= _LARGEST_INT:
+        return None
+    return ShareKey(found[1], urlsafe_b64decode(found[2] + "=="), partition)
+
+
+def only(results: Sequence[Result | KafkaError]) -> Result:
+    """The result of a call for a single partition; raises its error."""
+    [result] = results
+    if isinstance(result, KafkaError):
+        raise result
+    return result

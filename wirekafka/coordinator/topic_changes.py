@@ -1,0 +1,130 @@
+"""A queue that applies topic changes to one shard, in order and in small pieces."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from wirekafka.clock import Clock
+from wirekafka.coordinator.group_commands import ForgetPartitions, TopicsChanged
+from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.share.commands import ForgetShareTopics
+from wirekafka.coordinator.share_group import ShareGroup
+from wirekafka.errors import KafkaError
+from wirekafka.replication.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+_GROUPS_PER_PIECE = 100
+_RETRY_MS = 1_000
+
+Pieces = Callable[[Callable[[], Any]], Iterator[Any]]
+"""Yields the commands that apply one change to a shard, given what returns its machine.
+
+Each command is computed once the previous ones have been replayed; a restart from the beginning is
+harmless.
+"""
+
+
+def deleted(partitions: Mapping[str, frozenset[int]]) -> Pieces:
+    """Delete the offsets committed for deleted partitions, given by topic."""
+
+    def pieces(shard: Callable[[], GroupShard]) -> Iterator[ForgetPartitions]:
+        for group_ids in _portions(shard().offsets.group_ids()):
+            while shard().offsets.has_any_of(group_ids, partitions):
+                yield ForgetPartitions(partitions, group_ids)
+
+    return pieces
+
+
+def gone(topic_ids: frozenset[bytes]) -> Pieces:
+    """Forget the stored states of share partitions of deleted topics."""
+
+    def pieces(shard: Callable[[], GroupShard]) -> Iterator[ForgetShareTopics]:
+        groups = shard().groups
+        for group_id in [id for id in groups if isinstance(groups[id], ShareGroup)]:
+            yield ForgetShareTopics(group_id, topic_ids)
+
+    return pieces
+
+
+def changed(topics: frozenset[str]) -> Pieces:
+    """Notify groups that topics of these names were created, deleted or extended."""
+
+    def pieces(shard: Callable[[], GroupShard]) -> Iterator[TopicsChanged]:
+        concerned = [
+            group_id for group_id, group in shard().groups.items() if group.is_affected_by(topics)
+        ]
+        for group_ids in _portions(concerned):
+            yield TopicsChanged(topics, group_ids)
+
+    return pieces
+
+
+class TopicChanges:
+    """The queue of topic changes of one shard.
+
+    A refused piece is retried, with what is left of its change, until the shard accepts it: only
+    then the next change follows.
+    """
+
+    def __init__(self, runtime: Runtime, clock: Clock, name: str):
+        self._runtime = runtime
+        self._clock = clock
+        self._name = name
+        self._queue: deque[Pieces] = deque()
+        self._pieces: Iterator[Any] | None = None
+        self._is_waiting = True
+        self._is_refused = False
+        self._is_closed = False
+
+    def add(self, change: Pieces) -> None:
+        """Queue a change; its first piece runs at once if the shard is ready for it."""
+        self._queue.append(change)
+        if not self._is_waiting:
+            self.go_on()
+
+    def close(self) -> None:
+        """Stop after a loss of leadership: the new leader processes the same changes."""
+        self._is_closed = True
+
+    def go_on(self) -> None:
+        """Run one piece and schedule the next; call it once the shard is loaded."""
+        self._is_waiting = False
+        if self._is_closed or not self._queue:
+            return
+        self._is_waiting = True
+        try:
+            has_more = self._run_one()
+        except KafkaError as error:
+            self._pieces = None
+            if not self._is_refused:
+                logger.warning(
+                    "%s refused a change of topics, which is retried: %s", self._name, error
+                )
+            self._is_refused = True
+            self._clock.call_later(_RETRY_MS, self.go_on)
+            return
+        self._is_refused = False
+        if not has_more:
+            self._queue.popleft()
+            self._pieces = None
+        self._clock.call_later(0, self.go_on)
+
+    def _run_one(self) -> bool:
+        if self._pieces is None:
+            self._pieces = self._queue[0](lambda: self._runtime.machine)
+        piece = next(self._pieces, None)
+        if piece is None:
+            return False
+        ticket = self._runtime.post(piece)
+        if ticket.done:
+            ticket.result()
+        return True
+
+
+def _portions(group_ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(group_ids), _GROUPS_PER_PIECE):
+        yield group_ids[start : start + _GROUPS_PER_PIECE]

@@ -1,0 +1,203 @@
+"""Converts a valid batch to its topic's form: checks keys and times, sets time and compression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from wirekafka.codec.batch import (
+    CREATE_TIME,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    PREFIX_BYTES,
+    BatchHeader,
+    Buffer,
+    read_header,
+    with_timestamp,
+)
+from wirekafka.codec.compression import Codec
+from wirekafka.codec.record import BatchOptions, Record, decode_body, decode_records, encode_batch
+from wirekafka.codec.walk import Outline, outlines
+from wirekafka.config.topic_config import TopicConfig
+from wirekafka.errors import Error, KafkaError
+from wirekafka.log.append import Append, Checked, Origin, RecordsRefused, invalid_record, too_large
+
+_CODECS = {
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+_NO_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
+_SHOWN_ERRORS = 3
+
+
+class Incoming(NamedTuple):
+    """A batch with valid framing and header; `body` is its inflated records, empty if trusted."""
+
+    view: memoryview
+    header: BatchHeader
+    body: bytes | memoryview
+    append: Append
+    config: TopicConfig
+    name: str
+
+
+def convert(incoming: Incoming) -> Checked:
+    """The batch as this topic stores it.
+
+    Raises RecordsRefused: INVALID_RECORD or INVALID_TIMESTAMP with the records at fault,
+    MESSAGE_TOO_LARGE when the batch is too large after recompression.
+    """
+    view, header, _, append, config, _ = incoming
+    is_create_time = config.message_timestamp_type == "CreateTime"
+    newest = header.max_timestamp
+    if append.origin is Origin.CLIENT:
+        newest = _newest_if_acceptable(incoming, is_create_time)
+    if _stored_codec(header, config) != header.compression:
+        return _recompress(incoming)
+    if not is_create_time:
+        return _rewritten(with_timestamp(view, LOG_APPEND_TIME, append.now_ms), append.now_ms)
+    if header.timestamp_type or newest != header.max_timestamp:
+        return _rewritten(with_timestamp(view, CREATE_TIME, newest), -1)
+    return Checked(header, (view[PREFIX_BYTES:],), -1)
+
+
+def _newest_if_acceptable(incoming: Incoming, is_create_time: bool) -> int:
+    """The newest timestamp in ms. Raises for keyless records and timestamps out of bounds."""
+    header, config = incoming.header, incoming.config
+    if not is_create_time and header.timestamp_type:
+        raise _claims_append_time(incoming)
+    needs_keys = "compact" in config.cleanup_policy
+    if not needs_keys and not is_create_time:
+        return header.max_timestamp
+    try:
+        found = outlines(incoming.body, header)
+    except KafkaError as error:
+        raise invalid_record(error.message or "") from error
+    newest = max(outline.timestamp for outline in found)
+    oldest = min(outline.timestamp for outline in found)
+    now_ms = incoming.append.now_ms
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    is_out_of_bounds = is_create_time and not (earliest <= oldest and newest <= latest)
+    if is_out_of_bounds or (needs_keys and not all(outline.has_key for outline in found)):
+        _refuse_records(incoming, found, (earliest, latest))
+    return max(newest, NO_TIMESTAMP)
+
+
+def _refuse_records(incoming: Incoming, found: Sequence[Outline], bounds: tuple[int, int]) -> None:
+    """Raise RecordsRefused for records without a key, else for timestamps out of bounds."""
+    config = incoming.config
+    needs_keys = "compact" in config.cleanup_policy
+    is_create_time = config.message_timestamp_type == "CreateTime"
+    earliest, latest = bounds
+    errors = []
+    has_bad_timestamp = False
+    for index, (offset, timestamp, has_key) in enumerate(found):
+        if needs_keys and not has_key:
+            errors.append(
+                (
+                    index,
+                    "Compacted topic cannot accept message without key in topic partition "
+                    + incoming.name,
+                )
+            )
+        elif is_create_time and timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            has_bad_timestamp = True
+            errors.append(
+                (
+                    index,
+                    f"Timestamp {timestamp} of message with offset {offset} is out of range. The"
+                    f" timestamp should be within [{earliest}, {latest}]",
+                )
+            )
+    if has_bad_timestamp:
+        raise RecordsRefused(Error.INVALID_TIMESTAMP, _NO_TIMESTAMPS, _NO_TIMESTAMPS, errors)
+    if errors:
+        shown = ", ".join(
+            f"RecordError(batchIndex={index}, message='{message}')"
+            for index, message in errors[:_SHOWN_ERRORS]
+        )
+        message = (
+            f"One or more records have been rejected due to {len(errors)} record errors in total,"
+            f" and only showing the first three errors at most: [{shown}]"
+        )
+        raise RecordsRefused(Error.INVALID_RECORD, message, message, errors)
+
+
+def _claims_append_time(incoming: Incoming) -> RecordsRefused:
+    errors = [
+        (
+            index,
+            f"Invalid timestamp type in message DefaultRecord(offset={record.offset},"
+            f" timestamp={record.timestamp}, key={len(record.key or b'')} bytes,"
+            f" value={len(record.value or b'')} bytes). Producer should not set timestamp type to"
+            " LogAppendTime.",
+        )
+        for index, record in enumerate(_decoded(incoming, incoming.header))
+    ]
+    return RecordsRefused(Error.INVALID_TIMESTAMP, _NO_TIMESTAMPS, _NO_TIMESTAMPS, errors)
+
+
+def _stored_codec(header: BatchHeader, config: TopicConfig) -> int:
+    # Kafka leaves markers uncompressed whatever the topic says.
+    if config.compression_type == "producer" or header.is_control:
+        return header.compression
+    return _CODECS[config.compression_type]
+
+
+def _recompress(incoming: Incoming) -> Checked:
+    """The records in a new batch with the topic's compression and consecutive offsets."""
+    _, header, _, append, config, _ = incoming
+    is_create_time = config.message_timestamp_type == "CreateTime"
+    codec = _CODECS[config.compression_type]
+    options = BatchOptions(
+        compression=codec,
+        level=_level(codec, config),
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        is_transactional=header.is_transactional,
+        log_append_time_ms=None if is_create_time else append.now_ms,
+    )
+    batch = encode_batch(_decoded(incoming, header), options=options)
+    if len(batch) > config.max_message_bytes:
+        raise too_large(len(batch), config.max_message_bytes)
+    return Checked(
+        read_header(batch),
+        (memoryview(batch)[PREFIX_BYTES:],),
+        -1 if is_create_time else append.now_ms,
+    )
+
+
+def _level(codec: Codec, config: TopicConfig) -> int | None:
+    match codec:
+        case Codec.GZIP:
+            return config.compression_gzip_level
+        case Codec.LZ4:
+            return config.compression_lz4_level
+        case Codec.ZSTD:
+            return config.compression_zstd_level
+        case _:
+            return None
+
+
+def _decoded(incoming: Incoming, header: BatchHeader) -> list[Record]:
+    try:
+        if incoming.append.origin is Origin.CLIENT:
+            return decode_body(bytes(incoming.body), header)
+        return decode_records(incoming.view, header)
+    except KafkaError as error:
+        raise invalid_record(error.message or "") from error
+
+
+def _rewritten(parts: Sequence[Buffer], log_append_time_ms: int) -> Checked:
+    header = parts[0]
+    return Checked(
+        read_header(header),
+        (memoryview(header)[PREFIX_BYTES:HEADER_BYTES], parts[1]),
+        log_append_time_ms,
+    )

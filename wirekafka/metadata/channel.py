@@ -1,0 +1,93 @@
+"""Requests of a broker to the active controller, local or remote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from wirekafka.errors import KafkaError
+from wirekafka.metadata.features import SUPPORTED
+from wirekafka.metadata.heartbeats import Standing
+from wirekafka.metadata.producer_ids import Block
+from wirekafka.metadata.registration import Endpoint
+from wirekafka.metadata.topics import NewTopic
+from wirekafka.replication.remote_replica import DecidedIsr, IsrChange
+
+Replica = tuple[bytes, int]
+"""A topic's id and a partition index."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """The contents of a BrokerRegistration request; ids are 16 bytes.
+
+    The incarnation id is random for every start of the broker.
+    """
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    endpoints: Sequence[Endpoint]
+    rack: str | None
+    log_dirs: Sequence[bytes]
+    previous_epoch: int = -1
+    """The broker epoch of the last clean shutdown, -1 if there was none."""
+    features: Mapping[str, tuple[int, int]]
+
+    @classmethod
+    def with_own_features(cls, **values: Any) -> Registration:
+        """A registration with the features that this version supports."""
+        return cls(features=SUPPORTED, **values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """The contents of a BrokerHeartbeat; `metadata_offset` is the last that was applied."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    wants_fence: bool = False
+    wants_shut_down: bool = False
+
+
+class ControllerChannel(Protocol):
+    """Requests to the active controller.
+
+    All raise `KafkaError`: the controller's error, or a retriable one if it cannot be reached.
+    """
+
+    async def register(self, registration: Registration) -> int:
+        """Register as a fenced broker; returns the broker epoch (BrokerRegistration)."""
+
+    async def heartbeat(self, beat: Beat) -> Standing:
+        """Extend the broker's session (BrokerHeartbeat)."""
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> Block:
+        """Allocate the next block of producer ids (AllocateProducerIds)."""
+
+    async def assign_directories(
+        self, broker_id: int, broker_epoch: int, directories: Mapping[Replica, bytes]
+    ) -> None:
+        """Report the log directories (ids) of replicas (AssignReplicasToDirs)."""
+
+    async def alter_partition(
+        self, broker_id: int, broker_epoch: int, changes: Mapping[Replica, IsrChange]
+    ) -> dict[Replica, DecidedIsr | KafkaError]:
+        """Propose ISRs of partitions that the broker leads (AlterPartition).
+
+        Returns the controller's decision, or its error, for each partition. Raises KafkaError.
+        """
+
+    async def create_topics(self, topics: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
+        """Create topics as the broker itself, and wait until this broker knows them.
+
+        Returns the error of each by name, None for those created.
+        """
+
+    async def forward(self, request: Any, call: Any) -> Any:
+        """Forward a client's request with its principal and address.
+
+        Returns the response, once this broker has applied the changed metadata.
+        """

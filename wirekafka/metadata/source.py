@@ -1,0 +1,100 @@
+"""The dependencies of a broker, among them the source of its metadata: the controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from wirekafka.clock import Clock
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.log.files import Disk
+from wirekafka.log.log_directory import LogDirectory
+from wirekafka.metadata.bootstrap import FirstUsers
+from wirekafka.metadata.channel import ControllerChannel
+from wirekafka.metadata.feed import MetadataFeed
+from wirekafka.metadata.registration import Endpoint
+from wirekafka.replication.metadata_log import MetadataLog, Sync, sync_inline
+from wirekafka.replication.observation import Observer
+
+
+def _ignore(error: Exception) -> None:
+    """The default for `failed`: the error is only logged, where it occurred."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Foundation:
+    """The dependencies of a broker. `new_id` returns a random id of 16 bytes."""
+
+    config: BrokerConfig
+    clock: Clock
+    disk: Disk
+    new_id: Callable[[], bytes]
+    recover: Callable[..., set[str]] | None = None
+    """A `recovery_job.Recover`, called with the number of `processes`; None: this process."""
+    cluster_id: str | None = None
+    """The cluster id for new log directories; None generates one."""
+    source: Callable[[SourceParts], MetadataSource]
+    """Creates the controller in this process, or the connection to the cluster's controllers."""
+    sync: Sync = sync_inline
+    """Runs the metadata log's fsyncs."""
+    failed: Callable[[Exception], None] = _ignore
+    """Called when an observer of metadata or records has failed too often: the node must stop."""
+    users: FirstUsers = ()
+    """The SCRAM credentials of a new cluster; ignored in an existing one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceParts:
+    """The dependencies of a source.
+
+    `directory` is the log directory with the metadata log; `observer` gets the committed batches.
+    `incarnation_id`, 16 bytes, is random for each start.
+    """
+
+    foundation: Foundation
+    cluster_id: str
+    directory: LogDirectory
+    incarnation_id: bytes
+    observer: Observer
+
+
+class MetadataSource(Protocol):
+    """A controller in this process, or the connection to the controllers of the cluster."""
+
+    @property
+    def feed(self) -> MetadataFeed:
+        """The committed metadata, as far as the broker has applied it."""
+
+    @property
+    def channel(self) -> ControllerChannel:
+        """The channel on which changes of the metadata are requested."""
+
+    @property
+    def log(self) -> MetadataLog:
+        """The metadata log in this process's directory."""
+
+    @property
+    def controller(self) -> object | None:
+        """The `ControllerRole` in this process; None if the controllers are elsewhere."""
+
+    def load(self) -> None:
+        """Deliver the metadata in the log directory that is known to be committed.
+
+        Raises UnusableDirectory.
+        """
+
+    async def catch_up(self) -> None:
+        """Wait until all metadata that the cluster has committed so far is delivered.
+
+        Raises the error that makes that impossible.
+        """
+
+    async def start(self, endpoints: Sequence[Endpoint]) -> None:
+        """Start the controller in this process, if any, with these endpoints."""
+
+    async def stop(self) -> None:
+        """Deliver nothing more, and close the connections."""
+
+    def abort(self) -> None:
+        """Stop at once, without waiting, as if the process was killed."""

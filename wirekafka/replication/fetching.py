@@ -1,0 +1,45 @@
+"""The interface by which a broker starts and stops fetching replicas from their leaders."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from wirekafka.replication.partition import Partition
+
+
+class Fetching(Protocol):
+    """Fetches the replicas that follow leaders on other brokers."""
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch a partition from its current leader, if it has one, in its current leader epoch.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+
+    def forget(self, partition: Partition) -> None:
+        """Stop fetching a partition that is led here or removed; ignored if it is not fetched."""
+
+    def configured(self) -> None:
+        """Apply a change of the broker's configuration."""
+
+    def stop(self) -> None:
+        """Stop fetching."""
+
+
+class _NoFetching:
+    """The `Fetching` of a broker without connections to other brokers."""
+
+    def follow(self, partition: Partition) -> None:
+        pass
+
+    def forget(self, partition: Partition) -> None:
+        pass
+
+    def configured(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+NO_FETCHING: Fetching = _NoFetching()

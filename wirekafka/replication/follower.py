@@ -1,0 +1,123 @@
+"""The follower role: append the leader's batches, take its high watermark, truncate to its log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wirekafka.codec.batch import HEADER_BYTES, read_header
+from wirekafka.replication.replica import NO_EPOCH, Replica
+from wirekafka.replication.replicated_log import Buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderData:
+    """One partition of a leader's Fetch response, with the parameters of the request."""
+
+    leader_epoch: int
+    """The current leader epoch of the request."""
+    fetch_offset: int
+    records: Buffer
+    high_watermark: int
+    start_offset: int
+    diverging: tuple[int, int] | None = None
+    """(epoch, end offset) where this log diverges from the leader's; `records` is empty then."""
+
+
+class Follower:
+    """The operations of a replica while it follows.
+
+    Get it from `Partition.follower` each time: it is invalid once the role changes.
+    """
+
+    __slots__ = ("_log", "_replica")
+
+    def __init__(self, replica: Replica):
+        self._replica = replica
+        self._log = replica.log
+
+    @property
+    def fetch_offset(self) -> int:
+        """The next offset to fetch from the leader: the end of this log."""
+        return self._log.end_offset
+
+    @property
+    def last_fetched_epoch(self) -> int:
+        """The newest leader epoch in the log, by which the leader detects a divergence."""
+        return self._log.epochs.latest
+
+    def take(self, data: LeaderData, now_ms: int) -> bool:
+        """Apply the leader's response; False if the request is outdated and nothing was applied.
+
+        Where the logs diverge, only the truncation takes place: the leader's high watermark would
+        cover records here that it does not have (KAFKA-14704). While `Replica.awaits_sync`, the
+        next fetch has to wait, since its offset acknowledges everything before it.
+        Raises KafkaError as `Log.append_as_follower`, with nothing appended.
+        """
+        replica, log = self._replica, self._log
+        if data.leader_epoch != replica.leader_epoch or data.fetch_offset != log.end_offset:
+            return False
+        if data.diverging is not None:
+            self._truncate(data.diverging, now_ms)
+            return True
+        if data.records:
+            self._append(data.records, now_ms)
+        # The leader's high watermark may be beyond the end of this log.
+        replica.set_high_watermark(replica.within_log(data.high_watermark))
+        log.advance_start(min(data.start_offset, replica.high_watermark))
+        return True
+
+    def return_to_range(self, start_offset: int, end_offset: int, now_ms: int) -> None:
+        """Recover from OFFSET_OUT_OF_RANGE, given the start and end offset of the leader's log.
+
+        A log that is too long is truncated. One that ends before the leader's starts, because the
+        replica was offline for longer than the retention, restarts at `start_offset`, empty.
+        Raises KafkaError.
+        """
+        log = self._log
+        if end_offset < log.end_offset:
+            log.truncate_to(end_offset, now_ms)
+        elif start_offset > log.end_offset:
+            log.truncate_fully_at(start_offset, now_ms)
+        self._bound_high_watermark()
+
+    def truncate_unknown_epochs(self, now_ms: int) -> None:
+        """Truncate a log without leader epochs to its high watermark, at the start of an epoch.
+
+        The leader cannot detect a divergence without them. Raises KafkaError.
+        """
+        log, high_watermark = self._log, self._replica.high_watermark
+        if log.epochs.latest == NO_EPOCH and log.end_offset > high_watermark:
+            log.truncate_to(high_watermark, now_ms)
+            self._bound_high_watermark()
+
+    def _append(self, records: Buffer, now_ms: int) -> None:
+        replica, log = self._replica, self._log
+        if log.start_offset == log.end_offset and len(records) >= HEADER_BYTES:
+            header = read_header(records)
+            if header.base_offset < log.end_offset < header.end_offset:
+                # The leader's log starts within this batch; keep the batch whole.
+                log.truncate_fully_at(header.base_offset, now_ms)
+                self._bound_high_watermark()
+        log.append_as_follower(records, now_ms, replica.leader_epoch)
+        if log.end_offset >= replica.flush_at:
+            replica.sync_or_defer()
+
+    def _truncate(self, diverging: tuple[int, int], now_ms: int) -> None:
+        """Truncate to the end of the newest common epoch; the next fetch checks again (KIP-279)."""
+        log = self._log
+        leader_epoch, leader_end_offset = diverging
+        epoch, end_offset = log.end_offset_for_epoch(leader_epoch)
+        if end_offset < 0:
+            end_offset = leader_end_offset
+        elif epoch == leader_epoch:
+            end_offset = min(end_offset, leader_end_offset)
+        log.truncate_to(end_offset, now_ms)
+        self._bound_high_watermark()
+
+    def _bound_high_watermark(self) -> None:
+        # Set even if unchanged: the log has rebuilt its producer states without a high watermark.
+        replica = self._replica
+        if replica.truncated is not None:
+            replica.truncated()
+        replica.note_synced()
+        replica.set_high_watermark(replica.within_log(replica.high_watermark))

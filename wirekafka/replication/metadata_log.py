@@ -1,0 +1,274 @@
+"""The metadata log with its snapshot files, as voters and observers share it (KIP-630)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from wirekafka.clock import Clock
+from wirekafka.codec.batch import batches, read_header
+from wirekafka.codec.record import decode_records
+from wirekafka.errors import KafkaError
+from wirekafka.log.control_records import ControlType, KRaftVersionRecord, VotersRecord
+from wirekafka.log.files import Disk
+from wirekafka.log.log import Log
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.replication import snapshot_file
+from wirekafka.replication.promise import Promise
+from wirekafka.replication.record_codec import RecordCodec
+from wirekafka.replication.replicated_log import Buffer
+from wirekafka.replication.snapshot_file import SnapshotId
+
+_READ_BYTES = 1 << 20
+_KEPT_SNAPSHOTS = 2
+
+
+Sync = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
+"""Calls its first argument, which syncs files, on any thread, and then the second one, on the
+caller's thread, with None or the exception that was raised. Both may happen before it returns."""
+
+
+def sync_inline(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+    """A `Sync` that runs on the calling thread, for tests and simulations with a disk in memory."""
+    try:
+        run()
+    except OSError as error:
+        done(error)
+    else:
+        done(None)
+
+
+class WrongQuorum(UnusableDirectory):
+    """The metadata log belongs to a quorum with other voters, or cannot be read without them."""
+
+
+class _SnapshotWriting(NamedTuple):
+    """A snapshot file that `run` writes, and the size of the log that it covers."""
+
+    id: SnapshotId
+    covered_bytes: int
+    run: Callable[[], None]
+
+
+class MetadataLog:
+    """`__cluster_metadata-0` with its snapshots; subclasses append to it.
+
+    The control records of kraft.version and the voters are noted as batches are read.
+    """
+
+    def __init__(self, log: Log, disk: Disk, clock: Clock, sync: Sync):
+        self._log = log
+        self._disk = disk
+        self._clock = clock
+        self._sync = sync
+        self._voters: VotersRecord | None = None
+        self._kraft_version = 0
+        self._committed = 0
+        self._last_append_ms = 0
+        self._is_writing_snapshot = False
+        self._settled: list[Promise] = []
+        self.bytes_since_snapshot = 0
+        """The size of the log after the newest snapshot, which has to be read at a start."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset the next record gets."""
+        return self._log.end_offset
+
+    @property
+    def start_offset(self) -> int:
+        """The log start offset: records below it were deleted."""
+        return self._log.start_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """The high watermark."""
+        return self._committed
+
+    @property
+    def kraft_version(self) -> int:
+        """The level of `kraft.version`: 1 once the voters are kept in the log."""
+        return self._kraft_version
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the voters are kept in the log rather than in the configuration (KIP-853)."""
+        return self._kraft_version > 0
+
+    async def settled(self) -> None:
+        """Wait until no sync or snapshot is in progress; does not suspend if none is."""
+        if self._is_busy:
+            promise = Promise()
+            self._settled.append(promise)
+            await promise
+
+    def read_batches(self) -> Iterator[Buffer]:
+        """Read the newest snapshot's batches, then those after it in the log.
+
+        Raises `BadSnapshot`, or `WrongQuorum` if the log's beginning was deleted and no snapshot
+        covers it.
+        """
+        covered = 0
+        self.bytes_since_snapshot = 0
+        for id in self._snapshots()[:1]:
+            covered = id.end_offset
+            batches_read = self._noted(snapshot_file.decode(self._disk.read(self._path(id))))
+            # A snapshot at offset 0 has the features a new cluster starts with, which the first
+            # leader repeats in the log. Only its voters count here.
+            yield from (batch for batch in batches_read if covered or read_header(batch).is_control)
+        if self._log.start_offset > covered:
+            raise WrongQuorum(
+                f"{self._log.directory} begins at offset {self._log.start_offset} "
+                "and has no snapshot of what came before"
+            )
+        yield from self._noted(self._read_log(covered))
+
+    def write_snapshot(
+        self, records: Iterable[Any], codec: RecordCodec, end_offset: int | None = None
+    ) -> SnapshotId:
+        """Write a snapshot of the state at `end_offset`, by default the high watermark.
+
+        `records` rebuild that state; `end_offset` must be committed. The two newest snapshots are
+        kept, and whole segments covered by both are deleted: a single unreadable file must not
+        lose the metadata. Raises OSError.
+        """
+        writing = self._snapshot_of(records, codec, end_offset)
+        writing.run()
+        self._snapshot_written(writing)
+        return writing.id
+
+    def begin_snapshot(
+        self,
+        records: Iterable[Any],
+        codec: RecordCodec,
+        end_offset: int,
+        done: Callable[[BaseException | None], None],
+    ) -> None:
+        """Write a snapshot like `write_snapshot`, but by `Sync`, which may use another thread.
+
+        `records` are iterated on that thread, so they must come from an image that no longer
+        changes. `done` is called on this thread, with None or the exception.
+        """
+        writing = self._snapshot_of(records, codec, end_offset)
+
+        def finish(error: BaseException | None) -> None:
+            self._is_writing_snapshot = False
+            try:
+                if error is None:
+                    self._snapshot_written(writing)
+            except (OSError, KafkaError) as failure:
+                error = failure
+            done(error)
+            self._release_settled()
+
+        self._is_writing_snapshot = True
+        self._sync(writing.run, finish)
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        self._log.close()
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._is_writing_snapshot
+
+    def _snapshot_of(
+        self, records: Iterable[Any], codec: RecordCodec, end_offset: int | None
+    ) -> _SnapshotWriting:
+        if end_offset is None:
+            end_offset = self._committed
+        assert end_offset <= self._committed
+        id = SnapshotId(end_offset, self._log.epochs.epoch_at(end_offset - 1))
+        frame = snapshot_file.Frame(
+            now_ms=self._clock.now_ms(),
+            last_contained_ms=self._last_append_ms,
+            epoch=id.epoch,
+            quorum=self._quorum_records(),
+        )
+        batches = snapshot_file.encode(records, codec, frame)
+        return _SnapshotWriting(
+            id,
+            self.bytes_since_snapshot,
+            lambda: self._disk.write_atomic(self._path(id), b"".join(batches)),
+        )
+
+    def _snapshot_written(self, writing: _SnapshotWriting) -> None:
+        id = writing.id
+        self.bytes_since_snapshot -= writing.covered_bytes
+        kept = [id, *(older for older in self._snapshots() if older < id)][:_KEPT_SNAPSHOTS]
+        for older in self._snapshots():
+            if older < kept[-1]:
+                self._disk.unlink(self._path(older))
+        if len(kept) == _KEPT_SNAPSHOTS:
+            self._forget_below(kept[-1].end_offset, self._clock.now_ms())
+
+    def _path(self, id: SnapshotId) -> str:
+        return f"{self._log.directory}/{id.file_name}"
+
+    def _snapshots(self) -> list[SnapshotId]:
+        """The ids of the snapshot files, newest first."""
+        entries = self._disk.list_directory(self._log.directory)
+        found = [SnapshotId.parse(entry.name) for entry in entries]
+        return sorted((id for id in found if id is not None), reverse=True)
+
+    def _forget_below(self, offset: int, now_ms: int) -> None:
+        start = max(
+            segment.base_offset for segment in self._log.segments if segment.base_offset <= offset
+        )
+        self._log.advance_start(start)
+        self._log.delete_old_segments(now_ms)
+        self._log.delete_retired(now_ms)
+
+    def _quorum_records(self) -> list[tuple[int, bytes]]:
+        """The control records of kraft.version and the voters that a snapshot repeats."""
+        if self._voters is None:
+            return []
+        version = KRaftVersionRecord(kraft_version=self._kraft_version)
+        return quorum_records(version, self._voters)
+
+    def _read_log(self, offset: int, end_offset: int | None = None) -> Iterator[Buffer]:
+        """Read the batches from one offset to another, by default the log end."""
+        if end_offset is None:
+            end_offset = self._log.end_offset
+        while offset < end_offset:
+            read = self._log.read(offset, _READ_BYTES, end_offset=end_offset)
+            data = b"".join(read.buffers())
+            before = offset
+            for position, header in batches(data):
+                if header.base_offset >= offset:
+                    self.bytes_since_snapshot += header.size_bytes
+                    self._last_append_ms = header.max_timestamp
+                    yield data[position : position + header.size_bytes]
+                offset = max(offset, header.end_offset)
+            if offset == before:
+                return
+
+    def _noted(self, source: Iterator[Buffer]) -> Iterator[Buffer]:
+        """Yield the batches, and note kraft.version and the voters in their control records."""
+        for batch in source:
+            _, header = next(batches(batch))
+            if header.is_control:
+                for record in decode_records(batch):
+                    self._note(snapshot_file.control_type(record.key), record.value or b"")
+            yield batch
+
+    def _note(self, kind: int, value: bytes) -> None:
+        if kind == ControlType.KRAFT_VERSION:
+            self._kraft_version = KRaftVersionRecord.decode(value, 0).kraft_version
+        elif kind == ControlType.KRAFT_VOTERS:
+            self._voters = VotersRecord.decode(value, 0)
+
+    def _release_settled(self) -> None:
+        if self._is_busy:
+            return
+        settled, self._settled = self._settled, []
+        for promise in settled:
+            promise.set(None)
+
+
+def quorum_records(version: KRaftVersionRecord, voters: VotersRecord) -> list[tuple[int, bytes]]:
+    """Return the control records, as (type, value), of a kraft.version and a voter set."""
+    return [
+        (ControlType.KRAFT_VERSION, bytes(version.encode(0))),
+        (ControlType.KRAFT_VOTERS, bytes(voters.encode(0))),
+    ]

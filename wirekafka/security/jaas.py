@@ -1,0 +1,97 @@
+"""Reads `sasl.jaas.config`: one login module of Java's JAAS with its options."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+_TOKENS = re.compile(
+    r"""
+      (?P<space> \s+ | //[^\n]* | /\*.*?\*/ )
+    | "(?P<double> (?: [^"\\\n] | \\. )* )"
+    | '(?P<single> (?: [^'\\\n] | \\. )* )'
+    | (?P<word> [A-Za-z_$\x80-\uffff\d.-]+ )
+    | (?P<sign> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([0-7]{1,3}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
+_FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
+
+
+class JaasError(ValueError):
+    """A text that is no login module; the message never contains any part of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginModule:
+    """A login module's class and options. The options, which hold passwords, are hidden in repr."""
+
+    name: str
+    """The Java class with its package."""
+    options: dict[str, str] = field(repr=False)
+
+    @property
+    def simple_name(self) -> str:
+        """The class name without its package, such as "PlainLoginModule"."""
+        return self.name.rpartition(".")[2]
+
+
+def parse(text: str) -> LoginModule:
+    """Read `<class> <flag> <name>=<value>…;` with Java's quotes, escapes and comments.
+
+    Raises JaasError, worded as Kafka words it, for anything else and for several modules.
+    """
+    words = _words(text)
+    module = _entry(words)
+    more = 0
+    while words:
+        _entry(words)
+        more += 1
+    if more:
+        raise JaasError(
+            f"JAAS config property contains {1 + more} login modules, should be 1 module"
+        )
+    return module
+
+
+def _words(text: str) -> list[tuple[bool, str]]:
+    """(whether it is a name or value, text) of each token, last one first."""
+    found = []
+    for match in _TOKENS.finditer(text):
+        kind = match.lastgroup
+        if kind == "sign":
+            found.append((False, match[0]))
+        elif kind == "word":
+            found.append((True, match[0]))
+        elif kind in ("single", "double"):
+            found.append((True, _ESCAPE.sub(_unescaped, match[kind])))
+    return found[::-1]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match[1]
+    return chr(int(escaped, 8)) if escaped[0] in "01234567" else _ESCAPES.get(escaped, escaped)
+
+
+def _entry(words: list[tuple[bool, str]]) -> LoginModule:
+    name = _word(words, "Login module not specified in JAAS config")
+    flag = _word(words, "Control flag not specified in JAAS config")
+    if flag.lower() not in _FLAGS:
+        raise JaasError("Invalid login module control flag in JAAS config")
+    options: dict[str, str] = {}
+    while words and words[-1][0]:
+        key = _word(words, "")
+        if not words or words.pop() != (False, "="):
+            raise JaasError(f"Value not specified for key '{key}' in JAAS config")
+        options[key] = _word(words, f"Value not specified for key '{key}' in JAAS config")
+    if not words or words.pop() != (False, ";"):
+        raise JaasError("JAAS config entry not terminated by semi-colon")
+    return LoginModule(name, options)
+
+
+def _word(words: list[tuple[bool, str]], otherwise: str) -> str:
+    if not words or not words[-1][0]:
+        raise JaasError(otherwise)
+    return words.pop()[1]

@@ -1,0 +1,87 @@
+"""A Unix socket in the first log directory that serves `wirekafka clients`.
+
+Kafka's protocol has no request for this information, and an extra API would let clients
+distinguish this broker from Apache Kafka. Only the owner of the log directory can open the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from wirekafka.errors import KafkaError
+
+if TYPE_CHECKING:
+    from wirekafka.broker import Broker
+    from wirekafka.replication.fetch_sessions import Key
+    from wirekafka.replication.partition import Partition
+
+logger = logging.getLogger(__name__)
+
+SOCKET = "control.sock"
+"""Its file name in the log directory; Kafka ignores what is not a directory there."""
+
+
+class LocalSocket:
+    """Sends one JSON document, `{"clients": [...]}`, to each connection and closes it."""
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+        self._path = os.path.join(broker.directories[0].path, SOCKET)
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self) -> None:
+        """Listen, unless the system lacks Unix sockets or the path is too long; that is logged."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)  # Left by a killed broker: this one holds the directory's lock.
+        try:
+            self._server = await asyncio.start_unix_server(self._answer, self._path)
+            os.chmod(self._path, 0o600)
+        except (OSError, NotImplementedError) as error:
+            logger.info(
+                "`wirekafka clients` is not available, cannot listen at %s: %s", self._path, error
+            )
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            writer.write(json.dumps({"clients": self._clients()}).encode())
+            await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    def _clients(self) -> list[dict[str, Any]]:
+        now_ms = self._broker.clock.now_ms()
+        return [
+            {
+                "client": each.client_id,
+                "host": each.host,
+                "topic": each.topic,
+                "partition": each.partition,
+                "last_fetched": each.last_offset,
+                "end": each.end_offset,
+                "lag": each.lag,
+                "idle_s": max(now_ms - each.at_ms, 0) // 1000,
+            }
+            for each in self._broker.readers.fetched(self._partition)
+        ]
+
+    def _partition(self, key: Key) -> Partition | None:
+        topic, index = key
+        try:
+            if isinstance(topic, bytes):
+                return self._broker.partition_by_id(topic, index)
+            return self._broker.partitions.get((topic, index))
+        except KafkaError:
+            return None

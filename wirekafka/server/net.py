@@ -1,0 +1,115 @@
+"""`Net`: the addresses a node listens at and the connections it opens to others.
+
+`SocketNet` uses the operating system; a simulation replaces it with a simulated network. Tasks,
+timers and threads belong to the event loop, which a simulation replaces as a whole.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Protocol
+
+_BACKLOG = 1024
+
+ProtocolFactory = Callable[[], asyncio.BaseProtocol]
+"""Creates the asyncio protocol of a new connection."""
+
+
+class Port(Protocol):
+    """A bound, listening address. Clients that connect wait until `accept` is called."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The bound host and port; the actual port where 0 was requested."""
+
+    async def accept(self, protocol_factory: ProtocolFactory) -> None:
+        """Accept waiting and future connections, each with a protocol from the factory."""
+
+    def close(self) -> None:
+        """Free the address; established connections go on."""
+
+
+class Net(Protocol):
+    """One node's access to the network."""
+
+    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> Port:
+        """Bind an address; an empty host is every address of the machine, port 0 any free port.
+
+        `send_buffer_bytes` applies to accepted sockets, -1 is the system's default. Raises
+        OSError with a message that names the address.
+        """
+
+    async def connect(
+        self, host: str, port: int, protocol_factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, Any]:
+        """Connect; returns the transport and its protocol. Raises OSError."""
+
+    def own_name(self) -> str:
+        """A host name of this machine that it can resolve itself, else `localhost`."""
+
+
+class SocketPort:
+    """A listening socket, served by the running event loop once `accept` is called."""
+
+    def __init__(self, bound: socket.socket):
+        self._socket = bound
+        self._server: asyncio.Server | None = None
+        self._address: tuple[str, int] = bound.getsockname()[:2]
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._address
+
+    async def accept(self, protocol_factory: ProtocolFactory) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            protocol_factory, sock=self._socket, backlog=_BACKLOG
+        )
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        else:
+            self._socket.close()
+
+
+class SocketNet:
+    """TCP sockets of this machine."""
+
+    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> SocketPort:
+        bound = _bind(host, port)
+        if send_buffer_bytes >= 0:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        return SocketPort(bound)
+
+    async def connect(
+        self, host: str, port: int, protocol_factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, Any]:
+        return await asyncio.get_running_loop().create_connection(protocol_factory, host, port)
+
+    def own_name(self) -> str:
+        name = socket.gethostname()
+        try:
+            for family, kind, _, _, address in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM):
+                with socket.socket(family, kind) as probe:
+                    probe.bind(address)  # Only addresses of this machine can be bound.
+                    return name
+        except OSError:
+            pass
+        return "localhost"
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """A listening socket; an empty host is every IPv6 and IPv4 address of the machine."""
+    try:
+        if host == "" and socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
+            )
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
+        raise OSError(f"cannot listen at {host}:{port}: {reason}") from error

@@ -1,0 +1,288 @@
+"""The stages of every request: identify, admit, decode, handle, account, reply."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine
+from struct import Struct
+from types import CoroutineType
+from typing import Any, Protocol, TypeAlias
+
+from wirekafka.apis import registry
+from wirekafka.apis.registry import Call, Route
+from wirekafka.codec.compact import skip_tags
+from wirekafka.codec.message import MalformedMessage, Response
+from wirekafka.errors import Error, KafkaError
+from wirekafka.server.produce_cache import ProduceCache
+from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
+from wirekafka.server.replies import Replies
+
+logger = logging.getLogger(__name__)
+
+Buffer = bytes | bytearray | memoryview
+
+_REQUEST_HEADER = Struct(">Iih")
+_API_VERSIONS = 18
+
+SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
+
+Serve: TypeAlias = Callable[[Buffer, int, int, Call, Replies], "Parked | None"]
+"""Serves one request, as `Pipeline.serve` does."""
+
+
+class Refused(Exception):
+    """A request that gets no response: the connection is closed and the reason is logged.
+
+    `kind` is the reason without the values of `detail`, which the client chooses: repeated
+    warnings of the same kind are counted instead of logged.
+    """
+
+    def __init__(self, kind: str, detail: str = ""):
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind = kind
+
+
+class RefusedLater(Refused):
+    """A failed authentication: its response, if it has one, and the close are delayed.
+
+    The delay makes guessing passwords slow; nobody else waits.
+    """
+
+    def __init__(self, kind: str, delay_ms: int, replies: Replies | None = None):
+        super().__init__(kind)
+        self.delay_ms = delay_ms
+        self.replies = replies or Replies()
+
+
+class Hook(Protocol):
+    """Wraps the handlers of all requests, for fault rules and traffic recording in tests."""
+
+    def handle(self, route: Route, request: Any, call: Call) -> Any:
+        """Called in place of `route.handle`; returns a response, None, or a coroutine of these.
+
+        Raises what a handler may raise, or Refused.
+        """
+
+
+class Cache(Protocol):
+    """Serves repeated requests of one API without the other stages.
+
+    Its entries depend on all inputs of these stages: the client (`Call.identity`) and the metadata
+    (`MetadataImage.generation`).
+    """
+
+    key: int
+    """The API key, below 256."""
+
+    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> bool:
+        """Serve the request at `data[at:end]`; False, without any effect, if it is not cached.
+
+        The caller has compared only the low byte of the API key.
+        """
+
+    def note(self, frame: Buffer, request: Any, response: Any, call: Call) -> None:
+        """Remember a request whose handler did not wait, and its response, if any."""
+
+
+class Pipeline:
+    """Serves the requests of all connections of one broker."""
+
+    __slots__ = ("_caches", "_hook", "warnings")
+
+    def __init__(self, hook: Hook | None = None):
+        self.warnings = RepeatedWarnings()
+        self._hook = hook
+        self._caches: list[Cache | None] = [None] * 256
+        """By the low byte of the API key. Empty with a hook, which must see every request."""
+        if hook is None:
+            self._caches[ProduceCache.key] = ProduceCache()
+
+    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
+        """Serve the request at `data[at:end]`, which excludes its size prefix.
+
+        Adds the response to `replies` and returns None, or returns the parked request if its
+        handler waits. Raises Refused, MalformedMessage or UnicodeDecodeError if the connection
+        must be closed.
+        """
+        cache = self._caches[data[at + 1]]
+        if cache is not None and cache.serve(data, at, end, call, replies):
+            return None
+        # Identify.
+        api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
+        route = _routes(api_and_version) or registry.find(api_and_version)
+        if route is None:
+            _answer_unsupported(api_and_version, correlation_id, call, replies)
+            return None
+        body_at = at + 10 + (client_id_bytes if client_id_bytes > 0 else 0)
+        if body_at > end or client_id_bytes < -1:
+            raise MalformedMessage(f"a client id of {client_id_bytes} bytes")
+        call.client_id = str(data[at + 10 : body_at], "utf-8") if client_id_bytes >= 0 else None
+        if route.header_is_flexible:
+            body_at = (
+                body_at + 1
+                if body_at < end and not data[body_at]
+                else _skip_header_tags(data, body_at, end)
+            )
+        call.correlation_id = correlation_id
+        call.version = route.version
+        call.api_name = route.name
+        # Admit. A muted connection serves no request, so that muting needs no check here.
+        if route.needs_authentication and not call.is_authenticated:
+            raise Refused("a request before authentication", route.api.name)
+        request, _ = route.decode(data, body_at, end)
+        try:
+            response = (
+                route.handle(request, call)
+                if self._hook is None
+                else self._hook.handle(route, request, call)
+            )
+            if response.__class__ is CoroutineType:
+                try:
+                    waited = response.send(None)
+                except StopIteration as done:
+                    response = done.value
+                else:
+                    return Parked(self, route, request, response, waited)
+            if response is not None:
+                if call.throttle_ms:
+                    _account(route, response, call)
+                replies.add(route, correlation_id, response)
+        except Exception as error:
+            self.fail(route, request, error, call, replies)
+            return None
+        if cache is not None and cache.key == api_and_version >> 16:
+            cache.note(data[at:end], request, response, call)
+        return None
+
+    def refuse(self, frame: memoryview, error: KafkaError, call: Call, replies: Replies) -> None:
+        """Add the response that reports `error` for a request, which is not handled.
+
+        `frame` excludes the size prefix. Raises as `serve` does.
+        """
+        api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(frame)
+        call.correlation_id = correlation_id
+        route = registry.find(api_and_version)
+        if route is None and api_and_version >> 16 == _API_VERSIONS:
+            route = registry.find(_API_VERSIONS << 16)
+            assert route is not None, "every version of it gets a response"
+            call.version = 0
+            self.fail(route, route.api.request(), error, call, replies)
+            return
+        if route is None:
+            raise Refused("an unsupported API or version")
+        body_at = 10 + max(0, client_id_bytes)
+        if route.header_is_flexible:
+            body_at = _skip_header_tags(frame, body_at, len(frame))
+        call.version = route.version
+        request, _ = route.decode(frame, body_at, len(frame))
+        self.fail(route, request, error, call, replies)
+
+    def fail(
+        self, route: Route, request: Any, error: Exception, call: Call, replies: Replies
+    ) -> None:
+        """Add the response to a request whose handler raised `error`; re-raises a Refused."""
+        response = failure_response(route, request, error, call, self.warnings)
+        _account(route, response, call)
+        replies.add(route, call.correlation_id, response)
+
+
+class Parked:
+    """A request whose handler waits for a future; `resume` continues it."""
+
+    __slots__ = ("_coroutine", "_pipeline", "_request", "_route", "waited")
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        route: Route,
+        request: Any,
+        coroutine: Coroutine[Any, Any, Any],
+        waited: Any,
+    ):
+        self._pipeline = pipeline
+        self._route = route
+        self._request = request
+        self._coroutine = coroutine
+        self.waited = waited
+        """The future that the handler waits for; None if it only yields to the event loop."""
+
+    def resume(self, call: Call, replies: Replies) -> bool:
+        """Run the handler until it waits again (False) or ends (True), and then add its response.
+
+        Raises Refused if the connection must be closed.
+        """
+        try:
+            try:
+                self.waited = self._coroutine.send(None)
+            except StopIteration as done:
+                if done.value is not None:
+                    _account(self._route, done.value, call)
+                    replies.add(self._route, call.correlation_id, done.value)
+            else:
+                return False
+        except Exception as error:
+            self._pipeline.fail(self._route, self._request, error, call, replies)
+        return True
+
+    def abandon(self) -> None:
+        """Cancel the waiting handler because the client has disconnected."""
+        try:
+            self._coroutine.close()
+        except Exception:
+            logger.exception("Cancelling a waiting %s failed", self._route.api.name)
+
+
+def failure_response(
+    route: Route, request: Any, error: Exception, call: Call, warnings: RepeatedWarnings
+) -> Response:
+    """The response to a request whose handler raised `error`, which is logged if unexpected.
+
+    An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Re-raises a Refused.
+    """
+    if isinstance(error, Refused):
+        raise error
+    if not isinstance(error, KafkaError):
+        name = f"{route.api.name} version {route.version}"
+        warnings.log(
+            logging.ERROR,
+            Occasion(call.client_host, f"{name} failed", call.now_ms),
+            f"{name} from {call.connection_id} failed",
+            exc_info=error,
+        )
+        error = KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    return route.api.failure(request, error, call)
+
+
+_routes = registry.routes.get
+
+
+def _account(route: Route, response: Any, call: Call) -> None:
+    """Set the response's throttle time; the connection mutes itself for that time (KIP-219)."""
+    if call.throttle_ms and route.reports_throttling:
+        response.throttle_time_ms = call.throttle_ms
+
+
+def _answer_unsupported(
+    api_and_version: int, correlation_id: int, call: Call, replies: Replies
+) -> None:
+    """Answer an unknown version of ApiVersions with UNSUPPORTED_VERSION in version 0 (KIP-511).
+
+    Raises Refused for any other API.
+    """
+    route = registry.find(_API_VERSIONS << 16)
+    if api_and_version >> 16 != _API_VERSIONS or route is None:
+        raise Refused(
+            "an unsupported API or version",
+            f"API {api_and_version >> 16} version {api_and_version & 0xFFFF} is not supported",
+        )
+    call.version = 0
+    request = route.api.request()
+    unsupported = KafkaError(Error.UNSUPPORTED_VERSION)
+    replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
+
+
+def _skip_header_tags(data: Buffer, at: int, end: int) -> int:
+    try:
+        return skip_tags(data, at, end)
+    except (ValueError, IndexError) as fault:
+        raise Refused("malformed tags in a request header", str(fault)) from None

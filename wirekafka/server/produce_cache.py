@@ -1,0 +1,227 @@
+"""Serves Produce requests that differ from an earlier one only in their batch, without decoding.
+
+A producer of small batches repeats the bytes around them in every request. The handler serves the
+first such request; the cache remembers its partition by these bytes and by the client's identity,
+and appends the batch of the next ones itself. Anything unusual, above all a batch that is refused,
+is left to the handler. A cached request takes 7 µs, one that is decoded, handled and its response
+encoded 14 (`python -m benchmarks.bare_loop`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+from wirekafka.apis.produce import ProduceRequest, ProduceResponse
+from wirekafka.apis.registry import Call
+from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
+from wirekafka.codec.varint import encode_uvarint
+from wirekafka.server.replies import Replies
+
+_header = Struct(">Iih").unpack_from
+_tags = Struct(">BH").unpack_from
+_NO_TAGS = (0, 0)
+"""The empty tagged sections of the partition, the topic and the request."""
+_PARTITION_FORMAT = ">ihqqq"
+"""In a response: a partition's index, error, base offset, log append time and start offset."""
+_PLACEHOLDERS = (0x55667788, 0, 0x1122334455667788, 0x2233445566778811, 0x3344556677881122)
+_CLIENT_ID_AT = 8
+_TOPIC_AT = 19
+"""Offset of the topic in a request with an empty client id: after the header, a null
+transactional id, acks, the timeout and the number of topics."""
+_INDEX_BYTES = 5
+"""The number of partitions and the index of the only one."""
+_TAGS_BYTES = 3
+_TOPIC_ID_BYTES = 16
+_ID_VERSION = 13
+_VERSIONS = range(9, _ID_VERSION + 1)
+_ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
+_MOST = 8192
+"""The largest number of requests remembered."""
+
+
+class _Template:
+    """An encoded response for one topic, except for the partition's index and offsets."""
+
+    __slots__ = ("after", "before", "pack", "size")
+
+    def __init__(self, topic: ProduceRequest.TopicProduceData, version: int):
+        kind = ProduceResponse.TopicProduceResponse
+        index, _, base_offset, log_append_time_ms, log_start_offset = _PLACEHOLDERS
+        encoded = ProduceResponse(
+            responses=[
+                kind(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[
+                        kind.PartitionProduceResponse(
+                            index=index,
+                            base_offset=base_offset,
+                            log_append_time_ms=log_append_time_ms,
+                            log_start_offset=log_start_offset,
+                        )
+                    ],
+                )
+            ]
+        ).encode(version)
+        before, self.after = encoded.split(Struct(_PARTITION_FORMAT).pack(*_PLACEHOLDERS))
+        self.before = b"\0" + before  # The header's tagged section is empty.
+        form = f">ii{len(self.before)}s{_PARTITION_FORMAT[1:]}{len(self.after)}s"
+        self.pack = Struct(form).pack
+        self.size = Struct(form).size - 4
+
+
+class _Entry:
+    """The partition that a repeated request appends to, and its response template."""
+
+    __slots__ = ("key", "template", "topic_id")
+
+    def __init__(self, key: tuple[str, int], topic_id: bytes | None, template: _Template | None):
+        self.key = key
+        self.topic_id = topic_id
+        """None for versions that name the topic."""
+        self.template = template
+        """None for acks=0."""
+
+
+_NO_ENTRIES: dict[int, dict[bytes, _Entry]] = {}
+
+
+class ProduceCache:
+    """The cache of one broker; a change of the metadata clears it."""
+
+    __slots__ = ("_count", "_generation", "_known", "_templates")
+    key: int = ProduceRequest.key
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[int, dict[bytes, _Entry]]] = {}
+        """By client identity, version, and the bytes from the client id to the partition index."""
+        self._templates: dict[tuple[int, str, bytes], _Template] = {}
+        self._count = 0
+        self._generation = -1
+        """Of the metadata image that the entries depend on."""
+
+    def serve(self, data: Any, at: int, end: int, call: Call, replies: Replies) -> bool:
+        """Serve the request at `data[at:end]` if it is cached; else return False without effect."""
+        version, correlation_id, client_id_bytes = _header(data, at)
+        known = (self._known.get(call.identity) or _NO_ENTRIES).get(version)
+        if known is None:
+            return False
+        broker = call.broker
+        if broker.image.generation != self._generation:
+            self._clear(broker.image.generation)
+            return False
+        topic_at = at + _TOPIC_AT + (client_id_bytes if client_id_bytes > 0 else 0)
+        if topic_at >= end:
+            return False
+        size_at = (
+            topic_at
+            + _INDEX_BYTES
+            + (_TOPIC_ID_BYTES if version == _ID_VERSION else data[topic_at])
+        )
+        entry = known.get(bytes(data[at + _CLIENT_ID_AT : size_at]))
+        stop = end - _TAGS_BYTES
+        if entry is None or size_at >= stop - HEADER_BYTES:
+            return False
+        size, start = data[size_at], size_at + 1
+        if size > 127:
+            byte = data[start]
+            start += 1
+            size += (byte << 7) - 128
+            if byte > 127:
+                byte = data[start]
+                start += 1
+                size += (byte << 14) - 16384
+        # A size of four bytes and tagged fields fail this check too.
+        if start + size - 1 != stop or _tags(data, stop) != _NO_TAGS:
+            return False
+        if data[start + _ATTRIBUTES_LOW_BYTE_AT] & TRANSACTIONAL_BIT:
+            return False
+        partition = broker.partitions.get(entry.key)
+        if partition is None or (
+            entry.topic_id is not None and partition.topic_id != entry.topic_id
+        ):
+            return False
+        leader = partition.leader
+        if leader is None:
+            return False
+        appended = leader.append_at_once(data[start:stop], broker.clock.now_ms())
+        if appended is None:
+            return False
+        template = entry.template
+        if template is not None:
+            replies.tail += template.pack(
+                template.size,
+                correlation_id,
+                template.before,
+                entry.key[1],
+                0,
+                appended[0],
+                appended[2],
+                appended[3],
+                template.after,
+            )
+        return True
+
+    def note(self, frame: Any, request: Any, response: ProduceResponse | None, call: Call) -> None:
+        """Remember a Produce request that the handler has served, if it can be cached."""
+        if (
+            call.version not in _VERSIONS
+            or call.wants_close
+            or len(request.topic_data) != 1
+            or request.transactional_id is not None
+            or not -1 <= request.acks <= 1
+        ):
+            return
+        [topic] = request.topic_data
+        if len(topic.partition_data) != 1 or topic.partition_data[0].records is None:
+            return
+        if response is not None and response.responses[0].partition_responses[0].error_code:
+            return
+        if call.authorizer is not None and call.authorizer.records_all:
+            return
+        [data] = topic.partition_data
+        size_at = _size_at(frame, call.version)
+        size_bytes = len(encode_uvarint(len(data.records) + 1))
+        if size_at + size_bytes + len(data.records) + _TAGS_BYTES != len(frame):
+            return  # It has tagged fields, or varints longer than necessary.
+        self._remember(bytes(frame[_CLIENT_ID_AT:size_at]), topic, request.acks, call)
+
+    def _remember(
+        self, around: bytes, topic: ProduceRequest.TopicProduceData, acks: int, call: Call
+    ) -> None:
+        name, topic_id = topic.name, None
+        if call.version >= _ID_VERSION:
+            topic_id = topic.topic_id
+            name = call.broker.image.topics_by_id[topic_id].name
+        partition = call.broker.partition(name, topic.partition_data[0].index)
+        if partition.is_internal:
+            return
+        generation = call.broker.image.generation
+        if generation != self._generation or self._count >= _MOST:
+            self._clear(generation)
+        known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
+        self._count += around not in known
+        template = self._template(topic, call.version) if acks else None
+        known[around] = _Entry((partition.topic, partition.index), topic_id, template)
+
+    def _template(self, topic: ProduceRequest.TopicProduceData, version: int) -> _Template:
+        key = version, topic.name, topic.topic_id
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = _Template(topic, version)
+        return template
+
+    def _clear(self, generation: int) -> None:
+        self._known.clear()
+        self._templates.clear()
+        self._count = 0
+        self._generation = generation
+
+
+def _size_at(frame: Any, version: int) -> int:
+    """The position of the batch size in a request, computed as `serve` does."""
+    topic_at: int = _TOPIC_AT + max(_header(frame)[2], 0)
+    return (
+        topic_at + _INDEX_BYTES + (_TOPIC_ID_BYTES if version == _ID_VERSION else frame[topic_at])
+    )

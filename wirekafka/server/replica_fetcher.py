@@ -1,0 +1,360 @@
+"""Fetches replicas from their leaders, by `num.replica.fetchers` connections to each broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import Any, NamedTuple, Protocol
+
+from wirekafka.apis.fetch import FetchRequest, FetchResponse
+from wirekafka.broker import Broker
+from wirekafka.clock import Clock
+from wirekafka.codec.message import Request
+from wirekafka.config import listeners
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.coordinator.java_hash import java_hash_code
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.followers import throttled_rate
+from wirekafka.replication.fetcher import Fetched, Fetcher, received_error
+from wirekafka.replication.fetcher_session import FollowedKey, Plan
+from wirekafka.replication.partition import Partition
+from wirekafka.replication.promise import Promise
+from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.server.leader_offsets import leader_offsets
+from wirekafka.server.net import Net
+from wirekafka.server.peer import Peer, PeerOptions
+from wirekafka.server.peer_security import PeerSecurity
+
+logger = logging.getLogger(__name__)
+
+_TURN_MS = 2
+"""How long a response is processed before yielding to the event loop."""
+_SESSION_ERRORS = frozenset(
+    {
+        Error.FETCH_SESSION_ID_NOT_FOUND,
+        Error.INVALID_FETCH_SESSION_EPOCH,
+        Error.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
+_PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+
+
+class Connection(Protocol):
+    """A connection to a leader; `Peer` is one."""
+
+    async def send(self, request: Request, *, timeout_ms: int) -> Any:
+        """Send a request and return its response. Raises KafkaError."""
+
+    def close(self) -> None:
+        """Close it permanently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What fetchers need from their broker."""
+
+    node_id: int
+    clock: Clock
+    config: Callable[[], BrokerConfig]
+    broker_epoch: Callable[[], int]
+    """The epoch of this broker's registration, which leaders check (KIP-903)."""
+    connect: Callable[[int, str], Connection]
+    """Returns a connection to a broker, given its id and a client id; it may connect lazily.
+
+    Raises KafkaError(BROKER_NOT_AVAILABLE) while the broker's address is unknown.
+    """
+    throttle: ReplicationThrottle
+
+
+def replica_fetchers(broker: Broker, net: Net) -> ReplicaFetchers:
+    """Return the fetchers of a broker, which connect to leaders' inter-broker listeners."""
+
+    def connect(leader_id: int, client_id: str) -> Peer:
+        config = broker.config
+        leader = broker.image.brokers.get(leader_id)
+        name = listeners.between_brokers(config).name
+        endpoint = None if leader is None else leader.endpoint(name)
+        if endpoint is None:
+            raise KafkaError(Error.BROKER_NOT_AVAILABLE, f"its address at {name} is unknown")
+        try:
+            security = PeerSecurity.between_brokers(lambda: broker.config)
+        except ConfigError as error:
+            raise KafkaError(Error.BROKER_NOT_AVAILABLE, str(error)) from error
+        timeout_ms = config.socket_connection_setup_timeout_ms
+        return Peer(net, broker.clock, PeerOptions(*endpoint, client_id, security, timeout_ms))
+
+    limit = partial(throttled_rate, broker.image, broker.node_id, "follower")
+    config = broker.config
+    windows = config.replication_quota_window_num, config.replication_quota_window_size_seconds
+    return ReplicaFetchers(
+        Surroundings(
+            node_id=broker.node_id,
+            clock=broker.clock,
+            config=lambda: broker.config,
+            broker_epoch=lambda: broker.epoch,
+            connect=connect,
+            throttle=ReplicationThrottle(broker.node_id, limit, (windows[0], windows[1] * 1000)),
+        )
+    )
+
+
+class _Place(NamedTuple):
+    """The fetcher of a partition: the leader's id, and the number among its fetchers."""
+
+    leader_id: int
+    number: int
+
+
+class ReplicaFetchers:
+    """All fetchers of a broker (`replication.fetching.Fetching`).
+
+    As in Kafka, a partition's fetcher is chosen by a hash of its name, and the client ids are
+    `broker-<id>-fetcher-<number>`. A fetcher whose last partition is removed ends at once.
+    """
+
+    def __init__(self, surroundings: Surroundings):
+        self._surroundings = surroundings
+        self._fetchers: dict[_Place, _LeaderFetcher] = {}
+        self._places: dict[FollowedKey, tuple[_Place, Partition]] = {}
+        self._has_stopped = False
+        config = surroundings.config()
+        self._fetcher_count = config.num_replica_fetchers
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch a partition from its current leader, if it has one. Raises KafkaError."""
+        leader_id = partition.leader_id
+        if leader_id < 0 or self._has_stopped:
+            self.forget(partition)
+            return
+        key = partition.topic_id, partition.index
+        place = _Place(leader_id, _number(partition, self._fetcher_count))
+        known = self._places.get(key)
+        if known is not None and known != (place, partition):
+            self._remove(*known)
+        fetcher = self._fetchers.get(place)
+        if fetcher is None:
+            fetcher = self._fetchers[place] = _LeaderFetcher(place, self._surroundings)
+        self._places[key] = place, partition
+        fetcher.fetcher.follow(partition, self._surroundings.clock.now_ms())
+
+    def forget(self, partition: Partition) -> None:
+        """Stop fetching a partition."""
+        known = self._places.pop((partition.topic_id, partition.index), None)
+        if known is not None:
+            self._remove(*known)
+
+    def configured(self) -> None:
+        """Reassign the partitions to fetchers if `num.replica.fetchers` has changed."""
+        config = self._surroundings.config()
+        count = config.num_replica_fetchers
+        if count == self._fetcher_count:
+            return
+        self._fetcher_count = count
+        for _, partition in list(self._places.values()):
+            self.follow(partition)
+
+    def stop(self) -> None:
+        """Close all connections; nothing is fetched or appended afterwards."""
+        self._has_stopped = True
+        for fetcher in self._fetchers.values():
+            fetcher.stop()
+        self._fetchers.clear()
+        self._places.clear()
+
+    def _remove(self, place: _Place, partition: Partition) -> None:
+        fetcher = self._fetchers.get(place)
+        if fetcher is None:
+            return
+        fetcher.fetcher.forget(partition)
+        if not len(fetcher.fetcher):
+            fetcher.stop()
+            del self._fetchers[place]
+
+
+class _LeaderFetcher:
+    """One connection to one leader, and the task that fetches over it."""
+
+    def __init__(self, place: _Place, surroundings: Surroundings):
+        self._surroundings = surroundings
+        self._clock = surroundings.clock
+        self._leader_id = place.leader_id
+        self._client_id = f"broker-{surroundings.node_id}-fetcher-{place.number}"
+        self._connection: Connection | None = None
+        self._pause: Promise | None = None
+        self._last_failure: int | None = None
+        self.fetcher = Fetcher(self._backoff_ms, surroundings.throttle)
+        self.fetcher.on_ready = self._wake
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """End the task, and close the connection."""
+        self._task.cancel()
+        self._disconnect()
+
+    async def _run(self) -> None:
+        while True:
+            plan = self.fetcher.plan(self._clock.now_ms())
+            if plan is None:
+                await self._until(self.fetcher.next_retry_ms(self._clock.now_ms()))
+                continue
+            try:
+                await self._fetch(plan)
+            except Exception as error:
+                self._failed(error)
+                await self._until(self._clock.now_ms() + self._backoff_ms())
+
+    async def _fetch(self, plan: Plan) -> None:
+        """Send one request, and process its response. Raises KafkaError."""
+        response = await self._send(self._request(plan))
+        if response.error_code != Error.NONE:
+            self.fetcher.refuse(response.error_code)
+            if response.error_code not in _SESSION_ERRORS:
+                raise received_error(response.error_code)
+            return
+        if self._last_failure is not None:
+            logger.info("Fetching from broker %d succeeds again", self._leader_id)
+            self._last_failure = None
+        self.fetcher.accept(response.session_id)
+        await self._take(response)
+        out_of_range = self.fetcher.out_of_range()
+        if out_of_range:
+            await self._return_to_range(out_of_range)
+
+    async def _take(self, response: FetchResponse) -> None:
+        """Apply a response, yielding to other requests every `_TURN_MS`."""
+        turn_ends_ms = self._clock.now_ms() + _TURN_MS
+        for topic in response.responses:
+            for data in topic.partitions:
+                now_ms = self._clock.now_ms()
+                if now_ms >= turn_ends_ms:
+                    await asyncio.sleep(0)
+                    turn_ends_ms = now_ms + _TURN_MS
+                self.fetcher.take((topic.topic_id, data.partition_index), _fetched(data), now_ms)
+
+    async def _return_to_range(self, partitions: list[Partition]) -> None:
+        """Request the leader's offsets for partitions that are out of its range, and apply them."""
+        asked = {partition: partition.leader_epoch for partition in partitions}
+        try:
+            found = await leader_offsets(self._surroundings.node_id, partitions, self._send)
+        except KafkaError as error:
+            for partition in partitions:
+                self.fetcher.fail(partition, error, self._clock.now_ms())
+            raise
+        now_ms = self._clock.now_ms()
+        for partition, offsets in found.items():
+            if partition.leader_epoch != asked[partition]:
+                continue
+            if isinstance(offsets, KafkaError):
+                self.fetcher.fail(partition, offsets, now_ms)
+            else:
+                self.fetcher.return_to_range(partition, offsets, now_ms)
+
+    async def _send(self, request: Request) -> Any:
+        if self._connection is None:
+            self._connection = self._surroundings.connect(self._leader_id, self._client_id)
+        config = self._surroundings.config()
+        return await self._connection.send(request, timeout_ms=config.replica_socket_timeout_ms)
+
+    def _request(self, plan: Plan) -> FetchRequest:
+        config, node_id = self._surroundings.config(), self._surroundings.node_id
+        return FetchRequest(
+            replica_id=node_id,
+            replica_state=FetchRequest.ReplicaState(
+                replica_id=node_id, replica_epoch=self._surroundings.broker_epoch()
+            ),
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            session_id=plan.session_id,
+            session_epoch=plan.session_epoch,
+            topics=_topics(plan, config.replica_fetch_max_bytes),
+            forgotten_topics_data=[
+                FetchRequest.ForgottenTopic(
+                    topic_id=topic_id, partitions=[index for _, index in keys]
+                )
+                for topic_id, keys in groupby(sorted(plan.forgotten), lambda key: key[0])
+            ],
+        )
+
+    def _failed(self, error: Exception) -> None:
+        """Close the connection, and log the error unless it repeats the last KafkaError."""
+        self._disconnect()
+        self.fetcher.interrupt()
+        if not isinstance(error, KafkaError):
+            logger.exception("Fetching from broker %d failed", self._leader_id)
+        elif error.error != self._last_failure:
+            self._last_failure = error.error
+            logger.warning("Cannot fetch from broker %d: %s", self._leader_id, error)
+
+    def _disconnect(self) -> None:
+        # The next connection uses the address that the leader has then.
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _backoff_ms(self) -> int:
+        config = self._surroundings.config()
+        return config.replica_fetch_backoff_ms
+
+    async def _until(self, due_ms: int | None) -> None:
+        """Wait until `due_ms`, None for no limit, or until a partition can be fetched."""
+        pause = self._pause = Promise()
+        timer = None
+        if due_ms is not None:
+            delay_ms = max(due_ms - self._clock.now_ms(), 0)
+            timer = self._clock.call_later(delay_ms, partial(pause.set, None))
+        try:
+            await pause
+        finally:
+            self._pause = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._pause is not None:
+            self._pause.set(None)
+
+
+def _number(partition: Partition, fetcher_count: int) -> int:
+    """Return which of a leader's fetchers fetches a partition, by the hash that Kafka uses."""
+    code = (31 * java_hash_code(partition.topic) + partition.index) & 0xFFFFFFFF
+    if code & 0x80000000:
+        code = 0 if code == 0x80000000 else (1 << 32) - code
+    return code % fetcher_count
+
+
+def _topics(plan: Plan, max_bytes: int) -> list[FetchRequest.Topic]:
+    """Group partitions by topic, in their order, since the leader serves them in that order."""
+    topics = []
+    for topic_id, wanted in groupby(plan.wanted.items(), lambda item: item[0][0]):
+        partitions = [
+            FetchRequest.Topic.Partition(
+                partition=index,
+                current_leader_epoch=at.leader_epoch,
+                fetch_offset=at.fetch_offset,
+                last_fetched_epoch=at.last_fetched_epoch,
+                log_start_offset=at.log_start_offset,
+                partition_max_bytes=max_bytes,
+            )
+            for (_, index), at in wanted
+        ]
+        topics.append(FetchRequest.Topic(topic_id=topic_id, partitions=partitions))
+    return topics
+
+
+def _fetched(data: _PartitionData) -> Fetched:
+    diverging = data.diverging_epoch
+    return Fetched(
+        error=data.error_code,
+        high_watermark=data.high_watermark,
+        start_offset=data.log_start_offset,
+        diverging=None
+        if diverging.epoch < 0 and diverging.end_offset < 0
+        else (diverging.epoch, diverging.end_offset),
+        records=data.records or b"",
+    )

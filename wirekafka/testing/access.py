@@ -1,0 +1,166 @@
+"""TLS, users and ACLs of a broker under test: its settings, its records, its clients' settings."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.apis.create_acls import CreateAclsRequest
+from wirekafka.apis.delete_acls import DeleteAclsRequest
+from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.errors import Error, KafkaError
+from wirekafka.security import client_settings
+from wirekafka.security.acl import Acl, Operation, PatternType, Permission, ResourceType
+from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, SHA_512
+from wirekafka.testing.acls import Allow
+from wirekafka.testing.engine import Engine
+from wirekafka.testing.settings import OWNER, unknown
+
+_SALT_BYTES = 16
+_SUPER_USERS = "super.users"
+_AUTHORIZER = "authorizer.class.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """The users, ACLs and certificates that a broker under test was given."""
+
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Passwords by user."""
+    acls: tuple[Acl, ...] | None = None
+    """None allows everything to everyone."""
+    uses_tls: bool = False
+    ca_pem: str | None = None
+
+    @classmethod
+    def of(
+        cls, users: Mapping[str, str] | None, acls: Iterable[Allow] | None, tls: bool
+    ) -> Security:
+        """Check the arguments. Raises TypeError, ValueError."""
+        for name, password in (users or {}).items():
+            if not isinstance(name, str) or not isinstance(password, str):
+                raise TypeError("users: give names with passwords, as {'alice': 'secret'}")
+            if not name or not password:
+                raise ValueError("users: neither a name nor a password may be empty")
+        stored = None
+        if acls is not None:
+            given = list(acls)
+            for each in given:
+                if not isinstance(each, Allow):
+                    raise TypeError(f"acls: {each!r} is neither an Allow nor a Deny")
+            stored = tuple(acl for each in given for acl in each.acls())
+        return cls(dict(users or {}), stored, bool(tls))
+
+    @property
+    def protocol(self) -> str:
+        """The security protocol of the listener, which is its name as well."""
+        transport = "SSL" if self.uses_tls else "PLAINTEXT"
+        return f"SASL_{transport}" if self.users else transport
+
+    def certified(self, host: str, settings: dict[str, str]) -> Security:
+        """Add the broker's settings to `settings`, with a new certificate for `host`."""
+        if self.users:
+            settings["sasl.enabled.mechanisms"] = SHA_512.name
+        if self.acls is not None:
+            settings.setdefault(_AUTHORIZER, STANDARD_AUTHORIZER)
+        if _AUTHORIZER in settings:
+            others = settings.get(_SUPER_USERS, "")
+            settings[_SUPER_USERS] = f"{others};{OWNER}" if others else OWNER
+        if not self.uses_tls:
+            return self
+        from wirekafka.security import certificates
+
+        now = datetime.now(UTC)
+        authority = certificates.new_authority(now)
+        own = certificates.issue(authority, [host] if host else [], now)
+        settings["ssl.keystore.type"] = "PEM"
+        settings["ssl.keystore.key"] = own.key_pem
+        settings["ssl.keystore.certificate.chain"] = own.certificate_pem
+        return replace(self, ca_pem=authority.certificate_pem)
+
+    def establish(self, engine: Engine) -> None:
+        """Create the users, and the ACLs in place of those that are there. Raises KafkaError."""
+        if self.users:
+            _create_users(engine, self.users)
+        if self.acls is not None:
+            _replace_acls(engine, self.acls)
+
+    def client_config(self, client: str, user: str | None, address: str) -> dict[str, object]:
+        """The configuration of a client; see `Broker.client_config`."""
+        settings = client_settings.CLIENTS.get(client)
+        if settings is None:
+            raise ValueError(unknown("client", client, client_settings.CLIENTS))
+        if user is None and self.users:
+            raise ValueError(f"clients log in here: give user=, one of {', '.join(self.users)}")
+        if user is not None and user not in self.users:
+            raise ValueError(unknown("user", user, self.users))
+        return settings(
+            client_settings.Access(
+                bootstrap_servers=address,
+                user=user,
+                password=self.users[user] if user is not None else "",
+                mechanism=SHA_512.name,
+                ca_pem=self.ca_pem,
+            )
+        )
+
+
+def _create_users(engine: Engine, users: Mapping[str, str]) -> None:
+    upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
+    upsertions = []
+    for name, password in users.items():
+        salt = secrets.token_bytes(_SALT_BYTES)
+        salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, FEWEST_ITERATIONS)
+        upsertions.append(
+            upsertion(
+                name=name,
+                mechanism=SHA_512.number,
+                iterations=FEWEST_ITERATIONS,
+                salt=salt,
+                salted_password=salted,
+            )
+        )
+    request = AlterUserScramCredentialsRequest(deletions=[], upsertions=upsertions)
+    response: Any = engine.ask(request, 0)
+    for each in response.results:
+        _check(each.error_code, each.error_message or f"user {each.user}")
+
+
+def _replace_acls(engine: Engine, acls: Iterable[Acl]) -> None:
+    every = DeleteAclsRequest.Filter(
+        resource_type_filter=ResourceType.ANY,
+        resource_name_filter=None,
+        pattern_type_filter=PatternType.ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=Operation.ANY,
+        permission_type=Permission.ANY,
+    )
+    deleted: Any = engine.ask(DeleteAclsRequest(filters=[every]), 3)
+    for result in deleted.filter_results:
+        _check(result.error_code, result.error_message or "ACLs")
+    creations = [
+        CreateAclsRequest.AclCreation(
+            resource_type=acl.resource_type,
+            resource_name=acl.resource_name,
+            resource_pattern_type=acl.pattern_type,
+            principal=acl.principal,
+            host=acl.host,
+            operation=acl.operation,
+            permission_type=acl.permission,
+        )
+        for acl in acls
+    ]
+    created: Any = engine.ask(CreateAclsRequest(creations=creations), 3)
+    for each in created.results:
+        _check(each.error_code, each.error_message or "ACLs")
+
+
+def _check(code: int, about: str) -> None:
+    if code:
+        raise KafkaError(Error(code), about)
