@@ -27,7 +27,7 @@ from benchmarks.measure import (
     WITH_IDLE,
     Metrics,
 )
-from benchmarks.peers import Target
+from benchmarks.peers import Security, Target
 
 Measure = Callable[[Target, float], Metrics]
 
@@ -61,8 +61,8 @@ class Case:
     suite: Suite = Suite.USUAL
     is_fresh: bool = False
     """A new broker for every run, not only for every case; then there is no warm-up."""
-    is_encrypted: bool = False
-    """The brokers have a TLS listener too, at `Target.secured`."""
+    security: Security = Security.NONE
+    """Of a further listener of the brokers, at `Target.secured`."""
     most_turns: int | None = None
     """Each broker's, where a run takes long by its nature and nobody asked for so many."""
     most_warm_ups: int = 6
@@ -380,42 +380,49 @@ SCALING = (
     ),
 )
 
+_TLS_GOALS = (Goal(metric=MB_RATE, times_at_least=1.0), Goal(metric=CPU_PER_MB, times_at_most=1.0))
+
+
+def _encrypted(security: Security, medium: str) -> tuple[Case, ...]:
+    """Producing and consuming through the listener of `security`."""
+    return (
+        Case(
+            name=f"produce 10 KB over {medium}, librdkafka",
+            security=security,
+            chart=MB_RATE,
+            measure=partial(
+                encrypted.produce, settings={"acks": "all", "linger.ms": 5}, record_bytes=10_000
+            ),
+            goals=_TLS_GOALS,
+        ),
+        Case(
+            name=f"produce unbatched over {medium}, librdkafka",
+            security=security,
+            chart=RATE,
+            measure=partial(
+                encrypted.produce, settings=_UNBATCHED, record_bytes=200, per_request=1
+            ),
+            goals=(
+                Goal(metric=RATE, times_at_least=1.0),
+                Goal(metric=CPU_PER_REQUEST, times_at_most=1.0),
+            ),
+        ),
+        Case(
+            name=f"consume over {medium}, librdkafka",
+            security=security,
+            chart=MB_RATE,
+            measure=encrypted.consume,
+            goals=_TLS_GOALS,
+        ),
+    )
+
+
 ENCRYPTED = (
-    Case(
-        name="produce 10 KB over TLS, librdkafka",
-        is_encrypted=True,
-        chart=MB_RATE,
-        measure=partial(
-            encrypted.produce, settings={"acks": "all", "linger.ms": 5}, record_bytes=10_000
-        ),
-        goals=(
-            Goal(metric=MB_RATE, times_at_least=1.0),
-            Goal(metric=CPU_PER_MB, times_at_most=1.0),
-        ),
-    ),
-    Case(
-        name="produce unbatched over TLS, librdkafka",
-        is_encrypted=True,
-        chart=RATE,
-        measure=partial(encrypted.produce, settings=_UNBATCHED, record_bytes=200, per_request=1),
-        goals=(
-            Goal(metric=RATE, times_at_least=1.0),
-            Goal(metric=CPU_PER_REQUEST, times_at_most=1.0),
-        ),
-    ),
-    Case(
-        name="consume over TLS, librdkafka",
-        is_encrypted=True,
-        chart=MB_RATE,
-        measure=encrypted.consume,
-        goals=(
-            Goal(metric=MB_RATE, times_at_least=1.0),
-            Goal(metric=CPU_PER_MB, times_at_most=1.0),
-        ),
-    ),
+    *_encrypted(Security.TLS, "TLS"),
+    *_encrypted(Security.ACLS, "SASL_SSL with ACLs"),
     Case(
         name="full TLS handshakes",
-        is_encrypted=True,
+        security=Security.TLS,
         chart=REQUEST_RATE,
         measure=encrypted.handshakes,
         goals=(Goal(metric=REQUEST_RATE, times_at_least=1.0),),

@@ -1,4 +1,4 @@
-"""Cases over TLS: the same clients as without, and handshakes alone."""
+"""Cases over TLS, with and without a login and ACLs: the usual clients, and handshakes alone."""
 
 from __future__ import annotations
 
@@ -26,13 +26,17 @@ def produce(
 ) -> Metrics:
     """As `clients.produce`, over TLS."""
     return clients.produce(
-        target, seconds, {**settings, **_client_settings(target)}, record_bytes, per_request
+        target,
+        seconds,
+        {**settings, **_secured(target).client_settings()},
+        record_bytes,
+        per_request,
     )
 
 
 def consume(target: Target, seconds: float) -> Metrics:
     """As `clients.consume`, over TLS."""
-    return clients.consume(target, seconds, _client_settings(target))
+    return clients.consume(target, seconds, _secured(target).client_settings())
 
 
 def handshakes(target: Target, seconds: float) -> Metrics:
@@ -70,12 +74,3 @@ def _secured(target: Target) -> Secured:
     if target.secured is None:
         raise ValueError(f"{target.name} has no TLS listener")
     return target.secured
-
-
-def _client_settings(target: Target) -> dict[str, Any]:
-    secured = _secured(target)
-    return {
-        "bootstrap.servers": f"{target.host}:{secured.port}",
-        "security.protocol": "SSL",
-        "ssl.ca.location": secured.authority,
-    }

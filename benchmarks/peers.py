@@ -10,10 +10,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from benchmarks.driver import Connection
 from compat_tests import apache_kafka
@@ -40,22 +49,66 @@ class NoBroker(Exception):
     """A broker that did not come up, in one sentence."""
 
 
+class Security(Enum):
+    """What a case needs beside the plain listener of its brokers."""
+
+    NONE = "PLAINTEXT"
+    TLS = "SSL"
+    ACLS = "SASL_SSL"
+    """TLS, a login by SASL/PLAIN, and ACLs that every request of the client is checked against."""
+
+
+_USER, _PASSWORD = "client", "client-secret"
+_JAAS = (
+    f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{_USER}="{_PASSWORD}";'
+)
+_ACL_OPTIONS = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.sasl_ssl.plain.sasl.jaas.config": _JAAS,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    # The benchmark itself administers the broker through the plain listener.
+    "super.users": "User:ANONYMOUS",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Secured:
     """A TLS listener of a broker on this machine, and the file with the authority it trusts."""
 
     port: int
     authority: str
+    security: Security
 
     @classmethod
-    def at_new_port(cls, directory: Path) -> tuple[Secured, dict[str, str]]:
+    def at_new_port(cls, directory: Path, security: Security) -> tuple[Secured, dict[str, str]]:
         """With the options of the listener, whose certificate is made in the directory."""
         authority = Authority(directory)
-        secured = cls(apache_kafka.free_ports(1)[0], authority.file)
+        secured = cls(apache_kafka.free_ports(1)[0], authority.file, security)
         return secured, {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": authority.issue("CN=broker", "127.0.0.1", key="rsa").pem(),
+            **(_ACL_OPTIONS if security is Security.ACLS else {}),
         }
+
+    @property
+    def listener(self) -> str:
+        """The listener as the option `listeners` has it."""
+        return f"{self.security.value}://127.0.0.1:{self.port}"
+
+    def client_settings(self) -> dict[str, Any]:
+        """What librdkafka needs to connect to the listener."""
+        settings = {
+            "bootstrap.servers": f"127.0.0.1:{self.port}",
+            "security.protocol": self.security.value,
+            "ssl.ca.location": self.authority,
+        }
+        if self.security is Security.ACLS:
+            settings |= {
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": _USER,
+                "sasl.password": _PASSWORD,
+            }
+        return settings
 
 
 @dataclass(slots=True)
@@ -71,7 +124,7 @@ class Target:
     """From the start of its process to its first answer."""
     start_anew: Callable[[], None] | None = None
     secured: Secured | None = None
-    """Its TLS listener, in cases that are encrypted."""
+    """Its TLS listener, in cases with security."""
 
     def restart(self) -> None:
         """Stop it in good order and start it again on its data. Raises NoBroker."""
@@ -102,8 +155,8 @@ class Peer(Protocol):
 
     name: str
 
-    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
-        """A context: a fresh broker with its data in an empty directory, perhaps with TLS too."""
+    def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
+        """A context: a fresh broker in an empty directory, also with the listener of `security`."""
 
 
 class Wirekafka:
@@ -112,15 +165,15 @@ class Wirekafka:
     name = "wirekafka"
 
     @contextmanager
-    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
+    def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
         data = directory / "data"
         port = apache_kafka.free_ports(1)[0]
         command = [sys.executable, "-m", "wirekafka", "serve", "--data", str(data)]
         command += ["--listen", f"127.0.0.1:{port}"]
         target = Target(self.name, "127.0.0.1", port, data=data)
-        if is_encrypted:
-            target.secured, options = Secured.at_new_port(directory)
-            command += ["--listen", f"SSL://127.0.0.1:{target.secured.port}"]
+        if security is not Security.NONE:
+            target.secured, options = Secured.at_new_port(directory, security)
+            command += ["--listen", target.secured.listener]
             for name, value in options.items():
                 command += ["--set", f"{name}={value}"]
         # An installed package has its bytecode; a checkout that may not write it has not.
@@ -143,12 +196,12 @@ class ApacheKafka:
     name = "Apache Kafka"
 
     @contextmanager
-    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
+    def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
         port, command = apache_kafka.prepare(directory, START_SCRIPT_JVM, _OF_ONE_BROKER)
         target = Target(self.name, "127.0.0.1", port, data=directory / "data")
-        if is_encrypted:
-            target.secured, options = Secured.at_new_port(directory)
-            _add_listener(directory / "server.properties", target.secured.port, options)
+        if security is not Security.NONE:
+            target.secured, options = Secured.at_new_port(directory, security)
+            _add_listener(directory / "server.properties", target.secured, options)
         with _running(command, directory, target, dict(os.environ)) as up:
             yield up
 
@@ -163,22 +216,23 @@ class Running:
         self.name = self.name or address
 
     @contextmanager
-    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
-        if is_encrypted:
+    def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
+        if security is not Security.NONE:
             raise NoBroker(f"{self.name} was not started here, so its certificate is not known")
         _await_answer(self._host, self._port, None)
         yield Target(self.name, self._host, self._port, process=_listening(self._port))
 
 
-def _add_listener(properties: Path, port: int, options: dict[str, str]) -> None:
+def _add_listener(properties: Path, secured: Secured, options: dict[str, str]) -> None:
     """Add a TLS listener to Apache Kafka's."""
     lines = [
-        line.replace("listeners=", f"listeners=SSL://127.0.0.1:{port},")
+        line.replace("listeners=", f"listeners={secured.listener},")
         if line.startswith(("listeners=", "advertised.listeners="))
         else line
         for line in properties.read_text().splitlines()
     ]
-    lines.append("listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT")
+    protocols = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT"
+    lines.append(f"listener.security.protocol.map={protocols}")
     lines += [f"{name}={value}" for name, value in options.items()]
     properties.write_text("\n".join(lines) + "\n")
 
@@ -208,12 +262,32 @@ def _running(
     target.start_anew = start
     try:
         start()
+        if target.secured is not None and target.secured.security is Security.ACLS:
+            _grant(target)
         yield target
     finally:
         # The data is thrown away, so there is nothing a slow, orderly stop would be good for.
         for process in processes:
             process.send_signal(signal.SIGKILL)
             process.wait()
+
+
+def _grant(target: Target) -> None:
+    """Allow the client's user to write, read and create any topic, in any group."""
+    allowed = (
+        (ResourceType.TOPIC, "*", AclOperation.WRITE),
+        (ResourceType.TOPIC, "*", AclOperation.READ),
+        (ResourceType.GROUP, "*", AclOperation.READ),
+        (ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE),
+    )
+    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    bindings = [
+        AclBinding(kind, name, pattern, f"User:{_USER}", "*", operation, allow)
+        for kind, name, operation in allowed
+    ]
+    admin = AdminClient({"bootstrap.servers": target.bootstrap})
+    for created in admin.create_acls(bindings).values():
+        created.result()
 
 
 def _await_answer(host: str, port: int, process: subprocess.Popen[bytes] | None) -> None:

@@ -130,7 +130,7 @@ class Runner:
 def _started(peer: Peer, scratch: Path | None, case: Case) -> Iterator[Target]:
     directory = Path(tempfile.mkdtemp(prefix="benchmark-", dir=scratch))
     try:
-        with peer.start(directory, is_encrypted=case.is_encrypted) as target:
+        with peer.start(directory, case.security) as target:
             yield target
     finally:
         shutil.rmtree(directory, ignore_errors=True)

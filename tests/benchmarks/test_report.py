@@ -12,7 +12,7 @@ import pytest
 from benchmarks import report
 from benchmarks.cases import CASES, PLANS, Case, Goal, Suite
 from benchmarks.measure import CPU_PER_MB, P50, P99, RATE, Metrics, latencies
-from benchmarks.peers import Target
+from benchmarks.peers import Security, Target
 from benchmarks.run import Result, Runner
 
 
@@ -24,7 +24,7 @@ class Pretended:
         self._calls = calls
 
     @contextmanager
-    def start(self, directory: Path, *, is_encrypted: bool = False) -> Iterator[Target]:
+    def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
         self._calls.append(f"start {self.name}")
         yield Target(self.name, "nowhere", 1)
 
