@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +36,16 @@ class ShareMember:
 
 
 class ShareLife:
-    """One share group; its seed decides what happens to it."""
+    """One share group; its seed decides what happens to it.
 
-    def __init__(self, seed: int, group_id: str, topics: list[str], pair: Pair):
+    `topics` have at least so many partitions, once they exist.
+    """
+
+    def __init__(self, seed: int, group_id: str, topics: Mapping[str, int], pair: Pair):
         self.random = random.Random(seed)
         self.group_id = group_id
-        self.topics = topics
+        self.topics = list(topics)
+        self._partitions = topics
         self.pair = pair
         self.members: list[ShareMember] = []
         self.doomed: list[ShareMember] = []
@@ -149,7 +153,10 @@ class ShareLife:
                 [],
                 [
                     # Kafka responds only after many retries about partitions that do not exist.
-                    kind.Topic(topic_name=name, partitions=[0] if name[-1] == "b" else [0, 2, 1])
+                    kind.Topic(
+                        topic_name=name,
+                        partitions=[0, 2, 1] if self._partitions.get(name, 0) > 1 else [0],
+                    )
                     for name in [*self._some_topics(), "nothing"]
                 ],
             )

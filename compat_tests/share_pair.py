@@ -60,6 +60,9 @@ class BothShareBrokers(BothBrokers):
         topics = list(names)
         states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in topics]
         self._exchange(DeleteTopicsRequest(topics=states, timeout_ms=9000), 6)
+        # A description that still found a topic in the group, but not its states, would be
+        # answered after many retries.
+        eventually(lambda: not self._assigned_to_probe(topics), timeout_s=60)
         for name in topics:
             id = self._ids.pop(name)
             self.ours.remove_topic(name)

@@ -36,15 +36,21 @@ class KafkaAssignors:
         self._process = process
 
     def assign(self, text: str) -> dict[str, str]:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(text)
-        self._process.stdin.flush()
+        """The words of the answer to this text, by the first of each line."""
+        self.send(text)
+        assert self._process.stdout is not None
         assigned = {}
         while (line := self._process.stdout.readline().strip()) != "end":
             assert line, "the JVM is gone"
             member_id, _, target = line.partition(" ")
             assigned[member_id] = target
         return assigned
+
+    def send(self, text: str) -> None:
+        """Send text that is not answered."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(text)
+        self._process.stdin.flush()
 
 
 @contextmanager

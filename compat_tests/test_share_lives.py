@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from compat_tests import apache_kafka
 from compat_tests.consumer_pair import Difference
 from compat_tests.differential_share import ShareLife
 from compat_tests.share_pair import BothShareBrokers
+from wirekafka.coordinator.java_order import uuid_hash_code
 from wirekafka.coordinator.share.config import ShareGroupOptions
 
 _SESSION_MS = 6000
@@ -27,7 +29,13 @@ group.share.min.heartbeat.interval.ms=100
 group.share.heartbeat.interval.ms=500
 group.share.assignment.interval.ms=0
 """
-_TOPICS = {"a": 3, "b": 1, "c": 17, "d": 6}
+_CANDIDATES = 49
+"""Enough topics for four to share one of the 16 buckets of a Java map, whatever their ids."""
+_ALIKE = (3, 1, 17, 3)
+"""How many partitions each of those four has; the others decide when a map grows."""
+_OTHERS = 9
+_LATER = 6
+"""The partitions of a topic that is created in the middle of the lives."""
 _ROUNDS = 10
 _STEPS = 3
 _LIVES = int(os.environ.get("WIREKAFKA_SHARE_LIVES", "12"))
@@ -60,32 +68,42 @@ def test_groups_live_as_they_do_on_apache_kafka(both: BothShareBrokers) -> None:
 
 def _differences(both: BothShareBrokers, seeds: Iterable[int], prefix: str) -> dict[int, str]:
     """Have a group live for each seed; the first difference of each, by seed."""
-    names = {seed: f"{prefix}-{seed}" for seed in seeds}
-    both.create_topics(
-        {
-            f"{name}-{topic}": count
-            for name in names.values()
-            for topic, count in _TOPICS.items()
-            if topic != "d"
-        }
-    )
-    lives = [
-        ShareLife(seed, name, [f"{name}-{topic}" for topic in _TOPICS], both)
-        for seed, name in names.items()
-    ]
+    topics = _topics_alike(both, prefix)
+    gone, grown = list(topics)[:2]
+    later = f"{prefix}-later"
+    lives = [ShareLife(seed, f"{prefix}-{seed}", {**topics, later: _LATER}, both) for seed in seeds]
     differences: dict[int, str] = {}
     for turn in range(_ROUNDS):
         _play(lives, differences, turn)
         if turn == _ROUNDS // 2:
-            both.create_topics({f"{name}-d": _TOPICS["d"] for name in names.values()})
-            both.grow_topics({f"{name}-b": 4 for name in names.values()})
+            both.create_topics({later: _LATER})
+            both.grow_topics({grown: 4})
         if turn == _ROUNDS // 2 + 2:
-            both.delete_topics(f"{name}-a" for name in names.values())
+            both.delete_topics([gone])
             both.await_states(life.group_id for life in lives)
         if turn in (3, 8):
             _lose_some(lives, differences, both)
     records = both.record_differences(life.group_id for life in lives)
     return {_seed(group_id): text for group_id, text in records.items()} | differences
+
+
+def _topics_alike(both: BothShareBrokers, prefix: str) -> dict[str, int]:
+    """Create topics, the first of which have ids that share a bucket; their partition counts.
+
+    Kafka chooses the ids. The order of those that share a bucket depends on a map's history.
+    """
+    names = [f"{prefix}-{number}" for number in range(_CANDIDATES)]
+    both.create_topics(dict.fromkeys(names, 1))
+    ids = both.topic_ids()
+    alike: dict[int, list[str]] = defaultdict(list)
+    for name in names:
+        code = uuid_hash_code(ids[name])
+        alike[(code ^ code >> 16) % 16].append(name)
+    first = max(alike.values(), key=len)[: len(_ALIKE)]
+    others = [name for name in names if name not in first][:_OTHERS]
+    topics = dict(zip(first, _ALIKE, strict=True)) | dict.fromkeys(others, 3)
+    both.grow_topics({name: count for name, count in topics.items() if count > 1})
+    return topics
 
 
 def _seed(group_id: str) -> int:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
-from wirekafka.coordinator.java_order import grown_capacity, uuids_in_order
+from wirekafka.coordinator.java_order import grown_capacity, integers_in_order, uuids_in_order
 from wirekafka.coordinator.shards import Shards
 from wirekafka.coordinator.share.commands import (
     AlterShareOffsets,
@@ -26,7 +26,7 @@ from wirekafka.coordinator.share.commands import (
     StatesInitialized,
     keys_of,
 )
-from wirekafka.coordinator.share.topics import Partitions, as_computed, by_topic, name_of
+from wirekafka.coordinator.share.topics import Partitions, by_topic, name_of
 from wirekafka.coordinator.share_state.states import (
     NO_COUNT,
     NO_OFFSET,
@@ -132,7 +132,7 @@ class ShareGroups:
                 "The server experienced an unexpected error when processing the request.",
             )
         pairs = [(id, each) for id in partitions for each in partitions[id]]
-        ordered = by_topic(pairs, as_computed)
+        ordered = by_topic(pairs)
         keys = keys_of(group_id, ordered)
         summaries = await self._states.read_summaries([StateRead(key) for key in keys])
         found: dict[bytes, list[ShareOffset]] = {id: [] for id in ordered}
@@ -181,13 +181,14 @@ class ShareGroups:
         found: Partitions | None = await self._groups.submit(command.group_id, command)
         if not found:
             return OffsetDeletion(found is not None)
-        ordered = {id: found[id] for id in as_computed(found)}
+        ordered = by_topic((id, each) for id in found for each in found[id])
         keys = keys_of(command.group_id, ordered)
         results = await self._states.delete(keys)
         errors: dict[bytes, KafkaError] = {}
         for (id, _), error in _errors_by_partition(keys, results).items():
             errors.setdefault(id, error)
-        done = uuids_in_order([id for id in ordered if id not in errors], grown_capacity(0))
+        done = [id for id in ordered if id not in errors]
+        done = uuids_in_order(done, grown_capacity(len(done)))
         if done:
             await self._groups.submit(command.group_id, ShareOffsetsDeleted(command.group_id, done))
         return OffsetDeletion(True, done, errors)
@@ -245,7 +246,10 @@ class ShareGroups:
 
 def _partitions(initializations: Iterable[StateInitialization]) -> Partitions:
     pairs = ((each.key.topic_id, each.key.partition) for each in initializations)
-    return by_topic(pairs, as_computed)
+    return {
+        id: integers_in_order(found, grown_capacity(len(found)))
+        for id, found in by_topic(pairs).items()
+    }
 
 
 def _errors_by_partition(

@@ -231,8 +231,15 @@ class ShareHeartbeats:
             if not stored.initializing:
                 turn.then(partial(self._settled.add, group_id))
             return []
-        self.store(group, stored.with_initializing(lacking), turn)
+        self.begin(group, lacking, turn)
         return initializations_of(group_id, at.epoch, lacking, stored)
+
+    def begin(self, group: ShareGroup, added: Topics, turn: Turn) -> None:
+        """Write that the initialization of more partitions has begun."""
+        known = group.stored
+        self.store(
+            group, StoredTopics(added) if known is None else known.with_initializing(added), turn
+        )
 
     def store(self, group: ShareGroup, stored: StoredTopics, turn: Turn) -> None:
         """Write the progress of the stored states of the group's topics."""
@@ -303,6 +310,7 @@ def _updated(member: ShareMember, command: ShareHeartbeat) -> ShareMember:
         member,
         rack_id=rack_id,
         topics=member.topics if command.topics is None else frozenset(command.topics),
+        listed_topics=member.listed_topics if command.topics is None else tuple(command.topics),
         client_id=command.client_id,
         client_host=command.client_host,
     )

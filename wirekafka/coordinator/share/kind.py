@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from wirekafka.coordinator.consumer.subscriptions import topics_in_order
@@ -12,6 +13,7 @@ from wirekafka.coordinator.group_commands import (
     FetchAllOffsets,
     FetchOffsets,
 )
+from wirekafka.coordinator.java_order import grown_capacity, integers_in_order
 from wirekafka.coordinator.share.commands import (
     AlterShareOffsets,
     DeleteShareOffsets,
@@ -43,7 +45,7 @@ from wirekafka.coordinator.share.records import (
     ShareTargetRecord,
     ShareTopicsRecord,
 )
-from wirekafka.coordinator.share.topics import StoredTopic, StoredTopics, as_computed
+from wirekafka.coordinator.share.topics import StoredTopic, StoredTopics, as_computed, in_order
 from wirekafka.coordinator.share_group import ShareGroup, not_a_consumer_group
 from wirekafka.coordinator.share_state.states import ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
@@ -185,18 +187,17 @@ class ShareGroupKind(GroupKind[ShareGroup]):
         group = self._joined(command.group_id, may_create=True)
         _check_empty(group)
         if command.named:
-            added = {
-                id: StoredTopic(name, tuple(partitions))
+            named = (
+                (id, StoredTopic(name, tuple(partitions)))
                 for id, (name, partitions) in command.named.items()
-            }
-            stored = group.stored or StoredTopics()
-            self._heartbeats.store(group, stored.with_initializing(added), turn)
+            )
+            self._heartbeats.begin(group, in_order(named), turn)
         turn.answer(
             ticket,
             [
                 StateInitialization(ShareKey(command.group_id, id, partition), group.epoch, offset)
-                for id in as_computed(command.offsets)
-                for partition, offset in command.offsets[id].items()
+                for id in as_computed(id for id, each in command.offsets.items() for _ in each)
+                for partition, offset in _offsets_in_order(command.offsets[id])
             ],
         )
 
@@ -294,6 +295,11 @@ class ShareGroupKind(GroupKind[ShareGroup]):
 
 def _not_a_share_group(group_id: str) -> KafkaError:
     return KafkaError(Error.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+
+
+def _offsets_in_order(offsets: Mapping[int, int]) -> list[tuple[int, int]]:
+    order = integers_in_order(offsets, grown_capacity(len(offsets)))
+    return [(partition, offsets[partition]) for partition in order]
 
 
 def _check_empty(group: ShareGroup) -> None:

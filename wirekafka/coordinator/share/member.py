@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment, read_assignment
 from wirekafka.coordinator.consumer.member import LEAVING_EPOCH, MemberState, java_text_order
+from wirekafka.coordinator.java_order import copied_capacity, strings_in_order
 from wirekafka.coordinator.share.schemas import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
@@ -22,6 +23,8 @@ class ShareMember:
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
+    listed_topics: Sequence[str] = field(default=(), compare=False)
+    """The topics as a request or a record listed them: their order decides between equal hashes."""
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
@@ -30,6 +33,11 @@ class ShareMember:
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether the member has its whole target assignment of this epoch."""
         return self.epoch == epoch and self.state is MemberState.STABLE
+
+    def ordered_topics(self) -> list[str]:
+        """Return the subscribed topics in the order of the `HashSet` made from their list."""
+        names = dict.fromkeys(self.listed_topics)
+        return strings_in_order(names, copied_capacity(len(self.listed_topics)))
 
     def sorted_topics(self) -> Sequence[str]:
         """Return the subscribed topics as stored, in Java's order of strings."""
@@ -43,6 +51,7 @@ class ShareMember:
             client_id=value.client_id,
             client_host=value.client_host,
             topics=frozenset(value.subscribed_topic_names),
+            listed_topics=value.subscribed_topic_names,
         )
 
     def metadata(self) -> ShareGroupMemberMetadataValue:

@@ -28,13 +28,15 @@ class ShareSubscriptions:
 
     def change(self, old: ShareMember | None, new: ShareMember | None) -> None:
         """Update the counts for a member that joined, changed or left."""
-        for topic in _sorted(old):
+        for topic in _ordered(old):
             count = self.topics[topic] - 1
             if count:
+                # The map may grow whenever it stores an entry, even that of a known topic.
+                self._slots = timeline_slots(self._slots, len(self.topics))
                 self.topics[topic] = count
             else:
                 del self.topics[topic]
-        for topic in _sorted(new):
+        for topic in _ordered(new):
             self._slots = timeline_slots(self._slots, len(self.topics))
             self.topics[topic] = self.topics.get(topic, 0) + 1
 
@@ -50,16 +52,16 @@ class ShareSubscriptions:
         for name in strings_in_order(names, buckets):
             order.put(name)
         counts = dict(self.topics)
-        for topic in _sorted(old):
+        for topic in _ordered(old):
             counts[topic] -= 1
             if not counts[topic]:
                 order.remove(topic)
                 del counts[topic]
-        for topic in _sorted(new):
+        for topic in _ordered(new):
             order.compute(topic)
             counts[topic] = counts.get(topic, 0) + 1
         return {topic: counts[topic] for topic in order.walk()}
 
 
-def _sorted(member: ShareMember | None) -> list[str]:
-    return [] if member is None else list(member.sorted_topics())
+def _ordered(member: ShareMember | None) -> list[str]:
+    return [] if member is None else member.ordered_topics()

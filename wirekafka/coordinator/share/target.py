@@ -11,7 +11,6 @@ from wirekafka.coordinator.consumer.assignment import (
     Unassignable,
     same_assignment,
 )
-from wirekafka.coordinator.consumer.subscriptions import topics_in_order
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
 from wirekafka.coordinator.share.assignor import ShareTask, SharingMember, assign_simply
@@ -74,17 +73,21 @@ def _task(
     sharing: dict[str, SharingMember] = {}
     known_ids = group.member_ids_with(member.member_id)
     for member_id in strings_in_order(known_ids, grown_capacity(len(members))):
-        names = members[member_id].topics
-        topic_ids = ids_of.get(names)
+        each = members[member_id]
+        # Its request may list the topics in another order than its record.
+        is_stored = each is not member
+        topic_ids = ids_of.get(each.topics) if is_stored else None
         if topic_ids is None:
             found = [
                 topic
-                for name in topics_in_order(names)
+                for name in each.ordered_topics()
                 if (topic := topics.by_name(name)) is not None
             ]
             counts.update((topic.id, topic.partition_count) for topic in found)
-            topic_ids = ids_of[names] = [topic.id for topic in found]
-        sharing[member_id] = SharingMember(topic_ids, group.target(member_id), bool(names))
+            topic_ids = [topic.id for topic in found]
+            if is_stored:
+                ids_of[each.topics] = topic_ids
+        sharing[member_id] = SharingMember(topic_ids, group.target(member_id), bool(each.topics))
     return ShareTask(sharing, is_homogeneous, counts, _assignable(group))
 
 

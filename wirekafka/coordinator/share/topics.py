@@ -6,7 +6,7 @@ records are written in that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
@@ -101,8 +101,7 @@ class StoredTopics(NamedTuple):
         """Return the topics once the initialization of more partitions has begun."""
         initializing = combined(self.initializing, added)
         return self._replace(
-            initializing=initializing,
-            deleting=_ids_in_order(id for id in self.deleting if id not in initializing),
+            initializing=initializing, deleting=_changed_ids(self.deleting, gone=initializing)
         )
 
     def with_initialized(self, done: Partitions, topics: CoordinatedTopics) -> StoredTopics:
@@ -111,14 +110,14 @@ class StoredTopics(NamedTuple):
             id: StoredTopic(name_of(id, topics), partitions) for id, partitions in done.items()
         }
         return StoredTopics(
-            _without(self.initializing, done),
-            combined(self.initialized, _in_order(added.items())),
+            _copied_in_order(_without(self.initializing, done), len(self.initializing)),
+            combined(self.initialized, in_order(added.items())),
             _ids_in_order(self.deleting),
         )
 
     def without_initializing(self, failed: Partitions) -> StoredTopics:
         """Return the topics once the initialization of these partitions has failed."""
-        return self._replace(initializing=_without(self.initializing, failed))
+        return self._replace(initializing=in_order(_without(self.initializing, failed)))
 
     # Deletion
 
@@ -131,19 +130,20 @@ class StoredTopics(NamedTuple):
             if topic is not None:
                 again[id] = StoredTopic(topic.name, range(topic.partition_count))
         if again:
-            gone = combined(gone, _in_order(again.items()))
+            gone = combined(gone, in_order(again.items()))
         return StoredTopics(deleting=tuple(gone)), gone
 
     def with_deleting(self, ids: Collection[bytes]) -> StoredTopics:
         """Return the topics once the state of initialized ones is to be deleted."""
         kept = ((id, topic) for id, topic in self.initialized.items() if id not in ids)
         return self._replace(
-            initialized=_in_order(kept), deleting=_ids_in_order((*self.deleting, *ids))
+            initialized=_copied_in_order(kept, len(self.initialized)),
+            deleting=_changed_ids(self.deleting, ids),
         )
 
     def without_deleting(self, ids: Collection[bytes]) -> StoredTopics:
         """Return the topics once the state of these is deleted."""
-        return self._replace(deleting=_ids_in_order(id for id in self.deleting if id not in ids))
+        return self._replace(deleting=_changed_ids(self.deleting, gone=ids))
 
     def without(self, ids: Collection[bytes]) -> StoredTopics | None:
         """Return the topics without some that do not exist any more; None if that is the same."""
@@ -154,7 +154,7 @@ class StoredTopics(NamedTuple):
         return StoredTopics(
             _copied_without(self.initializing, ids),
             _copied_without(self.initialized, ids),
-            _ids_in_order(id for id in self.deleting if id not in ids),
+            _changed_ids(self.deleting, gone=ids),
         )
 
 
@@ -187,38 +187,54 @@ def combined(one: Topics, other: Topics) -> Topics:
                 ),
             )
         )
-    return _in_order(result)
+    return in_order(result)
 
 
-def by_topic(
-    partitions: Iterable[tuple[bytes, int]], order: Callable[[Iterable[bytes]], Iterable[bytes]]
-) -> dict[bytes, list[int]]:
-    """Group (topic id, partition) pairs by topic, the topics in this order."""
-    found: dict[bytes, list[int]] = {}
+def by_topic(partitions: Iterable[tuple[bytes, int]]) -> dict[bytes, list[int]]:
+    """Group (topic id, partition) pairs by topic.
+
+    The order is that of Kafka's results of requests to the share coordinator: it makes maps by
+    topic and by partition, into which `computeIfAbsent` inserts each partition.
+    """
+    topics = HashOrder(uuid_hash_code)
+    found: dict[bytes, HashOrder[int]] = {}
     for id, partition in partitions:
-        found.setdefault(id, []).append(partition)
-    return {
-        id: integers_in_order(dict.fromkeys(found[id]), grown_capacity(len(found[id])))
-        for id in order(found)
-    }
+        topics.compute(id)
+        found.setdefault(id, HashOrder(int)).compute(partition)
+    return {id: found[id].walk() for id in topics.walk()}
 
 
 def as_computed(ids: Iterable[bytes]) -> list[bytes]:
-    """Return ids in the order of a Java map into which `computeIfAbsent` inserts them."""
+    """Return ids in the order of a Java map into which `computeIfAbsent` inserts them.
+
+    An id may occur repeatedly, since a map may grow at any insertion.
+    """
     order = HashOrder(uuid_hash_code)
     for id in ids:
         order.compute(id)
     return order.walk()
 
 
-def _without(topics: Topics, gone: Partitions) -> Topics:
+def in_order(topics: Iterable[tuple[bytes, StoredTopic]]) -> Topics:
+    """Return topics in the order of a Java map into which they are put."""
+    found = dict(topics)
+    return {id: found[id] for id in uuids_in_order(found, grown_capacity(len(found)))}
+
+
+def _without(topics: Topics, gone: Partitions) -> list[tuple[bytes, StoredTopic]]:
     kept = []
     for id, topic in topics.items():
         rest = [each for each in topic.partitions if each not in gone.get(id, ())]
         if rest or id not in gone:
             partitions = integers_in_order(rest, copied_capacity(len(topic.partitions)))
             kept.append((id, topic._replace(partitions=partitions)))
-    return _in_order(kept)
+    return kept
+
+
+def _copied_in_order(kept: Iterable[tuple[bytes, StoredTopic]], count: int) -> Topics:
+    """Return what is left of a Java map into which `count` topics were put."""
+    found = dict(kept)
+    return {id: found[id] for id in uuids_in_order(found, grown_capacity(count))}
 
 
 def _copied_without(topics: Topics, ids: Collection[bytes]) -> Topics:
@@ -226,9 +242,14 @@ def _copied_without(topics: Topics, ids: Collection[bytes]) -> Topics:
     return {id: topics[id] for id in order if id not in ids}
 
 
-def _in_order(topics: Iterable[tuple[bytes, StoredTopic]]) -> Topics:
-    found = dict(topics)
-    return {id: found[id] for id in uuids_in_order(found, grown_capacity(len(found)))}
+def _changed_ids(
+    ids: Collection[bytes], added: Iterable[bytes] = (), gone: Collection[bytes] = ()
+) -> tuple[bytes, ...]:
+    """Return the ids of a Java set in the order of a map made from its changed copy."""
+    copy = HashOrder(uuid_hash_code, copied_capacity(len(ids)))
+    for id in (*ids, *added):
+        copy.put(id)
+    return _ids_in_order(id for id in copy.walk() if id not in gone)
 
 
 def _ids_in_order(ids: Iterable[bytes]) -> tuple[bytes, ...]:
@@ -237,7 +258,7 @@ def _ids_in_order(ids: Iterable[bytes]) -> tuple[bytes, ...]:
 
 
 def _read(topics: Iterable[_TopicPartitions]) -> Topics:
-    return _in_order(
+    return in_order(
         (
             topic.topic_id,
             StoredTopic(

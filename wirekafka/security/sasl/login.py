@@ -154,7 +154,7 @@ class Login:
 
     def is_expired(self, now_ms: int) -> bool:
         """Whether the session has ended: the next request, but for a handshake, closes it."""
-        return self.expires_ms is not None and now_ms > self.expires_ms
+        return self.expires_ms is not None and now_ms >= self.expires_ms
 
     def begin_again(self, now_ms: int) -> bool:
         """Let the client renew its session by a handshake (KIP-368); False if it may not.
