@@ -25,8 +25,8 @@ from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClus
 from wirekafka.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from wirekafka.codec.frame import RequestHeader
+from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.controllers import Address
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import Beat
 from wirekafka.metadata.producer_ids import Block

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from wirekafka.config.address import HOST, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
 
-_ENDPOINT = re.compile(
-    r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]\s]*):(?P<port>\d{1,5})"
-)
+_ENDPOINT = re.compile(rf"(?P<name>[^:/\s]+)://(?P<host>{HOST}|):(?P<port>[0-9]{{1,5}})")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -25,8 +24,7 @@ class Listener(NamedTuple):
     protocol: str
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{Address(self.host, self.port)}"
 
 
 class Named(NamedTuple):
@@ -122,7 +120,7 @@ def _parsed(option: str, texts: Iterable[str], protocols: dict[str, str]) -> tup
 
 def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
     match = _ENDPOINT.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
+    if match is None or int(match["port"]) > LARGEST_PORT:
         raise ConfigError(
             option, text, "Unable to parse to a broker endpoint: expected NAME://HOST:PORT"
         )

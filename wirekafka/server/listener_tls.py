@@ -8,6 +8,7 @@ import re
 import ssl
 from typing import TYPE_CHECKING
 
+from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.security import distinguished_name
@@ -109,8 +110,9 @@ class ListenerTls:
         admission = self._links.get(link)
         if admission is not None:
             kind = f"a failed TLS handshake ({reason})"
-            peer = f"{admission.host}:{admission.port} at {self._listener.name}"
-            self._listener.warn(admission.host, kind, f"Closing the connection of {peer}: {kind}")
+            peer = Address(admission.host, admission.port)
+            message = f"Closing the connection of {peer} at {self._listener.name}: {kind}"
+            self._listener.warn(admission.host, kind, message)
 
     def departed(self, link: TlsLink) -> None:
         """Uncount a connection that was closed before it was established."""

@@ -17,6 +17,7 @@ from wirekafka.apis import registry
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
 from wirekafka.config import listeners as addresses
+from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import KafkaError
@@ -46,7 +47,6 @@ logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
 _MOST_FILES = 1 << 20
-_ANYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 (compared, not bound)
 _ENCRYPTED = ("SSL", "SASL_SSL")
 _LOOPBACK = "127.0.0.1"
 
@@ -247,7 +247,7 @@ class Node:
         for advertised, listener in zip(listeners.advertised, self._listeners, strict=True):
             port = advertised.port or listener.address[1]
             host = advertised.host
-            if host in _ANYWHERE:
+            if host in ANYWHERE:
                 host = self._platform.net.own_name()
             endpoints.append(
                 Endpoint(advertised.name, host, port, SECURITY_PROTOCOLS[advertised.protocol])
@@ -301,10 +301,10 @@ async def _serve(
     await control.start()
     _tune_garbage_collector()
     host, port = node.address
-    host = _LOOPBACK if host in _ANYWHERE else f"[{host}]" if ":" in host else host
-    print(f"wirekafka ready: {host}:{port}", flush=True)
+    address = Address(_LOOPBACK if host in ANYWHERE else host, port)
+    print(f"wirekafka ready: {address}", flush=True)
     if ready is not None:
-        ready(host.strip("[]"), port)
+        ready(*address)
     await should_stop.wait()
     logger.info("Stopping")
     control.stop()

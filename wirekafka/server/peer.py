@@ -13,6 +13,7 @@ from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.clock import Clock
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import MalformedMessage, Request, UnencodableMessage
+from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
 from wirekafka.config.version import VERSION
 from wirekafka.errors import Error, KafkaError
@@ -49,8 +50,7 @@ class PeerOptions:
     Fetch response has at least one batch, however large."""
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return str(Address(self.host, self.port))
 
 
 class Peer:
