@@ -9,6 +9,7 @@ from wirekafka.config import controllers, listeners
 from wirekafka.config.authorization import Policy
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import logs_in
 
 logger = logging.getLogger(__name__)
 
@@ -68,15 +69,13 @@ def _check_broker(config: BrokerConfig) -> None:
             f"{_ROLES} contains just the 'broker' role, the node id {config.node_id} must not be "
             "included in the set of voters",
         )
-    names = {name.upper() for name in config.controller_listener_names}
-    if not names:
+    if not config.controller_listener_names:
         raise ConfigError(
             _NAMES,
             "",
             "must contain at least one value when running KRaft with just the broker role",
         )
-    own = {text.partition("://")[0].strip().upper() for text in config.listeners}
-    if names & own:
+    if not listeners.own_names(config).isdisjoint(listeners.controller_names(config)):
         raise ConfigError(
             _NAMES,
             ",".join(config.controller_listener_names),
@@ -99,7 +98,7 @@ def _check_connections(config: BrokerConfig) -> None:
     brokers = listeners.between_brokers(config)
     mechanism = config.sasl_mechanism_inter_broker_protocol
     own = config.for_listener(brokers.name)
-    if brokers.protocol.startswith("SASL_") and mechanism not in own.sasl_enabled_mechanisms:
+    if logs_in(brokers.protocol) and mechanism not in own.sasl_enabled_mechanisms:
         raise ConfigError(
             "sasl.mechanism.inter.broker.protocol",
             mechanism,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from wirekafka.apis.registry import Call
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import Address
+from wirekafka.config.security_protocol import logs_in
 from wirekafka.server.connection import Connection, Inbox
 from wirekafka.server.logins import Logins
 from wirekafka.server.net import Port
@@ -282,4 +283,4 @@ class Listener:
 def _needs_login(name: str, config: BrokerConfig) -> bool:
     """Whether the listener of this name is one for SASL."""
     bound = addresses.listeners(config).bound
-    return any(each.name == name and each.protocol.startswith("SASL_") for each in bound)
+    return any(each.name == name and logs_in(each.protocol) for each in bound)

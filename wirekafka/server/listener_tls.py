@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import logs_in
 from wirekafka.security import distinguished_name
 from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 from wirekafka.server import tls_context
@@ -42,7 +43,7 @@ class ListenerTls:
         self.inbox = memoryview(bytearray(INBOX_BYTES))
         self.handshakes = Handshakes()
         self._listener = listener
-        self._has_principal = protocol == "SSL"
+        self._has_principal = not logs_in(protocol)
         """With SASL_SSL, the client's principal is that of its SASL login."""
         self._config = config
         self._links: dict[TlsLink, Admission] = {}

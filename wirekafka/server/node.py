@@ -20,6 +20,7 @@ from wirekafka.config import listeners as addresses
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import uses_tls
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import Disk, RealDisk
@@ -47,7 +48,6 @@ logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
 _MOST_FILES = 1 << 20
-_ENCRYPTED = ("SSL", "SASL_SSL")
 _LOOPBACK = "127.0.0.1"
 
 
@@ -228,7 +228,7 @@ class Node:
         for each in listeners.bound:
             listener = Listener(each.name, self._listen(each.host, each.port), limits)
             self._listeners.append(listener)
-            if each.protocol in _ENCRYPTED:
+            if uses_tls(each.protocol):
                 from wirekafka.server.listener_tls import ListenerTls
 
                 listener.tls = ListenerTls(listener, each.protocol, self.broker.config)

@@ -10,6 +10,7 @@ from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import Named
 from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import logs_in, uses_tls
 from wirekafka.security.sasl import client, mechanisms, oauthbearer
 from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
@@ -33,8 +34,8 @@ class PeerSecurity:
 
     def __init__(self, listener: Named, mechanism: str, config: Callable[[], BrokerConfig]):
         """`config` returns the current configuration. Raises ConfigError if it cannot be used."""
-        self.uses_tls = listener.protocol in ("SSL", "SASL_SSL")
-        self.logs_in = listener.protocol.startswith("SASL_")
+        self.uses_tls = uses_tls(listener.protocol)
+        self.logs_in = logs_in(listener.protocol)
         self.mechanism = mechanism
         """The SASL mechanism; used only if `logs_in`."""
         self._listener = listener.name
