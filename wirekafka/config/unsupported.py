@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wirekafka.config import controllers
 from wirekafka.config.authorization import Policy
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
@@ -43,12 +44,7 @@ def refuse_unsupported(config: BrokerConfig) -> None:
 
 
 def _check_lone_node(config: BrokerConfig) -> None:
-    others = [
-        voter
-        for voter in config.controller_quorum_voters
-        if voter.partition("@")[0].strip() != str(config.node_id)
-    ]
-    if others:
+    if controllers.voters(config).keys() - {config.node_id}:
         raise ConfigError(
             "controller.quorum.voters",
             ",".join(config.controller_quorum_voters),

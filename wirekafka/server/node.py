@@ -19,7 +19,6 @@ from wirekafka.clock import Clock
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.option import ConfigError
 from wirekafka.config.security_protocol import uses_tls
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
@@ -89,6 +88,7 @@ class Node:
     """A broker with its listeners and periodic tasks, on the running event loop."""
 
     def __init__(self, config: BrokerConfig, platform: Platform | None = None):
+        """`config` is one that `refuse_unsupported` accepts."""
         self._config = config
         self._platform = platform or Platform()
         self._listeners: list[Listener] = []
@@ -120,7 +120,7 @@ class Node:
 
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
-        listeners = _servable(self._config)
+        listeners = addresses.listeners(self._config)
         registry.load()
         foundation = await self._foundation()
         self.broker = Broker(foundation)
@@ -175,7 +175,7 @@ class Node:
         clock, disk = platform.clock(), platform.disk()
         cluster_id: str | None = platform.cluster_id
         source: Callable[[SourceParts], MetadataSource] = LocalSource
-        if "controller" not in config.process_roles:
+        if not config.has_own_controller:
             known = Controllers(platform.net, clock, config)
             source, cluster_id = known.source, await known.cluster_id()
             check_cluster(disk, config, cluster_id)
@@ -347,18 +347,6 @@ def _allow_many_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(ValueError, OSError):  # macOS refuses more than its kernel limit.
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _servable(config: BrokerConfig) -> addresses.Listeners:
-    """The configured listeners; raises ConfigError for unsupported roles."""
-    roles = set(config.process_roles)
-    if "broker" not in roles:
-        raise ConfigError(
-            "process.roles",
-            ",".join(config.process_roles),
-            "a node is a broker, with a controller or without one",
-        )
-    return addresses.listeners(config)
 
 
 def _tune_garbage_collector() -> None:
