@@ -31,6 +31,7 @@ from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
 from wirekafka.metadata.source import Foundation, MetadataSource, SourceParts
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.server import recovery_pool
+from wirekafka.server.broker_connections import BrokerConnections
 from wirekafka.server.broker_links import BrokerLinks
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.housekeeping import Housekeeping
@@ -129,11 +130,7 @@ class Node:
             # it, and accept afterwards: clients that connect in between wait.
             self._bind(listeners)
             self.broker.check_config = self._check_config
-            self.broker.fetching = replica_fetchers(self.broker, self._platform.net)
-            self._links = BrokerLinks(
-                self.broker.image, lambda: self.broker.config, self._platform.net, self.broker.clock
-            )
-            self.broker.routing.other_brokers = self._links
+            self._connect_to_brokers()
             await self.broker.join([], self._endpoints(listeners))
             for listener in self._listeners:
                 await listener.start(self.broker)
@@ -164,6 +161,16 @@ class Node:
         self.cut_connections()
         self._close_links()
         self.broker.abort()
+
+    def _connect_to_brokers(self) -> None:
+        """Let the broker fetch from other brokers and send them its coordinators' requests."""
+        broker = self.broker
+        connections = BrokerConnections(
+            broker.image, lambda: broker.config, self._platform.net, broker.clock
+        )
+        broker.fetching = replica_fetchers(broker, connections)
+        self._links = BrokerLinks(broker.image, lambda: broker.config, connections)
+        broker.routing.other_brokers = self._links
 
     def _close_links(self) -> None:
         if self._links is not None:

@@ -49,8 +49,13 @@ class PeerOptions:
     """A larger response closes the connection. There is no lower limit by default, as in Kafka: a
     Fetch response has at least one batch, however large."""
 
+    @property
+    def address(self) -> Address:
+        """Host and port."""
+        return Address(self.host, self.port)
+
     def __str__(self) -> str:
-        return str(Address(self.host, self.port))
+        return str(self.address)
 
 
 class Peer:
