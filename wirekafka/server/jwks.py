@@ -120,18 +120,27 @@ class _Provider:
 
 def _read(url: str) -> Sequence[Key]:
     """Read and parse a key set. Raises OSError, or ValueError for a document of another form."""
-    from urllib.request import url2pathname, urlopen
-
     from wirekafka.security.sasl.jwt import read_keys
+
+    document = _document(url)
+    if len(document) > _MOST_BYTES:
+        raise ValueError(f"larger than {_MOST_BYTES} bytes")
+    return read_keys(document)
+
+
+def _document(url: str) -> bytes:
+    """The first bytes of a document, one more than are allowed. Raises OSError."""
+    from http.client import HTTPException
+    from urllib.request import url2pathname, urlopen
 
     parts = urlsplit(url)
     if parts.scheme.lower() == "file":
         with open(url2pathname(parts.path), "rb") as file:
-            document = file.read(_MOST_BYTES + 1)
-    else:
+            return file.read(_MOST_BYTES + 1)
+    try:
         # Other schemes than http and https were refused when the URL was configured.
         with urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            document = response.read(_MOST_BYTES + 1)
-    if len(document) > _MOST_BYTES:
-        raise ValueError(f"larger than {_MOST_BYTES} bytes")
-    return read_keys(document)
+            found: bytes = response.read(_MOST_BYTES + 1)
+    except HTTPException as error:
+        raise OSError(str(error) or type(error).__name__) from error
+    return found
