@@ -49,6 +49,7 @@ from wirekafka.replication.internal_topics import (
     TRANSACTIONS_TOPIC,
 )
 from wirekafka.replication.machine import Producer as ProducerOfLog
+from wirekafka.server.broker_connections import BrokerConnections
 from wirekafka.server.broker_links import BrokerLinks
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
@@ -261,7 +262,8 @@ def responses(cluster: Cluster, id: int, requests: Requests) -> Any:
 
     async def run() -> Any:
         clock = LoopClock(asyncio.get_running_loop())
-        links = BrokerLinks(image, lambda: config, SocketNet(), clock)
+        connections = BrokerConnections(image, lambda: config, SocketNet(), clock)
+        links = BrokerLinks(image, lambda: config, connections)
         try:
             return await requests(links)
         finally:

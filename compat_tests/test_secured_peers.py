@@ -33,7 +33,7 @@ from wirekafka.metadata.channel import Registration
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.security.sasl.scram import ALGORITHMS
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.net import SocketNet
+from wirekafka.server.net import Net, ProtocolFactory, SocketNet
 from wirekafka.server.peer import Peer, PeerOptions
 from wirekafka.server.peer_security import PeerSecurity
 from wirekafka.server.remote_channel import RemoteChannel, Route
@@ -128,6 +128,7 @@ def with_peer(
     config: BrokerConfig,
     scenario: Callable[[Peer], Awaitable[None]],
     clock: Clock | None = None,
+    net: Net | None = None,
 ) -> None:
     """Run a scenario with a peer at Apache Kafka's listener for brokers."""
     listener = config.inter_broker_listener_name
@@ -136,7 +137,8 @@ def with_peer(
     async def run() -> None:
         own = clock or LoopClock(asyncio.get_running_loop())
         security = PeerSecurity.between_brokers(lambda: config)
-        peer = Peer(SocketNet(), own, PeerOptions(_HOST, stage.ports[listener], "9", security))
+        options = PeerOptions(_HOST, stage.ports[listener], "9", security)
+        peer = Peer(net or SocketNet(), own, options)
         try:
             async with asyncio.timeout(120):
                 await scenario(peer)
@@ -191,17 +193,29 @@ def test_peer_logs_in_by_scram(stage: Stage, name: str) -> None:
     with_peer(stage, stage.config("LOGINS", name, **bad), refused)
 
 
+class CountingNet(SocketNet):
+    """Counts the connections that were opened."""
+
+    opened = 0
+
+    async def connect(
+        self, host: str, port: int, protocol_factory: ProtocolFactory
+    ) -> tuple[asyncio.Transport, Any]:
+        self.opened += 1
+        return await super().connect(host, port, protocol_factory)
+
+
 def test_peer_logs_in_again_during_its_session(stage: Stage) -> None:
-    clock = ManualClock()
+    clock, net = ManualClock(), CountingNet()
 
     async def scenario(peer: Peer) -> None:
         await list_brokers(peer)
-        connected = peer._link
         clock.advance(_SESSION_MS)
         await asyncio.gather(list_brokers(peer), list_brokers(peer))
-        assert peer._link is connected
+        assert peer.is_connected
+        assert net.opened == 1
 
-    with_peer(stage, stage.config("LOGINS"), scenario, clock)
+    with_peer(stage, stage.config("LOGINS"), scenario, clock, net)
 
 
 class Feed:

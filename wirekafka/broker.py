@@ -31,7 +31,7 @@ from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.channel import Registration
 from wirekafka.metadata.claim import claim, locked, previous_epoch
 from wirekafka.metadata.directories import DirectoryReports
-from wirekafka.metadata.followers import ImageBrokers, throttled_rate
+from wirekafka.metadata.followers import ImageBrokers, replication_throttle
 from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.isr_keeper import IsrKeeper
 from wirekafka.metadata.leadership import leadership_of
@@ -52,7 +52,6 @@ from wirekafka.replication.observation import Committed
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
 from wirekafka.replication.replica import PartitionIdentity
-from wirekafka.replication.throttle import ReplicationThrottle
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
 
@@ -130,14 +129,7 @@ class Broker:
         )
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
         self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
-        self.leader_throttle = ReplicationThrottle(
-            self.node_id,
-            partial(throttled_rate, self.image, self.node_id, "leader"),
-            (
-                self.config.replication_quota_window_num,
-                self.config.replication_quota_window_size_seconds * 1000,
-            ),
-        )
+        self.leader_throttle = replication_throttle(self.image, self.config, "leader")
         self._open_coordinators(foundation)
 
     def _configure(self) -> None:

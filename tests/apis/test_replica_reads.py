@@ -14,7 +14,7 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.apis.test_produce import produce_request
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.config.unsupported import RACK_AWARE_SELECTOR
+from wirekafka.config.options.replication import RACK_AWARE_SELECTOR
 from wirekafka.errors import Error
 from wirekafka.replication.follower import LeaderData
 

@@ -43,6 +43,11 @@ def test_ipv6_hosts_are_bracketed():
     assert (bound.host, bound.port, str(bound)) == ("::1", 9092, "PLAINTEXT://[::1]:9092")
 
 
+def test_ipv6_hosts_may_name_an_interface():
+    [bound] = read(listeners="PLAINTEXT://[fe80::1%eth0]:9092").bound
+    assert (bound.host, bound.port) == ("fe80::1%eth0", 9092)
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [

@@ -121,6 +121,7 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
             {"controller.quorum.voters": "1@a:1,2@b:1"},
             "a quorum of several nodes is not supported yet",
         ),
+        ({"controller.quorum.voters": "1@a"}, "1@a is not ID@HOST:PORT"),
         (
             {"group.coordinator.rebalance.protocols": "consumer,streams"},
             "Disabling the 'classic' protocol is not supported",

@@ -32,6 +32,7 @@ from wirekafka.log.control_records import Marker
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from wirekafka.replication.machine import Producer
+from wirekafka.server.broker_connections import BrokerConnections
 from wirekafka.server.broker_links import BrokerLinks
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
@@ -66,7 +67,9 @@ def with_other(
         await other.start()
         config = BrokerConfig.of({"node.id": str(HERE), "log.dirs": str(tmp_path / "here")})
         clock = LoopClock(asyncio.get_running_loop())
-        links = BrokerLinks(other.broker.image, lambda: config, SocketNet(), clock)
+        image = other.broker.image
+        connections = BrokerConnections(image, lambda: config, SocketNet(), clock)
+        links = BrokerLinks(image, lambda: config, connections)
         try:
             topic = NewTopic(name="t", num_partitions=2, replication_factor=1, configs={})
             await other.broker.controller_channel.create_topics([topic])

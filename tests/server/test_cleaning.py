@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from signal import SIGKILL
 
@@ -15,7 +15,9 @@ from tests.log.cleaning import fold, records
 from tests.manual_clock import ManualClock
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.log.checkpoints import CLEANER_OFFSETS, offsets_from
+from wirekafka.log.cleaner import Cleaned, CleaningJob
 from wirekafka.log.files import RealDisk, RealLock
+from wirekafka.log.swap import Swap
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.server.cleaner_process import CleanerProcess, InlineCleaner
 from wirekafka.server.cleaning import Cleaning
@@ -37,11 +39,11 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
         kafka.stop()
 
 
-def put(kafka: InProcessBroker, count: int, keys: int = 10) -> None:
+def put(kafka: InProcessBroker, count: int, keys: int = 10, topic: str = "t") -> None:
     now_ms = kafka.clock.now_ms()
     for number in range(count):
         record = Record(timestamp=now_ms, key=b"%d" % (number % keys), value=b"v%d" % number)
-        kafka.partition("t").leader.append_from_client(encode_batch([record]), 1, now_ms)
+        kafka.partition(topic).leader.append_from_client(encode_batch([record]), 1, now_ms)
 
 
 async def finished(cleaning: Cleaning) -> None:
@@ -130,6 +132,56 @@ def test_a_log_that_cannot_be_read_is_logged_once_and_skipped(
     caplog.clear()
     asyncio.run(finished(cleaning))
     assert not caplog.records
+
+
+def test_after_a_failed_swap_the_next_log_is_compacted_by_its_own_job(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka.create("u", **COMPACTED)
+    put(kafka, 500)
+    put(kafka, 300, topic="u")
+    refused: list[str] = []
+    is_possible = Swap.is_possible
+
+    def once_refused(swap: Swap) -> bool:
+        if not refused:
+            refused.append(swap._log.name)
+        return swap._log.name not in refused and is_possible(swap)
+
+    monkeypatch.setattr(Swap, "is_possible", once_refused)
+    asyncio.run(finished(Cleaning(kafka.broker)))
+    assert f"{refused[0]} could not be compacted: its segments changed" in caplog.text
+    [other] = {"t-0", "u-0"} - set(refused)
+    log = kafka.partition(other[0]).log
+    active = log.segments.active.base_offset
+    survivors = [record.offset for _, record in records(log) if record.offset < active]
+    assert survivors == list(range(active - 10, active))
+    assert kafka.broker.directory_of(other[0], 0).cleaner_offsets == {(other[0], 0): active}
+
+
+def test_a_failure_that_nobody_expected_delays_one_log_only(
+    kafka: InProcessBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka.create("u", **COMPACTED)
+    put(kafka, 500)
+    put(kafka, 500, topic="u")
+
+    class Broken(InlineCleaner):
+        failures = 0
+
+        async def clean(self, job: CleaningJob) -> AsyncGenerator[Cleaned | int]:
+            if not self.failures:
+                self.failures += 1
+                raise ValueError("surprise")
+            async for progress in super().clean(job):
+                yield progress
+
+    cleaning = Cleaning(kafka.broker)
+    cleaning._backend = Broken(RealDisk())
+    asyncio.run(finished(cleaning))
+    [report] = caplog.records
+    assert "could not be compacted: surprise" in report.getMessage() and report.exc_info
+    assert len(kafka.broker.directory_of("t", 0).cleaner_offsets) == 1
 
 
 def test_a_deleted_topic_ends_its_compaction(

@@ -17,8 +17,8 @@ from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.apis.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from wirekafka.apis.node_endpoints import NodeEndpoint
 from wirekafka.codec.batch import with_prefix
+from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.controllers import Address
 from wirekafka.errors import Error
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import METADATA_TOPIC_ID, LogDirectory, UnusableDirectory

@@ -25,8 +25,8 @@ from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClus
 from wirekafka.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from wirekafka.codec.frame import RequestHeader
+from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.controllers import Address
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import Beat
 from wirekafka.metadata.producer_ids import Block
@@ -36,7 +36,7 @@ from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_search import Controller, ControllerSearch, Quorum
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.remote_channel import RemoteChannel, Route, backoff_ms
+from wirekafka.server.remote_channel import BACKOFF, RemoteChannel, Route
 
 _CONFIG = BrokerConfig.of({"node.id": "1", "process.roles": "broker"})
 
@@ -338,7 +338,7 @@ def test_heartbeat_without_a_controller_times_out_within_half_a_session(
 
 
 def test_attempts_become_rarer_and_brokers_do_not_keep_step() -> None:
-    waits = [[backoff_ms(attempt) for _ in range(50)] for attempt in (0, 1, 2, 3, 4, 5, 1000)]
+    waits = [[BACKOFF.delay_ms(attempt) for _ in range(50)] for attempt in (0, 1, 2, 3, 4, 5, 1000)]
     for each, middle in zip(waits, (50, 100, 200, 400, 500, 500, 500), strict=True):
         assert all(0.8 * middle <= wait <= 1.2 * middle for wait in each)
         assert len(set(each)) > 25

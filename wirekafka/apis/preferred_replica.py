@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirekafka.apis.fetch_reads import SelectReplica
 from wirekafka.apis.registry import Call
-from wirekafka.config.unsupported import RACK_AWARE_SELECTOR
+from wirekafka.config.options.replication import RACK_AWARE_SELECTOR
 from wirekafka.replication.partition import Partition
 
 _THIS = -1

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
 from wirekafka import __version__
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -17,6 +17,7 @@ from wirekafka.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request, Response
+from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.errors import Error
 
@@ -33,24 +34,6 @@ _LARGEST_RESPONSE_BYTES = 1 << 30
 
 class CliError(Exception):
     """A failure of a command, with a message of one line for the user."""
-
-
-class Address(NamedTuple):
-    """The host and port of a broker."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read HOST:PORT, where HOST may be a bracketed IPv6 address; CliError if it is not."""
-        host, colon, port = text.strip().rpartition(":")
-        if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
-            raise CliError(f"bad address {text!r}: expected HOST:PORT")
-        return cls(host.strip("[]"), int(port))
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Connection:
@@ -156,7 +139,7 @@ class Client:
 
     def __init__(self, bootstrap: str, command_config: Path | None = None) -> None:
         """Raises CliError, and ConfigError for a file that cannot be used."""
-        self._bootstrap = [Address.parse(part) for part in bootstrap.split(",") if part.strip()]
+        self._bootstrap = [_address(part) for part in bootstrap.split(",") if part.strip()]
         if not self._bootstrap:
             raise CliError("no bootstrap address: expected HOST:PORT")
         self._config = ClientConfig.read(command_config) if command_config else None
@@ -278,6 +261,13 @@ def check(error_code: int, subject: str, message: str | None = None) -> None:
         known = error_code in Error._value2member_map_
         name = Error(error_code).name if known else f"error {error_code}"
         raise CliError(f"{subject}: {message} ({name})" if message else f"{subject}: {name}")
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError:
+        raise CliError(f"bad address {text!r}: expected HOST:PORT") from None
 
 
 def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> socket.socket:

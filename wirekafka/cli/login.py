@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any
 
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from wirekafka.codec.message import Request, Response
+from wirekafka.apis.sasl_client import ClientLogin
+from wirekafka.codec.message import Request
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.errors import Error
 from wirekafka.security import jaas
 from wirekafka.security.sasl.client import ClientExchange, exchange_of
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 
 _NONCE_BYTES = 24
 
-R = TypeVar("R", bound=Response)
-
-
-class Send(Protocol):
-    """Sends a request and returns its response."""
-
-    def __call__(self, request: Request, answer: type[R], /) -> R:
-        """One exchange."""
+Send = Callable[[Request, Any], Any]
+"""Sends a request and returns its response, given the class of the response."""
 
 
 def login_of(config: ClientConfig) -> ClientExchange:
@@ -48,16 +41,7 @@ def log_in(config: ClientConfig, send: Send) -> None:
 
     Raises AuthenticationFailed with the broker's reason, and ConfigError.
     """
-    exchange = login_of(config)
-    shaken = send(SaslHandshakeRequest(mechanism=config.sasl_mechanism), SaslHandshakeResponse)
-    if shaken.error_code == Error.UNSUPPORTED_SASL_MECHANISM:
-        enabled = ", ".join(shaken.mechanisms)
-        raise AuthenticationFailed(f"{config.sasl_mechanism} is none of its mechanisms: {enabled}")
-    if shaken.error_code:
-        raise AuthenticationFailed(Error(shaken.error_code).name)
-    token: bytes | None = exchange.first()
-    while token is not None:
-        answer = send(SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse)
-        if answer.error_code:
-            raise AuthenticationFailed(answer.error_message or Error(answer.error_code).name)
-        token = exchange.respond(bytes(answer.auth_bytes))
+    login = ClientLogin(config.sasl_mechanism, login_of(config))
+    request: Request | None = login.first()
+    while request is not None:
+        request = login.respond(send(request, type(request).response))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import listeners
@@ -23,7 +24,6 @@ _PROTOCOL = "SASL_SSL"
 _OPTION = "--secure"
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
 _PASSWORD_BYTES = 24
-_ANYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
 _RESERVED = (
     "allow.everyone.if.no.acl.found",
     "authorizer.class.name",
@@ -66,9 +66,8 @@ class Secured:
         """Write `client.properties` for this address; print all settings after the first start."""
         from javaproperties import dumps
 
-        address = f"[{host}]" if ":" in host else host
         access = client_settings.Access(
-            bootstrap_servers=f"{address}:{port}",
+            bootstrap_servers=str(Address(host, port)),
             user=ADMIN,
             password=self.password,
             mechanism=SHA_512.name,
@@ -127,7 +126,7 @@ def prepare(config: BrokerConfig) -> tuple[Secured, str]:
         _write_private(password_file, secrets.token_urlsafe(_PASSWORD_BYTES) + "\n")
     authority = _authority(directory)
     secured = Secured(directory, authority, password_file.read_text().strip(), is_new)
-    hosts = [each.host for each in (*bound.bound, *bound.advertised) if each.host not in _ANYWHERE]
+    hosts = [each.host for each in (*bound.bound, *bound.advertised) if each.host not in ANYWHERE]
     return secured, str(_certificate(directory, authority, hosts))
 
 

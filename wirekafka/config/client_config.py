@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from wirekafka.config import security_protocol
 from wirekafka.config.check import one_of
 from wirekafka.config.option import ConfigError, string
 from wirekafka.config.options import SaslOptions, SecurityOptions, rows
@@ -22,7 +23,7 @@ class ClientConfig(SecurityOptions, SaslOptions):
 
     security_protocol = string(
         "PLAINTEXT",
-        one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        one_of(*security_protocol.PROTOCOLS),
         doc="The security protocol of connections to brokers.",
     )
 
@@ -49,9 +50,9 @@ class ClientConfig(SecurityOptions, SaslOptions):
     @property
     def logs_in(self) -> bool:
         """Whether connections authenticate by SASL."""
-        return self.security_protocol.startswith("SASL_")
+        return security_protocol.logs_in(self.security_protocol)
 
     @property
     def uses_tls(self) -> bool:
         """Whether connections are encrypted."""
-        return self.security_protocol in ("SSL", "SASL_SSL")
+        return security_protocol.uses_tls(self.security_protocol)

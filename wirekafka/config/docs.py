@@ -51,6 +51,7 @@ _IN_THIS_PACKAGE = {
     "config/authorization.py",
     "config/controllers.py",
     "config/listeners.py",
+    "config/roles.py",
     "config/unsupported.py",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.prefixed import split
 from wirekafka.errors import Error, KafkaError
@@ -53,20 +54,16 @@ def _check_threads(name: str, wanted: int, current: int) -> None:
 
 
 def _check_listeners(config: BrokerConfig, values: Mapping[str, str]) -> None:
+    bound = {name.lower() for name in listeners.own_names(config)}
     for name, text in values.items():
         parts = split(name)
-        if parts is None or parts.listener not in _bound(config):
+        if parts is None or parts.listener not in bound:
             continue
         if parts.rest == "max.connections" and int(text) <= 0:
             raise _invalid(f"Invalid max.connections {text}")
         if parts.rest == "num.network.threads":
             current = config.for_listener(parts.listener).num_network_threads
             _check_threads(parts.rest, int(text), current)
-
-
-def _bound(config: BrokerConfig) -> set[str]:
-    """The names of the configured listeners, in lower case."""
-    return {text.partition("://")[0].strip().lower() for text in config.listeners}
 
 
 def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from wirekafka.config.address import HOST, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
+from wirekafka.config.security_protocol import PROTOCOLS
 
-_ENDPOINT = re.compile(
-    r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9a-fA-F:.%]*\]|[^:/\[\]\s]*):(?P<port>\d{1,5})"
-)
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_ENDPOINT = re.compile(rf"(?P<name>[^:/\s]+)://(?P<host>{HOST}|):(?P<port>[0-9]{{1,5}})")
 
 
 class Listener(NamedTuple):
@@ -25,8 +24,7 @@ class Listener(NamedTuple):
     protocol: str
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.name}://{host}:{self.port}"
+        return f"{self.name}://{Address(self.host, self.port)}"
 
 
 class Named(NamedTuple):
@@ -45,10 +43,20 @@ class Listeners(NamedTuple):
     inter_broker: str  # the name of the listener brokers use among themselves
 
 
+def own_names(config: BrokerConfig) -> set[str]:
+    """Return the names in `listeners`, in upper case; the endpoints are not checked."""
+    return {text.partition("://")[0].strip().upper() for text in config.listeners}
+
+
+def controller_names(config: BrokerConfig) -> list[str]:
+    """Return the names of the controllers' listeners, in upper case."""
+    return [name.upper() for name in config.controller_listener_names]
+
+
 def listeners(config: BrokerConfig) -> Listeners:
     """The endpoints of a configuration. Raises ConfigError if they contradict each other."""
     protocols = _protocols(config)
-    controllers = {name.upper() for name in config.controller_listener_names}
+    controllers = controller_names(config)
     every = _parsed("listeners", config.listeners, protocols)
     _require_distinct(every)
     bound = tuple(listener for listener in every if listener.name not in controllers)
@@ -76,19 +84,19 @@ def to_controllers(config: BrokerConfig) -> Named:
     """Return the listener for connections to controllers. Raises ConfigError."""
     if not config.controller_listener_names:
         raise ConfigError("controller.listener.names", "", "no listener of controllers is named")
-    names, protocols = config.controller_listener_names, _protocols(config)
+    names, protocols = controller_names(config), _protocols(config)
     for name in names:
-        if name.upper() not in protocols:
+        if name not in protocols:
             reason = (
-                f"Controller listener with name {name.upper()} defined in "
+                f"Controller listener with name {name} defined in "
                 "controller.listener.names not found in listener.security.protocol.map (an "
                 "explicit security mapping for each controller listener is required if "
                 "listener.security.protocol.map is non-empty, or if there are security protocols "
                 "other than PLAINTEXT in use)"
             )
-            raise ConfigError("controller.listener.names", ",".join(names), reason)
-    first = names[0].upper()
-    return Named(first, protocols[first])
+            value = ",".join(config.controller_listener_names)
+            raise ConfigError("controller.listener.names", value, reason)
+    return Named(names[0], protocols[names[0]])
 
 
 def _protocols(config: BrokerConfig) -> dict[str, str]:
@@ -96,24 +104,23 @@ def _protocols(config: BrokerConfig) -> dict[str, str]:
     found = {}
     for pair in filter(None, (word.strip() for word in text.split(","))):
         name, _, protocol = (part.strip() for part in pair.partition(":"))
-        if protocol.upper() not in _PROTOCOLS:
-            reason = f"{pair} is not NAME:PROTOCOL, PROTOCOL one of {', '.join(_PROTOCOLS)}"
+        if protocol.upper() not in PROTOCOLS:
+            reason = f"{pair} is not NAME:PROTOCOL, PROTOCOL one of {', '.join(PROTOCOLS)}"
             raise ConfigError("listener.security.protocol.map", text, reason)
         found[name.upper()] = protocol.upper()
     if text == BROKER["listener.security.protocol.map"].default and (
         config.has_own_controller or not _names_secured(config)
     ):
         # With the default map Kafka takes a controller listener of any name as plaintext.
-        for name in config.controller_listener_names:
-            found.setdefault(name.upper(), "PLAINTEXT")
+        for name in controller_names(config):
+            found.setdefault(name, "PLAINTEXT")
     return found
 
 
 def _names_secured(config: BrokerConfig) -> bool:
     """Whether a listener is named after a security protocol other than PLAINTEXT."""
-    names = [text.partition("://")[0] for text in config.listeners]
-    secured = set(_PROTOCOLS) - {"PLAINTEXT"}
-    return any(name.upper() in secured for name in (*names, *config.controller_listener_names))
+    secured = set(PROTOCOLS) - {"PLAINTEXT"}
+    return not secured.isdisjoint({*own_names(config), *controller_names(config)})
 
 
 def _parsed(option: str, texts: Iterable[str], protocols: dict[str, str]) -> tuple[Listener, ...]:
@@ -122,7 +129,7 @@ def _parsed(option: str, texts: Iterable[str], protocols: dict[str, str]) -> tup
 
 def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
     match = _ENDPOINT.fullmatch(text)
-    if match is None or int(match["port"]) > 65535:
+    if match is None or int(match["port"]) > LARGEST_PORT:
         raise ConfigError(
             option, text, "Unable to parse to a broker endpoint: expected NAME://HOST:PORT"
         )
@@ -153,7 +160,7 @@ def _advertised(
     """The advertised endpoints: as configured, else the bound ones."""
     if not config.advertised_listeners:
         return bound
-    controllers = {name.upper() for name in config.controller_listener_names}
+    controllers = controller_names(config)
     given = _parsed("advertised.listeners", config.advertised_listeners, protocols)
     by_name = {listener.name: listener for listener in given if listener.name not in controllers}
     shown = ",".join(config.advertised_listeners)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from wirekafka.config.address import Address
 from wirekafka.log.files import Disk
 from wirekafka.log.log_directory import LogDirectory, UnusableDirectory
 
@@ -53,13 +54,13 @@ def server_properties(handover: Handover, host: str, port: int) -> str:
     The controller listens on the port after the broker's. Replication factors are those of one
     broker, for internal topics that do not exist yet.
     """
-    controller = f"{host}:{port + 1}"
+    controller = Address(host, port + 1)
     return "\n".join(
         (
             "process.roles=broker,controller",
             f"node.id={handover.node_id}",
             f"controller.quorum.voters={handover.node_id}@{controller}",
-            f"listeners=PLAINTEXT://{host}:{port},CONTROLLER://{controller}",
+            f"listeners=PLAINTEXT://{Address(host, port)},CONTROLLER://{controller}",
             "controller.listener.names=CONTROLLER",
             f"log.dirs={','.join(handover.directories)}",
             f"metadata.log.dir={handover.directories[0]}",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.metadata.image import BROKER, BrokerImage, MetadataImage
+from wirekafka.replication.throttle import ReplicationThrottle
 
 
 class ImageBrokers:
@@ -27,11 +31,24 @@ class ImageBrokers:
         return None if broker is None or broker.fenced else broker
 
 
-def throttled_rate(image: MetadataImage, node_id: int, role: str) -> int | None:
+def replication_throttle(
+    image: MetadataImage, config: BrokerConfig, role: str
+) -> ReplicationThrottle:
+    """Return this broker's throttle in the role `leader` or `follower`.
+
+    Its limit is the current value of `<role>.replication.throttled.rate`.
+    """
+    return ReplicationThrottle(
+        config.node_id,
+        partial(_rate, image, config.node_id, role),
+        (config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000),
+    )
+
+
+def _rate(image: MetadataImage, node_id: int, role: str) -> int | None:
     """Return `<role>.replication.throttled.rate` in bytes per second; None if it is not set.
 
-    `role` is `leader` or `follower`. The rate exists only as a dynamic setting, of one broker or of
-    all brokers (KIP-73).
+    It exists only as a dynamic setting, of one broker or of all brokers (KIP-73).
     """
     name = f"{role}.replication.throttled.rate"
     for resource in (str(node_id), ""):

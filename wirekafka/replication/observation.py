@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wirekafka.clock import Clock, Timer
+from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.promise import Promise
 
 logger = logging.getLogger(__name__)
@@ -15,8 +16,7 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 8
 """How often a batch is delivered to an observer that fails, before it is given up."""
 
-_FIRST_RETRY_MS = 100
-_LONGEST_RETRY_MS = 5_000
+_BACKOFF = Backoff(first_ms=100, longest_ms=5_000)
 _DONE = object()
 
 
@@ -153,5 +153,5 @@ class Observation:
             self._queue[0].end_offset,
             exc_info=error,
         )
-        delay_ms = min(_FIRST_RETRY_MS << (self._attempts - 1), _LONGEST_RETRY_MS)
+        delay_ms = _BACKOFF.delay_ms(self._attempts - 1)
         self._timer = self._clock.call_later(delay_ms, self._go_on)

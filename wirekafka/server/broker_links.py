@@ -8,11 +8,8 @@ from typing import Any
 from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wirekafka.apis.add_partitions_to_txn import Topic as AddedTopic
 from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
-from wirekafka.clock import Clock
 from wirekafka.codec.message import Request
-from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.markers import TopicPartition
 from wirekafka.coordinator.other_brokers import MarkerBatch, PartitionErrors
 from wirekafka.coordinator.share_state.commands import KeyedCommand
@@ -20,9 +17,8 @@ from wirekafka.coordinator.transaction_commands import AddPartitions, VerifyPart
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.server import share_state_requests
-from wirekafka.server.net import Net
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.peer_security import PeerSecurity
+from wirekafka.server.broker_connections import BrokerConnections
+from wirekafka.server.peer import Peer
 
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
 _Transaction = AddPartitionsToTxnRequest.Transaction
@@ -41,12 +37,14 @@ class BrokerLinks:
     """
 
     def __init__(
-        self, image: MetadataImage, config: Callable[[], BrokerConfig], net: Net, clock: Clock
+        self,
+        image: MetadataImage,
+        config: Callable[[], BrokerConfig],
+        connections: BrokerConnections,
     ):
         self._image = image
         self._config = config
-        self._net = net
-        self._clock = clock
+        self._connections = connections
         self._peers: dict[tuple[int, str], Peer] = {}
         self._is_closed = False
 
@@ -116,30 +114,16 @@ class BrokerLinks:
 
     def _peer(self, broker_id: int, client_id: str) -> Peer:
         """Return the connection to a broker's current address. Raises BROKER_NOT_AVAILABLE."""
-        config = self._config()
         broker = self._image.brokers.get(broker_id)
-        endpoint = (
-            None
-            if broker is None or broker.fenced or self._is_closed
-            else broker.endpoint(listeners.between_brokers(config).name)
-        )
-        if endpoint is None:
+        if broker is None or broker.fenced or self._is_closed:
             raise KafkaError(Error.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in service")
         key = broker_id, client_id
         peer = self._peers.get(key)
         if peer is not None:
-            if (peer.options.host, peer.options.port) == endpoint:
+            if peer.options.address == self._connections.address_of(broker_id):
                 return peer
-            peer.close()
-        try:
-            security = PeerSecurity.between_brokers(self._config)
-        except ConfigError as error:
-            raise KafkaError(Error.BROKER_NOT_AVAILABLE, str(error)) from error
-        peer = self._peers[key] = Peer(
-            self._net,
-            self._clock,
-            PeerOptions(*endpoint, client_id, security, config.socket_connection_setup_timeout_ms),
-        )
+            self._peers.pop(key).close()
+        peer = self._peers[key] = self._connections.connect(broker_id, client_id)
         return peer
 
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Protocol
 
@@ -27,10 +27,11 @@ class CleaningFailed(Exception):
 class CleanerBackend(Protocol):
     """Compacts one log at a time."""
 
-    def clean(self, job: CleaningJob) -> AsyncIterator[Cleaned | int]:
+    def clean(self, job: CleaningJob) -> AsyncGenerator[Cleaned | int]:
         """Yield each new segment, then the offset up to which the log is clean.
 
-        Raises CleaningFailed.
+        To be closed before the next job: that ends a job which is not complete. Raises
+        CleaningFailed.
         """
 
     async def rest(self) -> None:
@@ -52,8 +53,9 @@ class CleanerProcess:
     def __init__(self) -> None:
         self._process: Process | None = None
 
-    async def clean(self, job: CleaningJob) -> AsyncIterator[Cleaned | int]:
+    async def clean(self, job: CleaningJob) -> AsyncGenerator[Cleaned | int]:
         """See `CleanerBackend.clean`."""
+        is_over = False
         try:
             process = await self._running()
             assert process.stdin is not None and process.stdout is not None
@@ -61,6 +63,7 @@ class CleanerProcess:
             await process.stdin.drain()
             while line := await process.stdout.readline():
                 message = json.loads(line)
+                is_over = "error" in message or "end" in message
                 if "error" in message:
                     raise CleaningFailed(message["error"])
                 if "end" in message:
@@ -68,8 +71,11 @@ class CleanerProcess:
                     return
                 yield Cleaned(message["replaced"], CleanedSizes(*message["sizes"]))
         except OSError as error:
-            self.abort()
             raise CleaningFailed(f"the cleaner process cannot be used: {error}") from error
+        finally:
+            if not is_over:
+                # What it still reports must not be taken for the outcome of the next job.
+                await self._kill()
         raise CleaningFailed("the cleaner process has exited")
 
     async def rest(self) -> None:
@@ -84,6 +90,12 @@ class CleanerProcess:
         """Kill the worker process."""
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
+
+    async def _kill(self) -> None:
+        self.abort()
+        process, self._process = self._process, None
+        if process is not None:
+            await process.wait()
 
     async def _running(self) -> Process:
         if self._process is None or self._process.returncode is not None:
@@ -105,7 +117,7 @@ class InlineCleaner:
     def __init__(self, disk: Disk):
         self._disk = disk
 
-    async def clean(self, job: CleaningJob) -> AsyncIterator[Cleaned | int]:
+    async def clean(self, job: CleaningJob) -> AsyncGenerator[Cleaned | int]:
         """See `CleanerBackend.clean`."""
         cleaner = Cleaner(self._disk, job)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import aclosing
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
@@ -26,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 _RETRY_MS = 300_000
 """How long a log is skipped after its compaction failed."""
+_EXPECTED = (CleaningFailed, KafkaError, OSError)
+"""Failures that the log's files, the disk or a change of the log cause; any other is a bug and
+logged with its traceback."""
 _INTERNAL_ROLL_BYTES = 4 << 20
 """Active segments of internal topics are rolled at this size, since they are never compacted
 and coordinators read them at each start: Kafka's 100 MiB hold more than a million commits."""
@@ -69,9 +73,12 @@ class Cleaning:
                 partition, range_to_clean = dirtiest
                 try:
                     await self._clean(partition, range_to_clean)
-                except (CleaningFailed, KafkaError, OSError) as error:
+                except Exception as error:
                     self._skipped_until_ms[partition.log] = self._broker.clock.now_ms() + _RETRY_MS
-                    logger.error("%s could not be compacted: %s", partition.log.name, error)
+                    trace = None if isinstance(error, _EXPECTED) else error
+                    logger.error(
+                        "%s could not be compacted: %s", partition.log.name, error, exc_info=trace
+                    )
         finally:
             await self._backend.rest()
             self._task = None
@@ -111,11 +118,12 @@ class Cleaning:
         directory = self._broker.directory_of(partition.topic, partition.index)
         began_ms, before_bytes = clock.now_ms(), log.size_bytes
         job = job_for(log, range_to_clean, self._broker.config, began_ms)
-        async for progress in self._backend.clean(job):
-            if isinstance(progress, Cleaned):
-                await self._swap_in(log, job, progress)
-            else:
-                await self._record_clean(directory, partition, progress)
+        async with aclosing(self._backend.clean(job)) as outcome:
+            async for progress in outcome:
+                if isinstance(progress, Cleaned):
+                    await self._swap_in(log, job, progress)
+                else:
+                    await self._record_clean(directory, partition, progress)
         logger.info(
             "Compacted %s up to offset %d: %d of %d bytes remain, in %d ms",
             log.name,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.config.controllers import Address
+from wirekafka.config.address import Address
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.promise import Promise
 from wirekafka.server.peer import Peer

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from wirekafka.clock import Clock, Timer
 from wirekafka.config.option import ConfigError
+from wirekafka.replication.backoff import Backoff
 from wirekafka.security.sasl.mechanisms import KeySource
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class _Provider:
         if urlsplit(source.url).scheme.lower() not in ("file", "https", "http"):
             raise ConfigError(_OPTION, source.url, "must be a file, https or http URL")
         self._source = source
+        self._backoff = Backoff(source.retry_backoff_ms, source.retry_backoff_max_ms)
         self._clock = clock
         self._keys: Sequence[Key] = ()
         self._fetched_ms = 0
@@ -95,21 +97,20 @@ class _Provider:
             self._task.cancel()
 
     async def _refresh(self) -> None:
-        delay_ms = self._source.refresh_ms
+        delay_ms: float = self._source.refresh_ms
         try:
             await self._fetch()
             self._failures = 0
         except (OSError, ValueError) as error:
             # The present keys stay: an outage of the provider must not lock clients out.
-            backoff_ms = self._source.retry_backoff_ms << min(self._failures, 20)
-            delay_ms = min(backoff_ms, self._source.retry_backoff_max_ms)
+            delay_ms = self._backoff.delay_ms(self._failures)
             self._failures += 1
             logger.warning("The keys at %s cannot be read: %s", self._source.url, error)
         finally:
             self._task = None
         self._schedule(delay_ms)
 
-    def _schedule(self, delay_ms: int) -> None:
+    def _schedule(self, delay_ms: float) -> None:
         self._timer = self._clock.call_later(delay_ms, self.refresh)
 
     async def _fetch(self) -> None:
@@ -119,18 +120,27 @@ class _Provider:
 
 def _read(url: str) -> Sequence[Key]:
     """Read and parse a key set. Raises OSError, or ValueError for a document of another form."""
-    from urllib.request import url2pathname, urlopen
-
     from wirekafka.security.sasl.jwt import read_keys
+
+    document = _document(url)
+    if len(document) > _MOST_BYTES:
+        raise ValueError(f"larger than {_MOST_BYTES} bytes")
+    return read_keys(document)
+
+
+def _document(url: str) -> bytes:
+    """The first bytes of a document, one more than are allowed. Raises OSError."""
+    from http.client import HTTPException
+    from urllib.request import url2pathname, urlopen
 
     parts = urlsplit(url)
     if parts.scheme.lower() == "file":
         with open(url2pathname(parts.path), "rb") as file:
-            document = file.read(_MOST_BYTES + 1)
-    else:
+            return file.read(_MOST_BYTES + 1)
+    try:
         # Other schemes than http and https were refused when the URL was configured.
         with urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            document = response.read(_MOST_BYTES + 1)
-    if len(document) > _MOST_BYTES:
-        raise ValueError(f"larger than {_MOST_BYTES} bytes")
-    return read_keys(document)
+            found: bytes = response.read(_MOST_BYTES + 1)
+    except HTTPException as error:
+        raise OSError(str(error) or type(error).__name__) from error
+    return found

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirekafka.apis.registry import Call
 from wirekafka.config import listeners as addresses
+from wirekafka.config.address import Address
+from wirekafka.config.security_protocol import logs_in
 from wirekafka.server.connection import Connection, Inbox
 from wirekafka.server.logins import Logins
 from wirekafka.server.net import Port
@@ -190,7 +192,7 @@ class Listener:
         host, port = peer[0].removeprefix("::ffff:"), peer[1]
         refusal = self._limits.refusal(host, self.broker.config)
         if refusal is not None:
-            self.warn(host, "Refusing a connection", f"Refusing {host}:{port}: {refusal}")
+            self.warn(host, "Refusing a connection", f"Refusing {Address(host, port)}: {refusal}")
             return None
         return Admission(host, port, self._limits.enter(host))
 
@@ -281,4 +283,4 @@ class Listener:
 def _needs_login(name: str, config: BrokerConfig) -> bool:
     """Whether the listener of this name is one for SASL."""
     bound = addresses.listeners(config).bound
-    return any(each.name == name and each.protocol.startswith("SASL_") for each in bound)
+    return any(each.name == name and logs_in(each.protocol) for each in bound)

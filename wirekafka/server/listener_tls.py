@@ -8,8 +8,10 @@ import re
 import ssl
 from typing import TYPE_CHECKING
 
+from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import logs_in
 from wirekafka.security import distinguished_name
 from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 from wirekafka.server import tls_context
@@ -41,7 +43,7 @@ class ListenerTls:
         self.inbox = memoryview(bytearray(INBOX_BYTES))
         self.handshakes = Handshakes()
         self._listener = listener
-        self._has_principal = protocol == "SSL"
+        self._has_principal = not logs_in(protocol)
         """With SASL_SSL, the client's principal is that of its SASL login."""
         self._config = config
         self._links: dict[TlsLink, Admission] = {}
@@ -109,8 +111,9 @@ class ListenerTls:
         admission = self._links.get(link)
         if admission is not None:
             kind = f"a failed TLS handshake ({reason})"
-            peer = f"{admission.host}:{admission.port} at {self._listener.name}"
-            self._listener.warn(admission.host, kind, f"Closing the connection of {peer}: {kind}")
+            peer = Address(admission.host, admission.port)
+            message = f"Closing the connection of {peer} at {self._listener.name}: {kind}"
+            self._listener.warn(admission.host, kind, message)
 
     def departed(self, link: TlsLink) -> None:
         """Uncount a connection that was closed before it was established."""

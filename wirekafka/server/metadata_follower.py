@@ -15,6 +15,7 @@ from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log_directory import METADATA_TOPIC_ID, UnusableDirectory
+from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.internal_topics import METADATA_TOPIC
 from wirekafka.replication.promise import Promise, pause
 from wirekafka.replication.quorum_observer import NO_LEADER, Fetched, Position, QuorumObserver
@@ -117,7 +118,7 @@ class MetadataFollower:
     async def _back_off(self) -> None:
         """Wait for twice as long after each failure in a row: an election takes a second or two."""
         first_ms = self._parts.config.controller_quorum_retry_backoff_ms
-        delay_ms = min(first_ms << min(self._failures, 10), max(first_ms, _LONGEST_BACKOFF_MS))
+        delay_ms = Backoff(first_ms, max(first_ms, _LONGEST_BACKOFF_MS)).delay_ms(self._failures)
         self._failures += 1
         await pause(self._parts.clock, delay_ms)
 

@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from wirekafka.config.address import Address
+
 _BACKLOG = 1024
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
@@ -112,4 +114,4 @@ def _bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
-        raise OSError(f"cannot listen at {host}:{port}: {reason}") from error
+        raise OSError(f"cannot listen at {Address(host, port)}: {reason}") from error

@@ -17,8 +17,9 @@ from wirekafka.apis import registry
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
 from wirekafka.config import listeners as addresses
+from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import uses_tls
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import Disk, RealDisk
@@ -30,6 +31,7 @@ from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
 from wirekafka.metadata.source import Foundation, MetadataSource, SourceParts
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.server import recovery_pool
+from wirekafka.server.broker_connections import BrokerConnections
 from wirekafka.server.broker_links import BrokerLinks
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.housekeeping import Housekeeping
@@ -46,8 +48,6 @@ logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
 _MOST_FILES = 1 << 20
-_ANYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 (compared, not bound)
-_ENCRYPTED = ("SSL", "SASL_SSL")
 _LOOPBACK = "127.0.0.1"
 
 
@@ -89,6 +89,7 @@ class Node:
     """A broker with its listeners and periodic tasks, on the running event loop."""
 
     def __init__(self, config: BrokerConfig, platform: Platform | None = None):
+        """`config` is one that `refuse_unsupported` accepts."""
         self._config = config
         self._platform = platform or Platform()
         self._listeners: list[Listener] = []
@@ -120,7 +121,7 @@ class Node:
 
     async def open(self) -> None:
         """`start` without the periodic tasks, for tests that run them themselves."""
-        listeners = _servable(self._config)
+        listeners = addresses.listeners(self._config)
         registry.load()
         foundation = await self._foundation()
         self.broker = Broker(foundation)
@@ -129,11 +130,7 @@ class Node:
             # it, and accept afterwards: clients that connect in between wait.
             self._bind(listeners)
             self.broker.check_config = self._check_config
-            self.broker.fetching = replica_fetchers(self.broker, self._platform.net)
-            self._links = BrokerLinks(
-                self.broker.image, lambda: self.broker.config, self._platform.net, self.broker.clock
-            )
-            self.broker.routing.other_brokers = self._links
+            self._connect_to_brokers()
             await self.broker.join([], self._endpoints(listeners))
             for listener in self._listeners:
                 await listener.start(self.broker)
@@ -165,6 +162,16 @@ class Node:
         self._close_links()
         self.broker.abort()
 
+    def _connect_to_brokers(self) -> None:
+        """Let the broker fetch from other brokers and send them its coordinators' requests."""
+        broker = self.broker
+        connections = BrokerConnections(
+            broker.image, lambda: broker.config, self._platform.net, broker.clock
+        )
+        broker.fetching = replica_fetchers(broker, connections)
+        self._links = BrokerLinks(broker.image, lambda: broker.config, connections)
+        broker.routing.other_brokers = self._links
+
     def _close_links(self) -> None:
         if self._links is not None:
             self._links.close()
@@ -175,7 +182,7 @@ class Node:
         clock, disk = platform.clock(), platform.disk()
         cluster_id: str | None = platform.cluster_id
         source: Callable[[SourceParts], MetadataSource] = LocalSource
-        if "controller" not in config.process_roles:
+        if not config.has_own_controller:
             known = Controllers(platform.net, clock, config)
             source, cluster_id = known.source, await known.cluster_id()
             check_cluster(disk, config, cluster_id)
@@ -228,7 +235,7 @@ class Node:
         for each in listeners.bound:
             listener = Listener(each.name, self._listen(each.host, each.port), limits)
             self._listeners.append(listener)
-            if each.protocol in _ENCRYPTED:
+            if uses_tls(each.protocol):
                 from wirekafka.server.listener_tls import ListenerTls
 
                 listener.tls = ListenerTls(listener, each.protocol, self.broker.config)
@@ -247,7 +254,7 @@ class Node:
         for advertised, listener in zip(listeners.advertised, self._listeners, strict=True):
             port = advertised.port or listener.address[1]
             host = advertised.host
-            if host in _ANYWHERE:
+            if host in ANYWHERE:
                 host = self._platform.net.own_name()
             endpoints.append(
                 Endpoint(advertised.name, host, port, SECURITY_PROTOCOLS[advertised.protocol])
@@ -301,10 +308,10 @@ async def _serve(
     await control.start()
     _tune_garbage_collector()
     host, port = node.address
-    host = _LOOPBACK if host in _ANYWHERE else f"[{host}]" if ":" in host else host
-    print(f"wirekafka ready: {host}:{port}", flush=True)
+    address = Address(_LOOPBACK if host in ANYWHERE else host, port)
+    print(f"wirekafka ready: {address}", flush=True)
     if ready is not None:
-        ready(host.strip("[]"), port)
+        ready(*address)
     await should_stop.wait()
     logger.info("Stopping")
     control.stop()
@@ -347,18 +354,6 @@ def _allow_many_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(ValueError, OSError):  # macOS refuses more than its kernel limit.
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _servable(config: BrokerConfig) -> addresses.Listeners:
-    """The configured listeners; raises ConfigError for unsupported roles."""
-    roles = set(config.process_roles)
-    if "broker" not in roles:
-        raise ConfigError(
-            "process.roles",
-            ",".join(config.process_roles),
-            "a node is a broker, with a controller or without one",
-        )
-    return addresses.listeners(config)
 
 
 def _tune_garbage_collector() -> None:

@@ -13,6 +13,7 @@ from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.clock import Clock
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import MalformedMessage, Request, UnencodableMessage
+from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
 from wirekafka.config.version import VERSION
 from wirekafka.errors import Error, KafkaError
@@ -48,9 +49,13 @@ class PeerOptions:
     """A larger response closes the connection. There is no lower limit by default, as in Kafka: a
     Fetch response has at least one batch, however large."""
 
+    @property
+    def address(self) -> Address:
+        """Host and port."""
+        return Address(self.host, self.port)
+
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return str(self.address)
 
 
 class Peer:

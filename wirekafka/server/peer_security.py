@@ -10,6 +10,7 @@ from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import Named
 from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import logs_in, uses_tls
 from wirekafka.security.sasl import client, mechanisms, oauthbearer
 from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
@@ -28,16 +29,24 @@ class PeerSecurity:
     """The security of connections to one listener, which has the same name on every node.
 
     As in Kafka, the options are those of this node's listener of that name: its key store and trust
-    store, and the login module of its SASL mechanism. They are read again when they have changed.
+    store, and the login module of its SASL mechanism. They are read again when they have changed,
+    for the connections and logins that follow.
     """
 
-    def __init__(self, listener: Named, mechanism: str, config: Callable[[], BrokerConfig]):
-        """`config` returns the current configuration. Raises ConfigError if it cannot be used."""
-        self.uses_tls = listener.protocol in ("SSL", "SASL_SSL")
-        self.logs_in = listener.protocol.startswith("SASL_")
-        self.mechanism = mechanism
-        """The SASL mechanism; used only if `logs_in`."""
+    def __init__(
+        self,
+        listener: Named,
+        mechanism: Callable[[BrokerConfig], str],
+        config: Callable[[], BrokerConfig],
+    ):
+        """`config` returns the current configuration, and `mechanism` its SASL mechanism.
+
+        Raises ConfigError if the configuration cannot be used.
+        """
+        self.uses_tls = uses_tls(listener.protocol)
+        self.logs_in = logs_in(listener.protocol)
         self._listener = listener.name
+        self._mechanism = mechanism
         self._config = config
         self._secured: Secured | None = None
         self._settings: Settings | None = None
@@ -52,9 +61,11 @@ class PeerSecurity:
 
         Options: `inter.broker.listener.name` or `security.inter.broker.protocol`.
         """
-        own_config = config()
-        mechanism = own_config.sasl_mechanism_inter_broker_protocol
-        return cls(listeners.between_brokers(own_config), mechanism, config)
+        return cls(
+            listeners.between_brokers(config()),
+            lambda own_config: own_config.sasl_mechanism_inter_broker_protocol,
+            config,
+        )
 
     @classmethod
     def to_controllers(cls, config: Callable[[], BrokerConfig]) -> PeerSecurity:
@@ -62,9 +73,16 @@ class PeerSecurity:
 
         Option: the first of `controller.listener.names`.
         """
-        own_config = config()
-        mechanism = own_config.sasl_mechanism_controller_protocol
-        return cls(listeners.to_controllers(own_config), mechanism, config)
+        return cls(
+            listeners.to_controllers(config()),
+            lambda own_config: own_config.sasl_mechanism_controller_protocol,
+            config,
+        )
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism as configured now; used only if `logs_in`."""
+        return self._mechanism(self._config())
 
     def tls(self) -> Secured:
         """The TLS context for a new connection; the previous one if changed options are unusable.
@@ -107,5 +125,5 @@ class PeerSecurity:
             raise ConfigError(name, handler, reason)
 
 
-PLAINTEXT = PeerSecurity(Named("PLAINTEXT", "PLAINTEXT"), "", BrokerConfig.of)
+PLAINTEXT = PeerSecurity(Named("PLAINTEXT", "PLAINTEXT"), lambda _: "", BrokerConfig.of)
 """Neither TLS nor a login."""

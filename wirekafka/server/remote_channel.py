@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -23,6 +22,7 @@ from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.feed import MetadataFeed
+from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.internal_topics import METADATA_TOPIC
 from wirekafka.replication.promise import Promise, pause, start
 from wirekafka.server.controller_search import Controller, ControllerSearch
@@ -30,8 +30,8 @@ from wirekafka.server.peer import Peer
 
 logger = logging.getLogger(__name__)
 
-_FIRST_BACKOFF_MS, _LONGEST_BACKOFF_MS = 50, 500
-_JITTER = 0.2
+BACKOFF = Backoff(first_ms=50, longest_ms=500, jitter=0.2)
+"""As in Kafka's quorum: the brokers of a cluster lose their controller at the same time."""
 _FORWARD_FOR_MS = 60_000
 _FOLLOW_FOR_MS = 2_000
 _NEWEST_DESCRIBE_QUORUM = 2
@@ -176,7 +176,7 @@ class _Lane:
                 return await self._try(request, version, left_ms)
             except _NotAnswered as failure:
                 logger.debug("%s is sent again: %s", type(request).__name__, failure)
-            await pause(clock, backoff_ms(attempt))
+            await pause(clock, BACKOFF.delay_ms(attempt))
 
     def close(self) -> None:
         """Close the connection permanently."""
@@ -214,16 +214,6 @@ class _Lane:
             if self._is_closed:
                 peer.close()
         return connected.peer
-
-
-def backoff_ms(attempt: int) -> float:
-    """Return the delay after a failed attempt, counted from 0.
-
-    It doubles from 50 to 500 ms, as in Kafka's quorum, varied at random by up to a fifth: the
-    brokers of a cluster lose their controller at the same time, and must not all return at once.
-    """
-    longest = min(_LONGEST_BACKOFF_MS, _FIRST_BACKOFF_MS << min(attempt, 10))
-    return longest * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
 
 
 class _NotAnswered(Exception):

@@ -14,21 +14,17 @@ from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Request
-from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.followers import throttled_rate
+from wirekafka.metadata.followers import replication_throttle
 from wirekafka.replication.fetcher import Fetched, Fetcher, received_error
 from wirekafka.replication.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.promise import Promise
 from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.server.broker_connections import BrokerConnections
 from wirekafka.server.leader_offsets import leader_offsets
-from wirekafka.server.net import Net
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.peer_security import PeerSecurity
 
 logger = logging.getLogger(__name__)
 
@@ -71,34 +67,16 @@ class Surroundings:
     throttle: ReplicationThrottle
 
 
-def replica_fetchers(broker: Broker, net: Net) -> ReplicaFetchers:
-    """Return the fetchers of a broker, which connect to leaders' inter-broker listeners."""
-
-    def connect(leader_id: int, client_id: str) -> Peer:
-        config = broker.config
-        leader = broker.image.brokers.get(leader_id)
-        name = listeners.between_brokers(config).name
-        endpoint = None if leader is None else leader.endpoint(name)
-        if endpoint is None:
-            raise KafkaError(Error.BROKER_NOT_AVAILABLE, f"its address at {name} is unknown")
-        try:
-            security = PeerSecurity.between_brokers(lambda: broker.config)
-        except ConfigError as error:
-            raise KafkaError(Error.BROKER_NOT_AVAILABLE, str(error)) from error
-        timeout_ms = config.socket_connection_setup_timeout_ms
-        return Peer(net, broker.clock, PeerOptions(*endpoint, client_id, security, timeout_ms))
-
-    limit = partial(throttled_rate, broker.image, broker.node_id, "follower")
-    config = broker.config
-    windows = config.replication_quota_window_num, config.replication_quota_window_size_seconds
+def replica_fetchers(broker: Broker, connections: BrokerConnections) -> ReplicaFetchers:
+    """Return the fetchers of a broker."""
     return ReplicaFetchers(
         Surroundings(
             node_id=broker.node_id,
             clock=broker.clock,
             config=lambda: broker.config,
             broker_epoch=lambda: broker.epoch,
-            connect=connect,
-            throttle=ReplicationThrottle(broker.node_id, limit, (windows[0], windows[1] * 1000)),
+            connect=connections.connect,
+            throttle=replication_throttle(broker.image, broker.config, "follower"),
         )
     )
 

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
+from wirekafka.config.address import Address
 from wirekafka.testing import admin, groups, records, share_locks
 from wirekafka.testing.access import Security
 from wirekafka.testing.acls import Allow
@@ -197,8 +198,7 @@ class Broker(Faults):
     def bootstrap_servers(self) -> str:
         """The address for clients, such as "127.0.0.1:32768"."""
         self._engine  # noqa: B018
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return str(Address(self.host, self.port))
 
     def client_config(self, client: str = "confluent", user: str | None = None) -> dict[str, Any]:
         """The settings by which a client connects as one of the `users`.

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
+from wirekafka.config.address import Address
 from wirekafka.errors import KafkaError
 from wirekafka.testing.faults import Rule, State
 from wirekafka.testing.groups import Group
@@ -95,12 +96,10 @@ class ControlPort:
         try:
             self._server = ThreadingHTTPServer((host, port), Handler)
         except OSError as error:
-            raise OSError(
-                f"cannot listen at {host}:{port}: {error.strerror}; port=0 takes a free port"
-            ) from error
+            reason = f"{error.strerror}; port=0 takes a free port"
+            raise OSError(f"cannot listen at {Address(host, port)}: {reason}") from error
         self._server.daemon_threads = True
-        bound = self._server.server_address
-        self.url = f"http://{host}:{bound[1]}"
+        self.url = f"http://{Address(host, self._server.server_port)}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="wirekafka-control", daemon=True
         )

@@ -18,6 +18,7 @@ from wirekafka.apis.registry import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response
+from wirekafka.config.address import Address
 from wirekafka.coordinator.shards import Shards
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
@@ -492,7 +493,6 @@ def _nobody_asked() -> None:
 
 def _with_address(setup: Setup, port: int) -> dict[str, str]:
     settings = dict(setup.settings)
-    host = f"[{setup.host}]" if ":" in setup.host else setup.host
-    settings.setdefault("listeners", f"{setup.protocol}://{host}:{port}")
+    settings.setdefault("listeners", f"{setup.protocol}://{Address(setup.host, port)}")
     settings.setdefault("log.dirs", setup.directory)
     return settings

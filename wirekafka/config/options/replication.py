@@ -5,6 +5,12 @@ from __future__ import annotations
 from wirekafka.config.check import at_least
 from wirekafka.config.option import CLUSTER_WIDE, HIGH, LOW, integer, long, string
 
+_SELECTORS = "org.apache.kafka.common.replica."
+RACK_AWARE_SELECTOR = f"{_SELECTORS}RackAwareReplicaSelector"
+"""The `replica.selector.class` by which consumers read replicas in their own rack (KIP-392)."""
+LEADER_SELECTOR = f"{_SELECTORS}LeaderSelector"
+"""The `replica.selector.class` by which consumers read the leader, as without one."""
+
 
 class ReplicationOptions:
     """Broker options of replication, by attribute."""

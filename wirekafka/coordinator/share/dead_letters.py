@@ -14,6 +14,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.image import GROUP, MetadataImage
 from wirekafka.metadata.topics import NewTopic
+from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.promise import Promise
 from wirekafka.replication.reading import ReadRange, ReadResult
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _COPY_RECORD = "errors.deadletterqueue.copy.record.enable"
 
 _ATTEMPTS = 5
-_FIRST_BACKOFF_MS = 1_000
+_BACKOFF = Backoff(first_ms=1_000, longest_ms=8_000)
 _PRODUCE_TIMEOUT_MS = 30_000
 _MOST_READ_BYTES = 1 << 20
 _MOST_RECORDS = 500
@@ -177,7 +178,6 @@ class DeadLetterWriter:
     async def _retry(
         self, attempt: Callable[[], Awaitable[None]], retried: frozenset[Error]
     ) -> None:
-        backoff_ms = _FIRST_BACKOFF_MS
         for number in range(1, _ATTEMPTS + 1):
             try:
                 await attempt()
@@ -186,10 +186,9 @@ class DeadLetterWriter:
                     raise
             else:
                 return
-            await self._pause(backoff_ms)
-            backoff_ms *= 2
+            await self._pause(_BACKOFF.delay_ms(number - 1))
 
-    async def _pause(self, delay_ms: int) -> None:
+    async def _pause(self, delay_ms: float) -> None:
         delay = Promise()
         if self._is_stopped:
             return

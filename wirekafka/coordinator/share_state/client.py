@@ -20,6 +20,7 @@ from wirekafka.coordinator.share_state.states import (
     coordinator_key,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
 from wirekafka.replication.promise import Promise, start
 
@@ -34,8 +35,7 @@ _OF_REQUESTS = dict.fromkeys(
 )
 """Errors of whole requests between brokers, and the errors reported for their partitions."""
 
-_FIRST_BACKOFF_MS = 50
-_LONGEST_BACKOFF_MS = 5_000
+_BACKOFF = Backoff(first_ms=50, longest_ms=5_000)
 _RETRIES = 9
 """About 15 seconds in all."""
 
@@ -93,13 +93,11 @@ class ShareStateClient:
 
     async def _run(self, commands: Sequence[KeyedCommand]) -> list[Any]:
         results = await self._attempt(commands)
-        backoff_ms = _FIRST_BACKOFF_MS
-        for _ in range(_RETRIES):
+        for failures in range(_RETRIES):
             failed = [index for index, result in enumerate(results) if _is_retried(result)]
             if not failed or self._is_stopped:
                 break
-            await self._delay(backoff_ms)
-            backoff_ms = min(2 * backoff_ms, _LONGEST_BACKOFF_MS)
+            await self._delay(_BACKOFF.delay_ms(failures))
             again = await self._attempt([commands[index] for index in failed])
             for index, result in zip(failed, again, strict=True):
                 results[index] = result
@@ -151,7 +149,7 @@ class ShareStateClient:
             logger.exception("A request for share-group states to broker %d failed", broker_id)
             results.set([KafkaError(Error.UNKNOWN_SERVER_ERROR) for _ in commands])
 
-    async def _delay(self, backoff_ms: int) -> None:
+    async def _delay(self, backoff_ms: float) -> None:
         delay = Promise()
         self._delays.add(delay)
         self._clock.call_later(backoff_ms, lambda: delay.set(None))

@@ -1,0 +1,70 @@
+"""Checks, as Kafka does, that the settings of a broker agree with its role in the cluster."""
+
+from __future__ import annotations
+
+import logging
+
+from wirekafka.config import controllers, listeners
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.config.security_protocol import logs_in
+
+logger = logging.getLogger(__name__)
+
+_ROLES, _VOTERS = "process.roles", "controller.quorum.voters"
+_NAMES = "controller.listener.names"
+
+
+def check_broker(config: BrokerConfig) -> None:
+    """Check the settings of a broker whose controllers are other nodes. Raises ConfigError."""
+    voters = controllers.voters(config)
+    if not voters and not controllers.bootstrap_servers(config):
+        raise ConfigError(
+            _ROLES,
+            "broker",
+            "either controller.quorum.bootstrap.servers must contain the set of bootstrap "
+            f"controllers or {_VOTERS} must contain a parseable set of controllers",
+        )
+    if config.node_id in voters:
+        raise ConfigError(
+            _VOTERS,
+            ",".join(config.controller_quorum_voters),
+            f"{_ROLES} contains just the 'broker' role, the node id {config.node_id} must not be "
+            "included in the set of voters",
+        )
+    if not config.controller_listener_names:
+        raise ConfigError(
+            _NAMES,
+            "",
+            "must contain at least one value when running KRaft with just the broker role",
+        )
+    if not listeners.own_names(config).isdisjoint(listeners.controller_names(config)):
+        raise ConfigError(
+            _NAMES,
+            ",".join(config.controller_listener_names),
+            "must not contain a value appearing in the 'listeners' configuration when running "
+            "KRaft with just the broker role",
+        )
+    _check_connections(config)
+
+
+def _check_connections(config: BrokerConfig) -> None:
+    """Check the options of connections to other nodes: their listeners and SASL mechanisms."""
+    listeners.to_controllers(config)
+    if len(config.controller_listener_names) > 1:
+        logger.warning(
+            "%s has multiple entries; only the first will be used since %s=broker: %s",
+            _NAMES,
+            _ROLES,
+            ",".join(config.controller_listener_names),
+        )
+    brokers = listeners.between_brokers(config)
+    mechanism = config.sasl_mechanism_inter_broker_protocol
+    own = config.for_listener(brokers.name)
+    if logs_in(brokers.protocol) and mechanism not in own.sasl_enabled_mechanisms:
+        raise ConfigError(
+            "sasl.mechanism.inter.broker.protocol",
+            mechanism,
+            "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms "
+            "when SASL is used for inter-broker communication",
+        )
