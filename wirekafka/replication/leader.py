@@ -35,6 +35,7 @@ class Leader:
         "_replica",
         "epoch_start_offset",
         "lacks_replicas",
+        "led_since_epoch",
     )
 
     def __init__(self, replica: Replica):
@@ -50,6 +51,8 @@ class Leader:
         self._proposed: IsrChange | None = None
         self.epoch_start_offset = 0
         """The end of the log when this leader epoch began."""
+        self.led_since_epoch = 0
+        """The leader epoch since which no other broker may have led the partition."""
         self.lacks_replicas = False
         """Whether the ISR is smaller than `min.insync.replicas`, or than the replicas if fewer."""
 
@@ -57,6 +60,8 @@ class Leader:
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Start a leader epoch at the end of the log, before `assign`."""
+        if leader_epoch != self._client_append.leader_epoch + 1:
+            self.led_since_epoch = leader_epoch  # Epochs in between may have had another leader.
         end_offset = self._log.end_offset
         self._log.epochs.begin(leader_epoch, end_offset)
         self.epoch_start_offset = end_offset
