@@ -8,7 +8,7 @@ from wirekafka.codec.batch import BatchHeader
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Appended, Origin
 from wirekafka.log.verification import CoordinatorWrite, Verifications
-from wirekafka.replication.remote_replica import IsrChange, IsrMember, RemoteReplica
+from wirekafka.replication.remote_replica import FetchTimes, IsrChange, IsrMember, RemoteReplica
 from wirekafka.replication.replica import NO_EPOCH, Replica
 from wirekafka.replication.replicated_log import Buffer
 
@@ -234,6 +234,21 @@ class Leader:
             and self._has_caught_up(follower)
         ):
             replica.propose_later(replica)
+
+    def follower_rests(self, replica_id: int, session: FetchTimes) -> None:
+        """Take a follower to fetch from the end of the log whenever it fetches in a session.
+
+        Ends with `follower_woke`, which the session calls at any change, and with the leader epoch.
+        """
+        follower = self._followers.get(replica_id)
+        if follower is not None:
+            follower.rest(session)
+
+    def follower_woke(self, replica_id: int, session: FetchTimes) -> None:
+        """Rely on `follower_fetched` again; what the follower fetched in the session is kept."""
+        follower = self._followers.get(replica_id)
+        if follower is not None:
+            follower.wake(session)
 
     @property
     def low_watermark(self) -> int:

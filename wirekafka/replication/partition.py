@@ -233,6 +233,7 @@ class Partition(Replica):
             self.log.advance_start(before_offset)
         if self.remote is not None:
             self.remote.start_offset = max(before_offset, self.remote.start_offset)
+        self.wake()
         return before_offset
 
     def _read_remote(self, wanted: ReadRange, remote: RemoteLog) -> Pending[RemoteResult]:
