@@ -12,7 +12,7 @@ from wirekafka.clock import Clock
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.broker_queues import BrokerQueues, Queued
 from wirekafka.coordinator.markers import TopicPartition
-from wirekafka.coordinator.other_brokers import NO_LEADER, PartitionErrors, Routing
+from wirekafka.coordinator.other_brokers import PartitionErrors, Routing
 from wirekafka.coordinator.shards import Shards
 from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import (
@@ -23,6 +23,7 @@ from wirekafka.coordinator.transaction_commands import (
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.internal_topics import TRANSACTIONS_TOPIC
 from wirekafka.replication.promise import Promise
+from wirekafka.replication.replica import NO_LEADER
 
 _TEMPORARY = frozenset(
     {

@@ -180,7 +180,7 @@ class Fetcher:
                 unexpected = KafkaError(Error.UNKNOWN_SERVER_ERROR, repr(error))
                 self._fail(key, followed, unexpected, now_ms)
         elif fetched.error != Error.OFFSET_OUT_OF_RANGE:
-            self._fail(key, followed, received_error(fetched.error), now_ms)
+            self._fail(key, followed, KafkaError.of(fetched.error), now_ms)
         elif position.fetch_offset == follower.fetch_offset:
             self._out_of_range[key] = None
 
@@ -358,14 +358,6 @@ class _Followed:
         if not self.partition.awaits_sync:
             self.stop_watching()
             self._fetcher.synced(self.partition)
-
-
-def received_error(code: int) -> KafkaError:
-    """Return the error of an error code in a response; the code may be unknown to this version."""
-    try:
-        return KafkaError(Error(code))
-    except ValueError:
-        return KafkaError(Error.UNKNOWN_SERVER_ERROR, f"error {code}")
 
 
 def _key(partition: Partition) -> FollowedKey:

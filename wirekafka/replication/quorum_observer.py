@@ -19,13 +19,11 @@ from wirekafka.replication.metadata_log import MetadataLog, Sync, WrongQuorum, s
 from wirekafka.replication.observation import Committed, Observation, Observer
 from wirekafka.replication.quorum_state import QuorumState
 from wirekafka.replication.record_codec import RecordCodec
-from wirekafka.replication.replica import NO_EPOCH
+from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
 from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
 
 logger = logging.getLogger(__name__)
-
-NO_LEADER = -1
 
 
 class Position(NamedTuple):

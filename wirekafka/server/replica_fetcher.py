@@ -20,7 +20,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.followers import throttled_rate
-from wirekafka.replication.fetcher import Fetched, Fetcher, received_error
+from wirekafka.replication.fetcher import Fetched, Fetcher
 from wirekafka.replication.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.promise import Promise
@@ -214,7 +214,7 @@ class _LeaderFetcher:
         if response.error_code != Error.NONE:
             self.fetcher.refuse(response.error_code)
             if response.error_code not in _SESSION_ERRORS:
-                raise received_error(response.error_code)
+                raise KafkaError.of(response.error_code)
             return
         if self._last_failure is not None:
             logger.info("Fetching from broker %d succeeds again", self._leader_id)

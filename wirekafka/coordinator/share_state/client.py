@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from wirekafka.clock import Clock
-from wirekafka.coordinator.other_brokers import NO_LEADER, Routing
+from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.share_state.commands import KeyedCommand, StateDeletion, SummaryRead
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator
 from wirekafka.coordinator.share_state.states import (
@@ -22,6 +22,7 @@ from wirekafka.coordinator.share_state.states import (
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
 from wirekafka.replication.promise import Promise, start
+from wirekafka.replication.replica import NO_LEADER
 
 logger = logging.getLogger(__name__)
 
