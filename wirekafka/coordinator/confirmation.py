@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from typing import NamedTuple
 
 from wirekafka.clock import Clock
@@ -22,7 +21,7 @@ from wirekafka.coordinator.transaction_commands import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.internal_topics import TRANSACTIONS_TOPIC
-from wirekafka.replication.promise import Promise
+from wirekafka.replication.promise import Promise, pause
 from wirekafka.replication.replica import NO_LEADER
 
 _TEMPORARY = frozenset(
@@ -132,9 +131,7 @@ class Confirmations:
             )
             if not is_ending or self._clock.now_ms() >= give_up_ms:
                 return self._refusals(write, refused)
-            over = Promise()
-            self._clock.call_later(options.retry_backoff_ms, partial(over.set, None))
-            await over
+            await pause(self._clock, options.retry_backoff_ms)
 
     async def _attempt(self, write: TransactionalWrite) -> dict[TopicPartition, KafkaError]:
         """Return the coordinator's error for each refused partition, or for all if it fails."""

@@ -249,9 +249,5 @@ async def _reached(route: Route, offset: int) -> None:
             over.set(error)
         over.set(None)
 
-    timer = route.clock.call_later(_FOLLOW_FOR_MS, lambda: over.set(None))
-    try:
-        start(follow())
-        await over
-    finally:
-        timer.cancel()
+    start(follow())
+    await over.within(route.clock, _FOLLOW_FOR_MS)

@@ -304,16 +304,13 @@ class _LeaderFetcher:
     async def _until(self, due_ms: int | None) -> None:
         """Wait until `due_ms`, None for no limit, or until a partition can be fetched."""
         pause = self._pause = Promise()
-        timer = None
-        if due_ms is not None:
-            delay_ms = max(due_ms - self._clock.now_ms(), 0)
-            timer = self._clock.call_later(delay_ms, partial(pause.set, None))
         try:
-            await pause
+            if due_ms is None:
+                await pause
+            else:
+                await pause.within(self._clock, max(due_ms - self._clock.now_ms(), 0))
         finally:
             self._pause = None
-            if timer is not None:
-                timer.cancel()
 
     def _wake(self) -> None:
         if self._pause is not None:

@@ -21,7 +21,7 @@ from wirekafka.coordinator.share_state.states import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
-from wirekafka.replication.promise import Promise, start
+from wirekafka.replication.promise import Pauses, Promise, start
 from wirekafka.replication.replica import NO_LEADER
 
 logger = logging.getLogger(__name__)
@@ -60,9 +60,7 @@ class ShareStateClient:
         self._coordinator = coordinator
         self._routing = routing
         self._ensure_topic = ensure_topic
-        self._clock = clock
-        self._delays: set[Promise] = set()
-        self._is_stopped = False
+        self._pauses = Pauses(clock)
 
     async def initialize(
         self, initializations: Sequence[StateInitialization]
@@ -88,18 +86,16 @@ class ShareStateClient:
 
     def stop(self) -> None:
         """End all delays: requests that wait for a retry get one more attempt, and no other."""
-        self._is_stopped = True
-        for delay in list(self._delays):
-            delay.set(None)
+        self._pauses.end()
 
     async def _run(self, commands: Sequence[KeyedCommand]) -> list[Any]:
         results = await self._attempt(commands)
         backoff_ms = _FIRST_BACKOFF_MS
         for _ in range(_RETRIES):
             failed = [index for index, result in enumerate(results) if _is_retried(result)]
-            if not failed or self._is_stopped:
+            if not failed or self._pauses.has_ended:
                 break
-            await self._delay(backoff_ms)
+            await self._pauses.wait(backoff_ms)
             backoff_ms = min(2 * backoff_ms, _LONGEST_BACKOFF_MS)
             again = await self._attempt([commands[index] for index in failed])
             for index, result in zip(failed, again, strict=True):
@@ -151,15 +147,6 @@ class ShareStateClient:
         except Exception:
             logger.exception("A request for share-group states to broker %d failed", broker_id)
             results.set([KafkaError(Error.UNKNOWN_SERVER_ERROR) for _ in commands])
-
-    async def _delay(self, backoff_ms: int) -> None:
-        delay = Promise()
-        self._delays.add(delay)
-        self._clock.call_later(backoff_ms, lambda: delay.set(None))
-        try:
-            await delay
-        finally:
-            self._delays.discard(delay)
 
 
 def _is_retried(result: Any) -> bool:
