@@ -158,7 +158,11 @@ class MetadataLog:
             self._release_settled()
 
         self._is_writing_snapshot = True
-        self._sync(writing.run, finish)
+        try:
+            self._sync(writing.run, finish)
+        except BaseException:
+            self._is_writing_snapshot = False
+            raise
 
     def close(self) -> None:
         """Flush and close the files."""
