@@ -19,8 +19,8 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.files import Disk, RealDisk
 from wirekafka.metadata.topics import CreateTopics, NewTopic
+from wirekafka.replication.metadata_log import sync_inline
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.quorum import sync_inline
 from wirekafka.server.node import Node, Platform
 
 _HOST, _PORT = "broker.test", 9092

@@ -51,7 +51,7 @@ from wirekafka.replication.internal_topics import (
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
-from wirekafka.replication.replica import PartitionIdentity
+from wirekafka.replication.replica import NO_LEADER, PartitionIdentity
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
 
@@ -473,7 +473,7 @@ class Broker:
     def _drop(self, partition: Partition) -> None:
         key = partition.topic, partition.index
         del self.partitions[key]
-        partition.follow(replace(partition.leadership, leader_id=-1))
+        partition.follow(replace(partition.leadership, leader_id=NO_LEADER))
         self.fetching.forget(partition)
         coordinator = self._coordinators.get(partition.topic)
         if coordinator is not None:

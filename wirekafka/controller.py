@@ -20,9 +20,10 @@ from wirekafka.metadata.features import AbortTransaction, Bootstrap
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import BROKER, MetadataImage
 from wirekafka.metadata.registration import Endpoint, RegisterController
+from wirekafka.replication.metadata_log import Sync, sync_inline
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.promise import Promise
-from wirekafka.replication.quorum import QuorumLog, Sync, Voter, sync_inline
+from wirekafka.replication.quorum import QuorumLog, Voter
 from wirekafka.replication.runtime import Runtime
 from wirekafka.security.authorizer import Authorizer
 

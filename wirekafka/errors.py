@@ -170,6 +170,12 @@ class KafkaError(Exception):
         self.error = error
         self.message = message
 
+    @classmethod
+    def of(cls, code: int, message: str | None = None) -> KafkaError:
+        """The error of another node's response, by its code; the message has an unknown code."""
+        error = Error.of(code)
+        return cls(error, message or (None if error == code else f"error {code}"))
+
 
 _RETRIABLE = frozenset(
     {

@@ -7,17 +7,20 @@ from typing import Any
 
 import pytest
 
+from tests.apis.test_fetch import fetch_request, only
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.apis.create_acls import CreateAclsRequest
 from wirekafka.apis.delete_acls import DeleteAclsRequest
 from wirekafka.apis.describe_acls import DescribeAclsRequest
+from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
 from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
+from wirekafka.replication.replica import Leadership
 
 _ADMIN, _ALICE = "User:admin", "User:alice"
 _WRITE = 4
@@ -137,3 +140,25 @@ def test_no_client_can_make_itself_acls(kafka: SecuredBroker) -> None:
     [refused] = kafka.ask(_ALICE, CreateAclsRequest(creations=[acl]), 3).results
     assert refused.error_code == Error.CLUSTER_AUTHORIZATION_FAILED
     assert kafka.acls() == []
+
+
+def test_idle_partitions_of_a_follower_are_refused_once_it_may_not_follow(
+    kafka: SecuredBroker,
+) -> None:
+    partition = kafka.partition("t")
+    partition.lead(Leadership(leader_id=1, leader_epoch=1, isr=(1, 2), replicas=(1, 2)))
+    opened = kafka.ask(_ADMIN, follower_fetch((partition.topic_id, 0, 0, 1)), 17)
+    session = {"session_id": opened.session_id}
+    for epoch in (1, 2):
+        answer = kafka.ask(_ADMIN, follower_fetch(**session, session_epoch=epoch), 17)
+        assert answer.responses == []
+    kafka.clock.advance(1_000)
+    refused = kafka.ask(_ALICE, follower_fetch(**session, session_epoch=3), 17)
+    assert only(refused).error_code == Error.TOPIC_AUTHORIZATION_FAILED
+    assert partition.leading().followers[2].caught_up_ms < kafka.clock.now_ms()
+
+
+def follower_fetch(*wanted: tuple[Any, ...], **options: int) -> FetchRequest:
+    """A request of broker 2, which opens a session unless there is one among the options."""
+    replica = FetchRequest.ReplicaState(replica_id=2)
+    return fetch_request(*wanted, replica_state=replica, **{"session_epoch": 0, **options})

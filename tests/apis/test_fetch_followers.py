@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.apis.test_fetch import fetch_request, only
 from tests.apis.test_produce import produce_request
-from tests.in_process import InProcessBroker, batch
-from tests.replication.replicas import FakeBrokers
+from tests.in_process import Exchange, InProcessBroker, batch
+from tests.replication.replicas import LAG_MS, FakeBrokers
 from wirekafka.apis.delete_records import DeleteRecordsRequest
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.errors import Error
 from wirekafka.replication.partition import Partition
+from wirekafka.replication.reading import ReadRange
 from wirekafka.replication.replica import Leadership
 
 
@@ -218,3 +220,169 @@ def test_deleted_records_are_gone_once_every_live_replica_has_deleted_them(
         assert (answer.error_code, answer.low_watermark) == (Error.NOT_LEADER_OR_FOLLOWER, -1)
 
     asyncio.run(scenario())
+
+
+class IdleFollower:
+    """Broker 2 with a session that has two partitions; it has everything of both."""
+
+    def __init__(self, kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch):
+        self._kafka = kafka
+        self.topic_id = kafka.create("many", 2)
+        self.partitions = [kafka.partition("many", index) for index in range(2)]
+        for partition in self.partitions:
+            partition.brokers = FakeBrokers(1, 2)
+            partition.lead(Leadership(leader_id=1, leader_epoch=3, isr=(1, 2), replicas=(1, 2)))
+        self.reads: list[int] = []
+        """The partitions that were read, by index."""
+        read = Partition.read
+
+        def counted(partition: Partition, wanted: ReadRange) -> Any:
+            self.reads.append(partition.index)
+            return read(partition, wanted)
+
+        monkeypatch.setattr(Partition, "read", counted)
+        everything = [(self.topic_id, index, 0, 3) for index in range(2)]
+        self._epoch = 0
+        self.session_id = self.call(*everything).session_id
+        assert self.call().responses == []
+        self.reads.clear()
+
+    def call(self, *wanted: tuple[Any, ...]) -> Any:
+        return self._kafka.call(self._request(*wanted), 17)
+
+    def begin(self) -> Exchange:
+        return self._kafka.begin(self._request(max_wait_ms=5_000), 17)
+
+    def forget(self, index: int) -> None:
+        forgotten = FetchRequest.ForgottenTopic(topic_id=self.topic_id, partitions=[index])
+        self._kafka.call(self._request(forgotten_topics_data=[forgotten]), 17)
+
+    def end(self) -> None:
+        self._epoch = -1
+        self.call()
+
+    def append(self, index: int) -> None:
+        leader = self.partitions[index].leading()
+        leader.append_from_client(batch(b"v"), 1, self._kafka.clock.now_ms())
+
+    def _request(self, *wanted: tuple[Any, ...], **options: Any) -> FetchRequest:
+        replica = FetchRequest.ReplicaState(replica_id=2, replica_epoch=10)
+        session_id = self.session_id if self._epoch else 0
+        fetching = fetch_request(
+            *wanted,
+            replica_state=replica,
+            session_id=session_id,
+            session_epoch=self._epoch,
+            **options,
+        )
+        self._epoch += 1
+        return fetching
+
+
+@pytest.fixture
+def idle(kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> IdleFollower:
+    return IdleFollower(kafka, monkeypatch)
+
+
+def test_only_partitions_that_changed_are_read_for_a_session(idle: IdleFollower) -> None:
+    assert idle.call().responses == [] and idle.reads == []
+    idle.append(1)
+    changed = only(idle.call())
+    assert (changed.partition_index, len(changed.records)) == (1, len(batch(b"v")))
+    assert set(idle.reads) == {1}
+    assert idle.call((idle.topic_id, 1, 1, 3)).responses == []
+    assert only(idle.call()).high_watermark == 1, "as of before the fetch that raised it"
+    idle.reads.clear()
+    assert idle.call().responses == [] and idle.reads == []
+
+
+def test_a_parked_follower_gets_a_batch_of_an_idle_partition(idle: IdleFollower) -> None:
+    async def scenario() -> None:
+        exchange = idle.begin()
+        assert not (await exchange.settled()).is_done
+        idle.append(1)
+        assert (await exchange.settled()).is_done
+        assert only(exchange.response).partition_index == 1
+        assert len(only(exchange.response).records) == len(batch(b"v"))
+
+    asyncio.run(scenario())
+
+
+def test_a_high_watermark_does_not_end_the_wait_but_is_sent_after_it(
+    kafka: InProcessBroker, idle: IdleFollower
+) -> None:
+    async def scenario() -> None:
+        idle.append(0)
+        idle.call()
+        idle.call((idle.topic_id, 0, 1, 3))
+        idle.call()
+        exchange = idle.begin()
+        idle.partitions[0].set_high_watermark(0)
+        idle.partitions[1].wake()
+        assert not (await exchange.settled()).is_done
+        kafka.clock.advance(5_000)
+        answer = only((await exchange.settled()).response)
+        assert (answer.partition_index, answer.high_watermark) == (0, 0)
+
+    asyncio.run(scenario())
+
+
+def test_deleted_records_of_an_idle_partition_are_reported(idle: IdleFollower) -> None:
+    idle.append(0)
+    idle.call()
+    idle.call((idle.topic_id, 0, 1, 3))
+    idle.call()
+    assert idle.call().responses == []
+    idle.partitions[0].delete_records(1)
+    assert only(idle.call()).log_start_offset == 1
+
+
+def test_an_idle_partition_with_another_leader_is_reported(idle: IdleFollower) -> None:
+    idle.partitions[1].follow(Leadership(leader_id=2, leader_epoch=4, replicas=(1, 2)))
+    answer = only(idle.call())
+    assert (answer.partition_index, answer.error_code) == (1, Error.FENCED_LEADER_EPOCH)
+
+
+def test_a_follower_keeps_up_while_its_partitions_are_idle(
+    kafka: InProcessBroker, idle: IdleFollower
+) -> None:
+    leader = idle.partitions[0].leading()
+    for _ in range(3):
+        kafka.clock.advance(LAG_MS)
+        idle.call()
+    assert leader.followers[2].caught_up_ms == kafka.clock.now_ms()
+    kafka.clock.advance(1)
+    idle.append(0)
+    assert leader.isr_change(kafka.clock.now_ms()) is None
+    kafka.clock.advance(LAG_MS)
+    change = leader.isr_change(kafka.clock.now_ms())
+    assert change is not None and change.isr == (1,)
+
+
+def test_a_follower_that_leaves_out_an_idle_partition_lags_there(
+    kafka: InProcessBroker, idle: IdleFollower
+) -> None:
+    idle.forget(0)
+    idle.append(0)
+    kafka.clock.advance(LAG_MS + 1)
+    idle.call()
+    change = idle.partitions[0].leading().isr_change(kafka.clock.now_ms())
+    assert change is not None and change.isr == (1,)
+    assert idle.partitions[1].leading().isr_change(kafka.clock.now_ms()) is None
+
+
+def test_an_ended_session_watches_no_partition(idle: IdleFollower) -> None:
+    assert all(partition.watchers for partition in idle.partitions)
+    idle.end()
+    assert not any(partition.watchers for partition in idle.partitions)
+
+
+def test_a_follower_outside_of_the_isr_is_noted_at_every_fetch(idle: IdleFollower) -> None:
+    partition = idle.partitions[0]
+    partition.lead(replace(partition.leadership, partition_epoch=1, isr=(1,)))
+    for _ in range(2):
+        idle.call()
+    proposed: list[Partition] = []
+    partition.propose_later = proposed.append
+    idle.call()
+    assert proposed == [partition]

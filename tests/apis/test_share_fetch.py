@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from wirekafka.coordinator.share_state.states import (
     StateBatch,
     StateInitialization,
     StateRead,
+    StateWrite,
 )
 from wirekafka.errors import Error, KafkaError
 
@@ -267,6 +269,33 @@ def test_a_fenced_leader_loads_the_state_again(shared: Shared) -> None:
     assert partition.current_leader.leader_id == shared.broker.node_id
     assert [node.node_id for node in response.node_endpoints] == [shared.broker.node_id]
     assert acquired(member.fetch()) == [(0, 1, 1)]
+
+
+@pytest.mark.parametrize("sees_other_leader", [True, False], ids=["seen", "not seen"])
+def test_a_leader_that_leads_again_loads_what_another_stored(
+    shared: Shared, sees_other_leader: bool
+) -> None:
+    shared.produce(2)
+    one, two = ShareMember(shared, "m1"), ShareMember(shared, "m2")
+    assert acquired(one.fetch({shared.key: []})) == [(0, 1, 1)]
+    elsewhere = replace(shared.partition("t").leadership, leader_id=2, leader_epoch=1)
+    if sees_other_leader:
+        shared.partition("t").follow(elsewhere)
+    accepted = StateWrite(ShareKey("g", *shared.key), 1, 1, 0, 1, (StateBatch(0, 0, 2, 1),))
+    assert now(shared.states.write([accepted])) == [None]
+    shared.partition("t").lead(replace(elsewhere, leader_id=1, leader_epoch=2))
+    assert acquired(two.fetch({shared.key: []})) == [(1, 1, 1)]
+
+
+def test_a_leader_in_a_next_epoch_keeps_what_is_acquired(shared: Shared) -> None:
+    shared.produce(2)
+    member = ShareMember(shared)
+    member.fetch({shared.key: []})
+    partition = shared.partition("t")
+    for leader_epoch in (1, 2):
+        partition.lead(replace(partition.leadership, leader_epoch=leader_epoch))
+    response = member.acknowledge({shared.key: [(0, 1, ACCEPT)]})
+    assert response.responses[0].partitions[0].error_code == Error.NONE
 
 
 def test_the_session_limit(tmp_path: Path, manual_clock: ManualClock) -> None:

@@ -285,6 +285,20 @@ def test_changes_of_topics_are_kept_until_the_shard_can_take_them(shard: Shard) 
     assert heard(shard) == {"tally"}
 
 
+def test_a_change_of_topics_that_cannot_be_processed_holds_up_no_other(shard: Shard) -> None:
+    shard(Count("tally"))
+    changes = TopicChanges(shard.runtime, shard.clock, "shard")
+    changes.go_on()
+
+    def broken(_: object) -> Iterator[Any]:
+        raise RuntimeError("broken")
+
+    changes.add(broken)
+    changes.add(changed(frozenset({"t"})))
+    shard.clock.advance(0)
+    assert heard(shard) == {"tally"}
+
+
 def test_changes_of_topics_end_with_the_leadership(shard: Shard) -> None:
     shard(Count("tally"))
     changes = TopicChanges(shard.runtime, shard.clock, "shard")

@@ -45,6 +45,15 @@ def test_an_epoch_below_all_known_ones_ends_where_the_first_begins(tmp_path: Pat
     assert epochs_of(tmp_path, (2, 10), (4, 20)).end_offset_for(1, 45) == (1, 10)
 
 
+def test_a_follower_truncates_to_the_end_of_the_epoch_that_both_logs_share(tmp_path: Path) -> None:
+    epochs = epochs_of(tmp_path, (2, 10), (4, 20))
+    assert epochs.common_end(4, 30, 45) == 30  # The same epoch ends earlier at the leader,
+    assert epochs.common_end(2, 25, 45) == 20  # or here.
+    assert epochs.common_end(3, 15, 45) == 20  # Here is only an older one, as far as it goes.
+    assert epochs.common_end(1, 5, 45) == 5
+    assert epochs.common_end(6, 40, 45) == 40  # The leader's epoch is unknown here.
+
+
 def test_assigning_the_same_epoch_again_changes_nothing(tmp_path: Path) -> None:
     epochs = epochs_of(tmp_path, (2, 10), (2, 15))
     assert epochs.entries == [EpochEntry(2, 10)]

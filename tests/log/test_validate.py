@@ -24,8 +24,9 @@ from wirekafka.codec.compression import Codec, compress
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch, encode_record
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error
+from wirekafka.log.append import Append, Checked, Origin, RecordsRefused
 from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.log.validate import Append, Checked, Origin, RecordsRefused, validate
+from wirekafka.log.validate import validate
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

@@ -44,7 +44,7 @@ class Controller:
         self._decision.set({REPLICA: decision})
         await turn()
 
-    async def fail(self, error: KafkaError) -> None:
+    async def fail(self, error: Exception) -> None:
         """Respond to the request in flight with an error for all of it."""
         self._decision.set(error)
         await turn()
@@ -131,10 +131,15 @@ def test_followers_that_catch_up_meanwhile_are_proposed_next() -> None:
 
 
 @pytest.mark.parametrize(
-    "failure", [KafkaError(Error.NETWORK_EXCEPTION), KafkaError(Error.STALE_BROKER_EPOCH)]
+    "failure",
+    [
+        KafkaError(Error.NETWORK_EXCEPTION),
+        KafkaError(Error.STALE_BROKER_EPOCH),
+        RuntimeError("of any other kind"),
+    ],
 )
 def test_a_request_that_fails_is_repeated_and_its_proposal_counts_meanwhile(
-    failure: KafkaError,
+    failure: Exception,
 ) -> None:
     async def scenario(scene: Scene) -> None:
         scene.replicas.set_isr(1)

@@ -99,3 +99,13 @@ def test_there_is_one_snapshot_at_a_time(quorum):
     assert not schedule.write_if_due(BrokerConfig.of(), 1)
     ends[0](None)
     assert schedule.write_if_due(BrokerConfig.of(), 1)
+
+
+def test_a_snapshot_that_could_not_even_begin_is_tried_again(quorum):
+    schedule = SnapshotSchedule(quorum, followed(), 0)
+    quorum.bytes_since_snapshot, quorum.failure = 20 * 1024 * 1024, RuntimeError("no thread")
+    with pytest.raises(RuntimeError, match="no thread"):
+        schedule.write_if_due(BrokerConfig.of(), 1)
+    quorum.failure = None
+    assert schedule.write_if_due(BrokerConfig.of(), 1)
+    assert quorum.written == 1

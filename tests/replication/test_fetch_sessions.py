@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetch_sessions import (
-    FetchContext,
-    FetchSessions,
-    FetchTarget,
-    Key,
-    Wanted,
-)
+from wirekafka.replication.fetch_session import FetchTarget, Key, Wanted
+from wirekafka.replication.fetch_sessions import FetchContext, FetchSessions
 
 NOW = 1_000_000
 
@@ -38,7 +34,7 @@ def target(
     epoch: int,
     partitions: list[Wanted] | None = None,
     forgotten: list[Key] | None = None,
-    **options: bool,
+    **options: Any,
 ) -> FetchTarget:
     uses_ids = options.pop("uses_topic_ids", False)
     return FetchTarget(
@@ -61,10 +57,8 @@ def settle(
     return session_id, [each.partition for each, _ in answers if each.key not in unchanged]
 
 
-def opened(
-    sessions: FetchSessions, *indexes: int, now_ms: int = NOW, is_follower: bool = False
-) -> int:
-    context = sessions.open(target(0, 0, wanted(*indexes), is_follower=is_follower), now_ms)
+def opened(sessions: FetchSessions, *indexes: int, now_ms: int = NOW, follower_id: int = -1) -> int:
+    context = sessions.open(target(0, 0, wanted(*indexes), follower_id=follower_id), now_ms)
     return settle(context, now_ms=now_ms)[0]
 
 
@@ -218,5 +212,5 @@ def test_a_larger_session_evicts_a_smaller_one_that_has_lived() -> None:
 def test_a_follower_evicts_a_consumer_at_once() -> None:
     sessions = FetchSessions(1)
     consumer = opened(sessions, 0, 1, 2)
-    assert opened(sessions, 0, is_follower=True) > 0
+    assert opened(sessions, 0, follower_id=2) > 0
     assert refusal(sessions, target(consumer, 1)) == 70

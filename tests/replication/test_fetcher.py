@@ -366,6 +366,23 @@ def test_a_log_start_moved_by_retention_is_reported_within_a_second() -> None:
     assert following.plan().wanted[following.key].log_start_offset == 1
 
 
+def test_idle_partitions_are_reviewed_in_turn() -> None:
+    following = Following(150)
+    for replicas in following.all.values():
+        replicas.append(b"v")
+        replicas.replicate(2)
+    following.plan()
+    following.fetcher.accept(5)
+    for replicas in following.all.values():
+        replicas[2].log.advance_start(1)
+    reported = []
+    for _ in range(3):
+        following.now_ms += 1_000
+        reported.append(len(following.plan().wanted))
+        following.fetcher.accept(5)
+    assert reported == [100, 50, 0]
+
+
 def test_a_log_without_leader_epochs_is_truncated_to_its_high_watermark() -> None:
     following = Following()
     replicas = following.only

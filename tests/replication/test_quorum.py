@@ -34,7 +34,8 @@ from wirekafka.metadata.records import (
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.topics import CreateTopics, NewTopic
 from wirekafka.replication import snapshot_file
-from wirekafka.replication.quorum import Voter, WrongQuorum, sync_inline
+from wirekafka.replication.metadata_log import WrongQuorum, sync_inline
+from wirekafka.replication.quorum import Voter
 from wirekafka.replication.quorum_state import BadQuorumState
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 

@@ -14,7 +14,7 @@ from tests.simulation.network import Network
 from tests.simulation.trace import Trace
 from wirekafka.broker import Broker
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.replication.quorum import sync_inline
+from wirekafka.replication.metadata_log import sync_inline
 from wirekafka.server.node import Node, Platform
 
 PORT = 9092

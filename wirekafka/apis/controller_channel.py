@@ -17,7 +17,7 @@ from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.registry import Call, ControllerCall
 from wirekafka.codec.message import Request
 from wirekafka.controller import ControllerRole
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
 from wirekafka.metadata.channel import Beat, Registration, Replica
 from wirekafka.metadata.feed import MetadataFeed
 from wirekafka.metadata.heartbeats import Standing
@@ -234,4 +234,4 @@ async def _call_controller(declared: registry.Api, request: Any, call: Controlle
 
 
 def _refusal(code: int, message: str | None) -> KafkaError | None:
-    return KafkaError(Error.of(code), message) if code else None
+    return KafkaError.of(code, message) if code else None

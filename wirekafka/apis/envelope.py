@@ -69,7 +69,7 @@ def unwrap(envelope: EnvelopeResponse, request: Request, call: Call) -> Any:
     cannot be decoded or has another correlation id.
     """
     if envelope.error_code:
-        raise KafkaError(Error.of(envelope.error_code))
+        raise KafkaError.of(envelope.error_code)
     try:
         correlation_id, response = decode_response(
             type(request).response, call.version, envelope.response_data or b""

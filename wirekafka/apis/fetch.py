@@ -27,7 +27,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetch_sessions import FetchTarget, Key, Wanted
+from wirekafka.replication.fetch_session import FetchTarget, Key, Wanted
 from wirekafka.replication.partition import Partition as LocalPartition
 from wirekafka.replication.remote_log import RemoteResult
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, READ, TOPIC
@@ -140,7 +140,9 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         readers = broker.readers
         reader = readers.reader(call.connection_id, call.client_id or "", call.client_host)
         readers.note(reader, target.wanted, now_ms)
-    reads = Reads(broker, _terms(request, call.version), context.wanted)
+    if context.session is not None and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
+        context.session.end_rest()
+    reads = Reads(broker, _terms(request, call.version), context)
     if call.authorizer is not None:
         reads.refused = _refused(target.is_follower, reads.found, call)
     if request.rack_id and not target.is_follower:
@@ -158,12 +160,13 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     if target.is_follower:
         reads.record_throttled(call.now_ms)
     settled = context.settle(reads.results(), call.now_ms)
+    reads.rest()
     return _response(reads, settled, call)
 
 
 def _target(request: FetchRequest, version: int) -> FetchTarget:
     by_id = version >= 13
-    is_follower = _replica_id(request) >= 0
+    replica_id = _replica_id(request)
     wanted: dict[Key, Wanted] = {}
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
@@ -177,7 +180,7 @@ def _target(request: FetchRequest, version: int) -> FetchTarget:
                 current_leader_epoch=max(requested.current_leader_epoch, -1),
                 last_fetched_epoch=max(requested.last_fetched_epoch, -1),
             )
-            if is_follower:
+            if replica_id >= 0:
                 each.log_start_offset = requested.log_start_offset
     forgotten: list[Key] = [
         (topic.topic_id if by_id else topic.topic, index)
@@ -190,7 +193,7 @@ def _target(request: FetchRequest, version: int) -> FetchTarget:
         wanted=list(wanted.values()),
         forgotten=forgotten,
         uses_topic_ids=by_id,
-        is_follower=is_follower,
+        follower_id=replica_id,
     )
 
 

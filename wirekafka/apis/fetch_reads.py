@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetch_sessions import PartitionResult, Wanted
+from wirekafka.replication.fetch_session import Session, Wanted
+from wirekafka.replication.fetch_sessions import FetchContext, PartitionResult
 from wirekafka.replication.partition import Partition as LocalPartition
 from wirekafka.replication.reading import ReadRange, ReadResult
 from wirekafka.replication.remote_log import Pending, RemoteResult
@@ -100,6 +102,7 @@ class Reads:
         "_max_bytes",
         "_min_bytes",
         "_reading",
+        "_session",
         "_size_bytes",
         "found",
         "pending",
@@ -108,9 +111,10 @@ class Reads:
         "terms",
     )
 
-    def __init__(self, broker: Broker, terms: FetchTerms, wanted: Iterable[Wanted]):
-        self.found = [Found(each) for each in wanted]
+    def __init__(self, broker: Broker, terms: FetchTerms, context: FetchContext):
+        self.found = [Found(each) for each in context.wanted]
         self.terms = terms
+        self._session = context.session
         self._broker = broker
         # One object for all partitions, overwritten for each read, saves an allocation.
         self._reading = ReadRange(
@@ -143,6 +147,8 @@ class Reads:
         The first batch of the first partition with data is read whatever its size, so that a
         fetcher whose limits are too small still makes progress (KIP-74).
         """
+        if self._session is not None:
+            self._find_woken(self._session)
         left_bytes = self._max_bytes
         self._size_bytes = unknown = 0
         self.pending = _NO_READS
@@ -182,7 +188,8 @@ class Reads:
                 self._size_bytes += size_bytes
                 left_bytes = max(left_bytes - size_bytes, 0)
         # Unknown partitions alone do not end the wait: a client would retry in a busy loop.
-        self._is_final = self._is_final or unknown == len(self.found)
+        others = 0 if self._session is None else self._session.idle_count
+        self._is_final = self._is_final or unknown == len(self.found) + others
         if unknown:
             self.found.sort(
                 key=lambda found: found.partition is None and found.error not in HELD_ELSEWHERE
@@ -194,6 +201,8 @@ class Reads:
         Called after the reads: as in Kafka, the response has the high watermark from before this
         fetch.
         """
+        if self._session is not None:
+            self._session.fetched_ms = now_ms
         for found in self.found:
             partition, wanted = found.partition, found.wanted
             if (
@@ -246,10 +255,13 @@ class Reads:
         self._by_partition = {
             found.partition: found for found in self.found if found.partition is not None
         }
-        return self._by_partition
+        session = self._session
+        return self._by_partition if session is None else (*self._by_partition, session)
 
     def has_become_ready(self, changed: Watched) -> bool:
         """Whether the response is ready after a change of this partition."""
+        if self._session is not None:
+            self._find_woken(self._session)
         found = self._by_partition.get(changed)
         if found is None or found.partition is None or self._has_ended(found, found.partition):
             return True
@@ -278,6 +290,39 @@ class Reads:
     def results(self) -> Iterator[tuple[Wanted, PartitionResult]]:
         """Each partition with its result, for the session to remember what was sent."""
         return ((found.wanted, found) for found in self.found)
+
+    def rest(self) -> None:
+        """Make the partitions idle that a follower's session has no need to read for now.
+
+        Call it once the response is settled. A follower outside of the ISR may join it at any
+        fetch, so its partitions are never idle.
+        """
+        session = self._session
+        if session is None:
+            return
+        for found in self.found:
+            partition, result, wanted = found.partition, found.result, found.wanted
+            if (
+                partition is not None
+                and partition.is_leader
+                and not found.has_error
+                and result.diverging is None
+                and wanted.fetch_offset == partition.log.end_offset
+                and wanted.current_leader_epoch == partition.leader_epoch
+                and result.high_watermark == partition.high_watermark
+                and result.start_offset == partition.start_offset
+                and self.terms.replica_id in partition.isr
+            ):
+                session.rest(wanted, partition)
+
+    def _find_woken(self, session: Session) -> None:
+        """Add the idle partitions of the session that have changed meanwhile."""
+        for wanted in session.take_woken():
+            found = Found(wanted)
+            self.found.append(found)
+            with suppress(KafkaError):  # `read` reports it.
+                found.partition = self._partition(wanted)
+                self._by_partition[found.partition] = found
 
     def _partition(self, wanted: Wanted) -> LocalPartition:
         topic = wanted.topic

@@ -5,8 +5,7 @@ from __future__ import annotations
 from wirekafka.apis.registry import Call
 from wirekafka.codec.message import Int32, Part, String, field
 from wirekafka.errors import Error
-from wirekafka.metadata.image import NO_LEADER
-from wirekafka.replication.replica import NO_EPOCH
+from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
 
 MOVED = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.FENCED_LEADER_EPOCH})
 """Errors with which the response has the current leader, so that the client continues there."""

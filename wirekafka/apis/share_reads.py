@@ -184,7 +184,7 @@ class ShareReads:
         self, read: _Read, result: ReadResult | RemoteResult | KafkaError, left: int
     ) -> SharedResult:
         share, terms = read.share, self._terms
-        if share.phase is not Phase.ACTIVE:
+        if share.phase is not Phase.ACTIVE or not share.is_led:
             return SharedResult(Error.NOT_LEADER_OR_FOLLOWER)
         if isinstance(result, KafkaError):
             if result.error is not Error.OFFSET_OUT_OF_RANGE:

@@ -77,11 +77,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, call: Call) -> Writ
         {where for errors in written for where, error in errors.items() if error is Error.NONE},
         settled.set,
     )
-    timer = call.broker.clock.call_later(
-        call.broker.config.request_timeout_ms, lambda: settled.set(None)
-    )
-    lost = await settled
-    timer.cancel()
+    lost = await settled.within(call.broker.clock, call.broker.config.request_timeout_ms)
     for errors in written:
         for where, error in errors.items():
             if error is Error.NONE and lost is None:

@@ -11,7 +11,7 @@ from wirekafka.clock import Clock
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.broker_queues import BrokerQueues, Queued
 from wirekafka.coordinator.markers import TopicPartition
-from wirekafka.coordinator.other_brokers import NO_LEADER, PartitionErrors, Routing
+from wirekafka.coordinator.other_brokers import PartitionErrors, Routing
 from wirekafka.coordinator.shards import Shards
 from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import (
@@ -22,6 +22,7 @@ from wirekafka.coordinator.transaction_commands import (
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.internal_topics import TRANSACTIONS_TOPIC
 from wirekafka.replication.promise import Promise, pause
+from wirekafka.replication.replica import NO_LEADER
 
 _TEMPORARY = frozenset(
     {

@@ -11,9 +11,6 @@ from wirekafka.coordinator.share_state.commands import KeyedCommand
 from wirekafka.coordinator.transaction_commands import AddPartitions, VerifyPartitions
 from wirekafka.errors import Error, KafkaError
 
-NO_LEADER = -1
-"""The leader of a partition that has none at present."""
-
 PartitionErrors = Mapping[TopicPartition, Error]
 """An error, or NONE, for each partition of a request."""
 

@@ -107,6 +107,9 @@ class TopicChanges:
             self._is_refused = True
             self._clock.call_later(_RETRY_MS, self.go_on)
             return
+        except Exception:
+            logger.exception("%s failed to process a change of topics", self._name)
+            has_more = False  # The changes behind it must not wait for it.
         self._is_refused = False
         if not has_more:
             self._queue.popleft()

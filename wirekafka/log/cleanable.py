@@ -9,7 +9,6 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.cleaner import CleaningJob, Piece
 from wirekafka.log.cleaner_batches import LastRecord
 from wirekafka.log.log import Log
-from wirekafka.log.scan import BadBatch
 from wirekafka.log.segment import Segment
 
 LARGEST_MAP_BYTES = (1 << 31) - 1
@@ -134,6 +133,3 @@ def _piece(segment: Segment) -> Piece:
         segment.index.size_bytes,
         segment.time_index.size_bytes,
     )
-
-
-__all__ = ["BadBatch", "Cleanable", "Progress", "cleanable", "is_due", "job_for"]

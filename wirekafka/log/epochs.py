@@ -97,6 +97,18 @@ class LeaderEpochs:
         end_offset = self._entries[index].start_offset
         return (self._entries[index - 1].epoch if index else epoch), end_offset
 
+    def common_end(self, leader_epoch: int, leader_end_offset: int, log_end_offset: int) -> int:
+        """The offset to which a follower truncates its log, which ends at `log_end_offset`.
+
+        `leader_end_offset` is the end of `leader_epoch` in the leader's log, as its Fetch response
+        reports it. The result is the end of the newest epoch not above it that both logs may share;
+        the next fetch checks again (KIP-279).
+        """
+        epoch, end_offset = self.end_offset_for(leader_epoch, log_end_offset)
+        if end_offset < 0:
+            return leader_end_offset
+        return min(end_offset, leader_end_offset) if epoch == leader_epoch else end_offset
+
     def epoch_at(self, offset: int) -> int:
         """The epoch under which an offset was written; -1 below the first known epoch."""
         index = bisect_right(self._entries, offset, key=_start_offset)

@@ -32,8 +32,6 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Checked, Origin, RecordsRefused, invalid_record, too_large
 from wirekafka.log.conversion import Incoming, convert
 
-__all__ = ["Append", "Checked", "Origin", "RecordsRefused", "only_batch", "validate"]
-
 MOST_INFLATED_BYTES = 128 << 20
 """What a client's compressed batch may inflate to: well above any request, well below memory."""
 
@@ -63,10 +61,10 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
     try:
         fields = _unpack_header(records)
     except StructError:
-        only_batch(records)  # Raises the error for less than a header.
+        _only_batch(records)  # Raises the error for less than a header.
         raise
     if fields[1] + LOG_OVERHEAD_BYTES != len(records) or fields[3] != MAGIC:
-        records = only_batch(records)
+        records = _only_batch(records)
     header: BatchHeader = _new(BatchHeader, fields)
     view = records if records.__class__ is memoryview else memoryview(records)
     body: bytes | memoryview = b""
@@ -151,7 +149,7 @@ def _check_record_sizes(body: bytes | memoryview, most_bytes: int) -> None:
         )
 
 
-def only_batch(records: Buffer) -> memoryview:
+def _only_batch(records: Buffer) -> memoryview:
     """The only v2 batch of a partition's records; an incomplete one after it is dropped.
 
     Raises RecordsRefused: INVALID_RECORD for none, several or an old magic, CORRUPT_MESSAGE for

@@ -106,11 +106,12 @@ class DirectoryReports:
         try:
             if some:
                 await self._member.assign_directories(some)
-        except KafkaError as error:
+        except Exception as error:  # Whatever it is, the reports must be sent at last.
             logger.warning(
                 "Reporting the directories of %d replicas failed; it is retried: %s",
                 len(some),
                 error,
+                exc_info=not isinstance(error, KafkaError),
             )
             self._unreported = some | self._unreported
             delay_ms = _AGAIN_MS

@@ -10,8 +10,9 @@ from wirekafka.codec.message import Message
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.command import ControllerState, Decision
-from wirekafka.metadata.image import NO_LEADER, TOPIC, PartitionImage, TopicImage
+from wirekafka.metadata.image import TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.records import PartitionChangeRecord
+from wirekafka.replication.replica import NO_LEADER
 
 RECOVERING = 1
 """The leaderRecoveryState of a leader that was elected uncleanly (KIP-704)."""

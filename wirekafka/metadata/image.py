@@ -14,7 +14,6 @@ from wirekafka.metadata import records as r
 from wirekafka.metadata.framing import ELR_FEATURE, METADATA_FEATURE
 from wirekafka.metadata.security import SecurityImage
 
-NO_LEADER = -1
 _UNCHANGED = -2
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """ConfigResource types, as in records and requests."""

@@ -142,6 +142,9 @@ class IsrKeeper:
         except KafkaError as error:
             self._log_once(f"AlterPartition failed; it is retried: {error}")
             return dict(self._still_proposed(proposals))
+        except Exception:  # A proposal that nobody sends again would end all changes of its ISR.
+            logger.exception("AlterPartition failed; it is retried")
+            return dict(self._still_proposed(proposals))
         undecided: dict[Partition, IsrChange] = {}
         for partition, change in self._still_proposed(proposals):
             result = results.get((partition.topic_id, partition.index))

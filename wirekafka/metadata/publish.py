@@ -12,7 +12,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.metadata import records as r
 from wirekafka.metadata.image import BROKER, TOPIC, MetadataImage, PartitionImage, TopicImage
 from wirekafka.replication.observation import Committed
-from wirekafka.replication.promise import Promise
+from wirekafka.replication.promise import Promise, pause
 
 logger = logging.getLogger(__name__)
 
@@ -90,9 +90,7 @@ class Publisher:
         self.image.security.acl_index.is_loaded = True
         self._configure_broker()
         for _ in self._in_turns(self._placing_all()):
-            turn = Promise()
-            self._clock.call_later(0, partial(turn.set, None))
-            await turn
+            await pause(self._clock, 0)
 
     async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
         """Wait until a condition holds for the image; does not suspend if it does already."""

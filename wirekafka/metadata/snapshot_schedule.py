@@ -50,12 +50,16 @@ class SnapshotSchedule:
             return False
         followed = self._followed
         self._is_writing = True
-        self._log.begin_snapshot(
-            followed.image.frozen().snapshot(),
-            MetadataCodec(),
-            followed.end_offset,
-            partial(self._written, now_ms),
-        )
+        try:
+            self._log.begin_snapshot(
+                followed.image.frozen().snapshot(),
+                MetadataCodec(),
+                followed.end_offset,
+                partial(self._written, now_ms),
+            )
+        except BaseException:
+            self._is_writing = False
+            raise
         return True
 
     def write_at_stop(self) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from wirekafka.errors import Error
-from wirekafka.metadata.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage
+from wirekafka.metadata.image import BrokerImage, MetadataImage, PartitionImage
+from wirekafka.replication.replica import NO_LEADER
 
 
 class ReachableBroker(NamedTuple):

@@ -4,71 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.fetch_session import FetchTarget, Key, Session, Wanted
 
 NO_SESSION = 0
 FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
 _EVICTION_MS = 120_000
-
-Key = tuple[str | bytes, int]
-"""Topic name or topic id, whichever the fetcher uses, and partition index."""
-
-
-class Wanted:
-    """One partition that a fetcher requests, and the offsets last sent to it in a response."""
-
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "max_bytes",
-        "partition",
-        "sent_bytes",
-        "sent_high_watermark",
-        "sent_start_offset",
-        "topic",
-    )
-
-    def __init__(
-        self,
-        topic: str | bytes,
-        partition: int,
-        *,
-        fetch_offset: int,
-        max_bytes: int,
-        current_leader_epoch: int = -1,
-        last_fetched_epoch: int = -1,
-    ):
-        self.topic = topic
-        self.partition = partition
-        self.fetch_offset = fetch_offset
-        self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch
-        self.last_fetched_epoch = last_fetched_epoch
-        self.log_start_offset = -1
-        """The start offset of a follower's own log; -1 for consumers."""
-        self.sent_bytes = 0
-        self.sent_high_watermark = -1
-        self.sent_start_offset = -1
-
-    @property
-    def key(self) -> Key:
-        return self.topic, self.partition
-
-    def update(self, other: Wanted) -> None:
-        """Take over the request parameters of `other`; the offsets last sent are kept."""
-        self.fetch_offset = other.fetch_offset
-        self.max_bytes = other.max_bytes
-        self.current_leader_epoch = other.current_leader_epoch
-        self.last_fetched_epoch = other.last_fetched_epoch
-        self.log_start_offset = other.log_start_offset
-        self.sent_bytes = 0
 
 
 class PartitionResult(Protocol):
@@ -91,58 +36,13 @@ class PartitionResult(Protocol):
         """Whether it has a diverging epoch or a preferred replica, which are always sent."""
 
 
-@dataclass(slots=True, kw_only=True)
-class FetchTarget:
-    """The fields of a Fetch request that concern its session."""
-
-    session_id: int
-    epoch: int
-    wanted: list[Wanted]
-    forgotten: list[Key]
-    uses_topic_ids: bool
-    is_follower: bool = False
-
-
-class Session:
-    """One fetch session: the partitions requested, in the order in which they are served."""
-
-    __slots__ = (
-        "created_ms",
-        "epoch",
-        "id",
-        "is_privileged",
-        "partitions",
-        "size",
-        "used_ms",
-        "uses_topic_ids",
-    )
-
-    def __init__(self, session_id: int, target: FetchTarget, now_ms: int):
-        self.id = session_id
-        self.epoch = 1
-        self.is_privileged = target.is_follower
-        self.uses_topic_ids = target.uses_topic_ids
-        self.partitions = {wanted.key: wanted for wanted in target.wanted}
-        self.size = len(self.partitions)
-        self.created_ms = now_ms
-        self.used_ms = now_ms
-
-    def update(self, target: FetchTarget) -> None:
-        """Apply an incremental request; items of its `wanted` are replaced by the session's own."""
-        for place, wanted in enumerate(target.wanted):
-            known = self.partitions.setdefault(wanted.key, wanted)
-            if known is not wanted:
-                known.update(wanted)
-                target.wanted[place] = known
-        for key in target.forgotten:
-            self.partitions.pop(key, None)
-        self.size = len(self.partitions)
-
-
 class FetchContext:
     """The partitions that one request fetches, and which of them its response includes."""
 
     __slots__ = ()
+
+    session: Session | None = None
+    """The session of a follower, whose idle partitions are not in `wanted`; None for any other."""
 
     @property
     def wanted(self) -> Iterable[Wanted]:
@@ -200,15 +100,16 @@ class Opening(FetchContext):
 class Incremental(FetchContext):
     """A fetch within a session: unchanged partitions are left out of the response."""
 
-    __slots__ = ("_epoch", "_session")
+    __slots__ = ("_epoch", "_session", "session")
 
     def __init__(self, session: Session):
         self._session = session
         self._epoch = session.epoch
+        self.session = session if session.is_privileged else None
 
     @property
     def wanted(self) -> Iterator[Wanted]:
-        return iter(tuple(self._session.partitions.values()))
+        return iter(tuple(self._session.active.values()))
 
     def settle(
         self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
@@ -218,12 +119,10 @@ class Incremental(FetchContext):
             raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
         unchanged = set()
         for wanted, result in results:
-            key = wanted.key
             if not _must_include(wanted, result):
-                unchanged.add(key)
-            elif result.has_records and session.partitions.pop(key, None) is not None:
-                # Last in line next time, so that a full response starves nobody.
-                session.partitions[key] = wanted
+                unchanged.add(wanted.key)
+            elif result.has_records:
+                session.serve_last(wanted)
         return session.id, unchanged
 
 
@@ -248,7 +147,7 @@ class FetchSessions:
         """
         if target.epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if target.session_id != NO_SESSION:
-                self._sessions.pop(target.session_id, None)
+                self._end(target.session_id)
             if target.epoch == FINAL_EPOCH:
                 return Sessionless(target.wanted)
             return Opening(self, target)
@@ -293,7 +192,7 @@ class FetchSessions:
             return True
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > _EVICTION_MS:
-            del self._sessions[oldest.id]
+            self._end(oldest.id)
             return True
         evictable = [
             session
@@ -308,8 +207,13 @@ class FetchSessions:
         )
         if (target.is_follower, len(target.wanted)) < (least.is_privileged, least.size):
             return False
-        del self._sessions[least.id]
+        self._end(least.id)
         return True
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.end_rest()
 
 
 def _must_include(wanted: Wanted, result: PartitionResult) -> bool:

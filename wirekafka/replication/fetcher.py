@@ -17,7 +17,9 @@ from wirekafka.replication.waiting import Watched
 logger = logging.getLogger(__name__)
 
 _REVIEW_MS = 1_000
-"""How often all partitions are compared with the last request: log start offsets may have moved."""
+_REVIEWED = 100
+"""How often, and how many partitions at a time, in turn, are compared with what was last requested:
+retention may have moved their log start offsets."""
 
 _TRANSIENT = frozenset(
     {
@@ -61,6 +63,8 @@ class Fetcher:
         """Partitions that cannot be fetched for now, because of an error or the throttle."""
         self._out_of_range: dict[FollowedKey, None] = {}
         self._review_ms = 0
+        self._unreviewed: list[FollowedKey] = []
+        """Partitions whose turn in the review is yet to come."""
         self.on_ready: Callable[[], None] = _ignore
         """Called when a partition can be fetched that could not be fetched before."""
 
@@ -104,9 +108,12 @@ class Fetcher:
 
     def plan(self, now_ms: int) -> Plan | None:
         """The next request; None while no partition can be fetched."""
-        if now_ms >= self._review_ms or self._session.is_full:
+        candidates: Iterable[FollowedKey]
+        if self._session.is_full:
+            candidates = {**self._followed, **self._changed}
+        elif now_ms >= self._review_ms:
             self._review_ms = now_ms + _REVIEW_MS
-            candidates: Iterable[FollowedKey] = {**self._followed, **self._changed}
+            candidates = {**self._changed, **self._held_back, **dict.fromkeys(self._reviewed())}
         else:
             candidates = {**self._changed, **self._held_back}
         self._changed.clear()
@@ -173,7 +180,7 @@ class Fetcher:
                 unexpected = KafkaError(Error.UNKNOWN_SERVER_ERROR, repr(error))
                 self._fail(key, followed, unexpected, now_ms)
         elif fetched.error != Error.OFFSET_OUT_OF_RANGE:
-            self._fail(key, followed, received_error(fetched.error), now_ms)
+            self._fail(key, followed, KafkaError.of(fetched.error), now_ms)
         elif position.fetch_offset == follower.fetch_offset:
             self._out_of_range[key] = None
 
@@ -219,6 +226,14 @@ class Fetcher:
         """Continue to fetch a partition whose required sync has finished."""
         self._changed[_key(partition)] = None
         self.on_ready()
+
+    def _reviewed(self) -> list[FollowedKey]:
+        """The next partitions to review."""
+        if not self._unreviewed:
+            self._unreviewed = list(self._followed)
+        reviewed = self._unreviewed[-_REVIEWED:]
+        del self._unreviewed[-_REVIEWED:]
+        return reviewed
 
     def _fetchable(self, key: FollowedKey, followed: _Followed, now_ms: int) -> Follower | None:
         """Return the follower role if the partition can be fetched now; else None.
@@ -343,14 +358,6 @@ class _Followed:
         if not self.partition.awaits_sync:
             self.stop_watching()
             self._fetcher.synced(self.partition)
-
-
-def received_error(code: int) -> KafkaError:
-    """Return the error of an error code in a response; the code may be unknown to this version."""
-    try:
-        return KafkaError(Error(code))
-    except ValueError:
-        return KafkaError(Error.UNKNOWN_SERVER_ERROR, f"error {code}")
 
 
 def _key(partition: Partition) -> FollowedKey:

@@ -105,13 +105,7 @@ class Follower:
     def _truncate(self, diverging: tuple[int, int], now_ms: int) -> None:
         """Truncate to the end of the newest common epoch; the next fetch checks again (KIP-279)."""
         log = self._log
-        leader_epoch, leader_end_offset = diverging
-        epoch, end_offset = log.end_offset_for_epoch(leader_epoch)
-        if end_offset < 0:
-            end_offset = leader_end_offset
-        elif epoch == leader_epoch:
-            end_offset = min(end_offset, leader_end_offset)
-        log.truncate_to(end_offset, now_ms)
+        log.truncate_to(log.epochs.common_end(*diverging, log.end_offset), now_ms)
         self._bound_high_watermark()
 
     def _bound_high_watermark(self) -> None:

@@ -8,7 +8,7 @@ from wirekafka.codec.batch import BatchHeader
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Appended, Origin
 from wirekafka.log.verification import CoordinatorWrite, Verifications
-from wirekafka.replication.remote_replica import IsrChange, IsrMember, RemoteReplica
+from wirekafka.replication.remote_replica import FetchTimes, IsrChange, IsrMember, RemoteReplica
 from wirekafka.replication.replica import NO_EPOCH, Replica
 from wirekafka.replication.replicated_log import Buffer
 
@@ -35,6 +35,7 @@ class Leader:
         "_replica",
         "epoch_start_offset",
         "lacks_replicas",
+        "led_since_epoch",
     )
 
     def __init__(self, replica: Replica):
@@ -50,6 +51,8 @@ class Leader:
         self._proposed: IsrChange | None = None
         self.epoch_start_offset = 0
         """The end of the log when this leader epoch began."""
+        self.led_since_epoch = 0
+        """The leader epoch since which no other broker may have led the partition."""
         self.lacks_replicas = False
         """Whether the ISR is smaller than `min.insync.replicas`, or than the replicas if fewer."""
 
@@ -57,6 +60,8 @@ class Leader:
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """Start a leader epoch at the end of the log, before `assign`."""
+        if leader_epoch != self._client_append.leader_epoch + 1:
+            self.led_since_epoch = leader_epoch  # Epochs in between may have had another leader.
         end_offset = self._log.end_offset
         self._log.epochs.begin(leader_epoch, end_offset)
         self.epoch_start_offset = end_offset
@@ -229,6 +234,21 @@ class Leader:
             and self._has_caught_up(follower)
         ):
             replica.propose_later(replica)
+
+    def follower_rests(self, replica_id: int, session: FetchTimes) -> None:
+        """Take a follower to fetch from the end of the log whenever it fetches in a session.
+
+        Ends with `follower_woke`, which the session calls at any change, and with the leader epoch.
+        """
+        follower = self._followers.get(replica_id)
+        if follower is not None:
+            follower.rest(session)
+
+    def follower_woke(self, replica_id: int, session: FetchTimes) -> None:
+        """Rely on `follower_fetched` again; what the follower fetched in the session is kept."""
+        follower = self._followers.get(replica_id)
+        if follower is not None:
+            follower.wake(session)
 
     @property
     def low_watermark(self) -> int:

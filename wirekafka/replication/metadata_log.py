@@ -116,11 +116,7 @@ class MetadataLog:
             # A snapshot at offset 0 has the features a new cluster starts with, which the first
             # leader repeats in the log. Only its voters count here.
             yield from (batch for batch in batches_read if covered or read_header(batch).is_control)
-        if self._log.start_offset > covered:
-            raise WrongQuorum(
-                f"{self._log.directory} begins at offset {self._log.start_offset} "
-                "and has no snapshot of what came before"
-            )
+        self._check_covered(covered)
         yield from self._noted(self._read_log(covered))
 
     def write_snapshot(
@@ -162,7 +158,11 @@ class MetadataLog:
             self._release_settled()
 
         self._is_writing_snapshot = True
-        self._sync(writing.run, finish)
+        try:
+            self._sync(writing.run, finish)
+        except BaseException:
+            self._is_writing_snapshot = False
+            raise
 
     def close(self) -> None:
         """Flush and close the files."""
@@ -201,6 +201,14 @@ class MetadataLog:
                 self._disk.unlink(self._path(older))
         if len(kept) == _KEPT_SNAPSHOTS:
             self._forget_below(kept[-1].end_offset, self._clock.now_ms())
+
+    def _check_covered(self, offset: int) -> None:
+        """Raise `WrongQuorum` if the log starts after `offset`, the end of the newest snapshot."""
+        if self._log.start_offset > offset:
+            raise WrongQuorum(
+                f"{self._log.directory} begins at offset {self._log.start_offset} "
+                "and has no snapshot of what came before"
+            )
 
     def _path(self, id: SnapshotId) -> str:
         return f"{self._log.directory}/{id.file_name}"

@@ -103,7 +103,7 @@ class Partition(Replica):
         FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one.
         """
         leader_epoch = self.leadership.leader_epoch
-        if current_leader_epoch not in (leader_epoch, NO_EPOCH):
+        if current_leader_epoch != leader_epoch and current_leader_epoch != NO_EPOCH:
             raise KafkaError(
                 Error.FENCED_LEADER_EPOCH
                 if current_leader_epoch < leader_epoch
@@ -233,6 +233,7 @@ class Partition(Replica):
             self.log.advance_start(before_offset)
         if self.remote is not None:
             self.remote.start_offset = max(before_offset, self.remote.start_offset)
+        self.wake()
         return before_offset
 
     def _read_remote(self, wanted: ReadRange, remote: RemoteLog) -> Pending[RemoteResult]:

@@ -1,9 +1,10 @@
-"""One value that may arrive later; awaiting one that has arrived allocates no future."""
+"""One value that may arrive later, and pauses; awaiting what has arrived allocates no future."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Generator
+from functools import partial
 from typing import Any
 
 from wirekafka.clock import Clock
@@ -40,6 +41,14 @@ class Promise:
             raise self._value
         return self._value
 
+    async def within(self, clock: Clock, limit_ms: float) -> Any:
+        """Wait for the value; it is None if none has arrived after `limit_ms`."""
+        timer = clock.call_later(limit_ms, partial(self.set, None))
+        try:
+            return await self
+        finally:
+            timer.cancel()
+
     def __await__(self) -> Generator[Any, None, Any]:
         if self._value is _PENDING:
             self._future = asyncio.get_running_loop().create_future()
@@ -63,6 +72,30 @@ def start(coroutine: Coroutine[Any, Any, None]) -> None:
 
 async def pause(clock: Clock, delay_ms: float) -> None:
     """Wait for `delay_ms` of the clock's time."""
-    over = Promise()
-    clock.call_later(delay_ms, lambda: over.set(None))
-    await over
+    await Promise().within(clock, delay_ms)
+
+
+class Pauses:
+    """Waits between attempts that `end` cuts short, for an orderly stop."""
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._waiting: set[Promise] = set()
+        self.has_ended = False
+
+    async def wait(self, delay_ms: float) -> None:
+        """Wait for `delay_ms`, or until `end`."""
+        if self.has_ended:
+            return
+        over = Promise()
+        self._waiting.add(over)
+        try:
+            await over.within(self._clock, delay_ms)
+        finally:
+            self._waiting.discard(over)
+
+    def end(self) -> None:
+        """End all waits now, and later ones at once."""
+        self.has_ended = True
+        for over in tuple(self._waiting):
+            over.set(None)

@@ -30,8 +30,6 @@ from wirekafka.replication.metadata_log import (
 )
 from wirekafka.replication.quorum_state import QuorumState
 
-__all__ = ["QuorumLog", "Sync", "Voter", "WrongQuorum", "sync_inline"]
-
 
 @dataclass(frozen=True)
 class Voter:

@@ -19,13 +19,11 @@ from wirekafka.replication.metadata_log import MetadataLog, Sync, WrongQuorum, s
 from wirekafka.replication.observation import Committed, Observation, Observer
 from wirekafka.replication.quorum_state import QuorumState
 from wirekafka.replication.record_codec import RecordCodec
-from wirekafka.replication.replica import NO_EPOCH
+from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
 from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
 
 logger = logging.getLogger(__name__)
-
-NO_LEADER = -1
 
 
 class Position(NamedTuple):
@@ -114,11 +112,7 @@ class QuorumObserver(MetadataLog):
         ids = self._snapshots()
         if ids:
             self._restore(ids[0])
-        if self._log.start_offset > self._committed:
-            raise WrongQuorum(
-                f"{self._log.directory} begins at offset {self._log.start_offset} "
-                "and has no snapshot of what came before"
-            )
+        self._check_covered(self._committed)
 
     def elect(self, leader_id: int, epoch: int, static_voters: Sequence[int]) -> bool:
         """Store a leader and its epoch; False, with no effect, if newer information is known.
@@ -212,11 +206,7 @@ class QuorumObserver(MetadataLog):
     def _truncate(self, leader_epoch: int, leader_end_offset: int) -> None:
         """Truncate to the end of the newest common epoch; the next fetch checks again."""
         log = self._log
-        epoch, end_offset = log.end_offset_for_epoch(leader_epoch)
-        if end_offset < 0:
-            end_offset = leader_end_offset
-        elif epoch == leader_epoch:
-            end_offset = min(end_offset, leader_end_offset)
+        end_offset = log.epochs.common_end(leader_epoch, leader_end_offset, log.end_offset)
         if end_offset < self._committed:
             raise DivergedMetadata(
                 f"{log.directory} diverges from the metadata of the controllers at offset "

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wirekafka.codec.batch import batches
 from wirekafka.errors import KafkaError
-from wirekafka.replication.fetch_sessions import Key, Wanted
+from wirekafka.replication.fetch_session import Key, Wanted
 from wirekafka.replication.partition import Partition
 
 _MOST_READERS = 1000

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 UNKNOWN = -1
+
+
+class FetchTimes(Protocol):
+    """The fetch session of a follower that has the whole log."""
+
+    @property
+    def fetched_ms(self) -> int:
+        """The time of the last fetch in the session."""
 
 
 class RemoteReplica:
     """The position of one follower, taken from its fetches. Offsets are -1 until it fetches."""
 
     __slots__ = (
+        "_caught_up_ms",
+        "_fetched_ms",
+        "_session",
         "broker_epoch",
         "broker_id",
-        "caught_up_ms",
         "end_offset",
-        "fetched_ms",
         "leader_end_offset",
         "start_offset",
     )
@@ -28,9 +37,23 @@ class RemoteReplica:
         """The broker epoch of its last fetch (KIP-903); -1 if not sent, None before the first."""
         self.leader_end_offset = UNKNOWN
         """The largest log end offset of the leader at any of its fetches."""
-        self.fetched_ms = 0
-        self.caught_up_ms = 0
+        self._fetched_ms = 0
+        self._caught_up_ms = 0
+        self._session: FetchTimes | None = None
+
+    @property
+    def fetched_ms(self) -> int:
+        """The time of its last fetch."""
+        session = self._session
+        return self._fetched_ms if session is None else max(self._fetched_ms, session.fetched_ms)
+
+    @property
+    def caught_up_ms(self) -> int:
         """The latest time at which it is known to have had the leader's whole log."""
+        session = self._session
+        return (
+            self._caught_up_ms if session is None else max(self._caught_up_ms, session.fetched_ms)
+        )
 
     def begin_epoch(self, leader_end_offset: int, now_ms: int, *, in_sync: bool) -> None:
         """Start a new leader epoch: a follower in the ISR is taken to have caught up now.
@@ -38,8 +61,9 @@ class RemoteReplica:
         Its position counts only once it fetches in this epoch: since the last one, unknown to this
         broker, it may have followed another leader, or lost its replica and got it again.
         """
-        self.caught_up_ms = now_ms if in_sync else 0
-        self.fetched_ms = self.caught_up_ms
+        self._caught_up_ms = now_ms if in_sync else 0
+        self._fetched_ms = self._caught_up_ms
+        self._session = None
         self.end_offset = self.start_offset = UNKNOWN
         self.leader_end_offset = leader_end_offset
 
@@ -51,14 +75,26 @@ class RemoteReplica:
         A follower keeps up if it fetches from what was the end of the log at its last fetch: it
         had everything at that time, even if steady appends keep it from ever reaching the end.
         """
+        if self._session is not None:
+            self.wake(self._session)
         if fetch_offset >= leader_end_offset:
-            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+            self._caught_up_ms = max(self._caught_up_ms, now_ms)
         elif fetch_offset >= self.leader_end_offset:
-            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+            self._caught_up_ms = max(self._caught_up_ms, self._fetched_ms)
         self.end_offset = fetch_offset
         self.start_offset = start_offset
         self.leader_end_offset = max(self.leader_end_offset, leader_end_offset)
-        self.fetched_ms = now_ms
+        self._fetched_ms = now_ms
+
+    def rest(self, session: FetchTimes) -> None:
+        """Count each fetch in a session as one from the end of the log, until `wake`."""
+        self._session = session
+
+    def wake(self, session: FetchTimes) -> None:
+        """Undo `rest`; ignored for another session."""
+        if self._session is session:
+            self._fetched_ms, self._caught_up_ms = self.fetched_ms, self.caught_up_ms
+            self._session = None
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         """Whether it has the whole log, or had at most `max_lag_ms` ago."""

@@ -15,6 +15,8 @@ from wirekafka.replication.internal_topics import INTERNAL_TOPICS
 from wirekafka.replication.waiting import Watched
 
 NO_EPOCH = -1
+NO_LEADER = -1
+"""The leader's id of a partition, or of the quorum, that has none or an unknown one."""
 
 
 class PartitionIdentity(NamedTuple):
@@ -107,7 +109,7 @@ class Replica(Watched):
         self.node_id = node_id
         self.clock = clock
         self.brokers: Brokers = _NO_BROKERS
-        self.leadership = Leadership(leader_id=-1, leader_epoch=NO_EPOCH)
+        self.leadership = Leadership(leader_id=NO_LEADER, leader_epoch=NO_EPOCH)
         self.high_watermark = log.start_offset
         """Everything below is committed. Changed only by `set_high_watermark`."""
         self.flush_at = log.recovery_point + log.config.flush_messages

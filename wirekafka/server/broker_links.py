@@ -87,7 +87,7 @@ class BrokerLinks:
         request = AddPartitionsToTxnRequest(transactions=[_transaction(each) for each in commands])
         response = await self._send(broker_id, _CONFIRMATIONS, request)
         if response.error_code:
-            raise KafkaError(Error.of(response.error_code))
+            raise KafkaError.of(response.error_code)
         errors = {
             result.transactional_id: {
                 (topic.name, each.partition_index): Error.of(each.partition_error_code)

@@ -150,7 +150,7 @@ class ControllerSearch:
         finally:
             peer.close()
         if response.error_code:
-            raise KafkaError(Error.of(response.error_code), response.error_message)
+            raise KafkaError.of(response.error_code, response.error_message)
         return self._named_in(response)
 
     def _named_in(self, response: DescribeClusterResponse) -> Controller | None:

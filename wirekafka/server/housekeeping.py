@@ -130,7 +130,8 @@ class Housekeeping:
             partition = self._broker.partitions.get(self._unretained.pop())
             if partition is not None:
                 try:
-                    partition.log.delete_old_segments(clock.now_ms(), partition.high_watermark)
+                    if partition.log.delete_old_segments(clock.now_ms(), partition.high_watermark):
+                        partition.wake()
                 except KafkaError as error:
                     logger.error("Retention of %s failed: %s", partition.log.name, error)
             if clock.now_ms() >= turn_ends_ms:

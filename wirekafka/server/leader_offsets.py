@@ -9,7 +9,6 @@ from typing import Any
 from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetcher import received_error
 from wirekafka.replication.partition import Partition
 
 Send = Callable[[Request], Awaitable[Any]]
@@ -46,7 +45,7 @@ async def _listed(
 ) -> dict[tuple[str, int], int | KafkaError]:
     response = await send(request)
     return {
-        (topic.name, each.partition_index): received_error(each.error_code)
+        (topic.name, each.partition_index): KafkaError.of(each.error_code)
         if each.error_code
         else each.offset
         for topic in response.topics

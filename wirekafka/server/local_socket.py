@@ -17,7 +17,7 @@ from wirekafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
-    from wirekafka.replication.fetch_sessions import Key
+    from wirekafka.replication.fetch_session import Key
     from wirekafka.replication.partition import Partition
 
 logger = logging.getLogger(__name__)

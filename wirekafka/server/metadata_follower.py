@@ -18,7 +18,8 @@ from wirekafka.log.log_directory import METADATA_TOPIC_ID, UnusableDirectory
 from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.internal_topics import METADATA_TOPIC
 from wirekafka.replication.promise import Promise, pause
-from wirekafka.replication.quorum_observer import NO_LEADER, Fetched, Position, QuorumObserver
+from wirekafka.replication.quorum_observer import Fetched, Position, QuorumObserver
+from wirekafka.replication.replica import NO_LEADER
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 from wirekafka.server.controller_search import Controller, ControllerSearch
 from wirekafka.server.peer import Peer
@@ -215,7 +216,7 @@ def _check(code: int) -> None:
     if code == Error.KAFKA_STORAGE_ERROR:
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR, "the controller's disk has failed")
     if code:
-        raise KafkaError(Error.of(code))
+        raise KafkaError.of(code)
 
 
 def _only_partition(topics: Sequence[Any]) -> Any:

@@ -257,7 +257,7 @@ class _Link:
             version = min(known.get(ApiVersionsRequest.key, 0), _NEWEST_API_VERSIONS)
             answered = await self._exchange(_versions_request(), version)
         if answered.error_code:
-            raise KafkaError(Error.of(answered.error_code), "ApiVersions")
+            raise KafkaError.of(answered.error_code, "ApiVersions")
         self.versions = {
             each.api_key: (each.min_version, each.max_version) for each in answered.api_keys
         }

@@ -136,10 +136,10 @@ class RemoteChannel(MessageChannel):
             _NEWEST_DESCRIBE_QUORUM,
         )
         if response.error_code:
-            raise KafkaError(Error.of(response.error_code))
+            raise KafkaError.of(response.error_code)
         [found] = response.topics[0].partitions
         if found.error_code:
-            raise KafkaError(Error.of(found.error_code))
+            raise KafkaError.of(found.error_code)
         high_watermark: int = found.high_watermark
         return high_watermark
 
@@ -239,9 +239,5 @@ async def _reached(route: Route, offset: int) -> None:
             over.set(error)
         over.set(None)
 
-    timer = route.clock.call_later(_FOLLOW_FOR_MS, lambda: over.set(None))
-    try:
-        start(follow())
-        await over
-    finally:
-        timer.cancel()
+    start(follow())
+    await over.within(route.clock, _FOLLOW_FOR_MS)

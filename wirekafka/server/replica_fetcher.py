@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +17,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.followers import replication_throttle
-from wirekafka.replication.fetcher import Fetched, Fetcher, received_error
+from wirekafka.replication.fetcher import Fetched, Fetcher
 from wirekafka.replication.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.promise import Promise
@@ -192,7 +191,7 @@ class _LeaderFetcher:
         if response.error_code != Error.NONE:
             self.fetcher.refuse(response.error_code)
             if response.error_code not in _SESSION_ERRORS:
-                raise received_error(response.error_code)
+                raise KafkaError.of(response.error_code)
             return
         if self._last_failure is not None:
             logger.info("Fetching from broker %d succeeds again", self._leader_id)
@@ -282,16 +281,13 @@ class _LeaderFetcher:
     async def _until(self, due_ms: int | None) -> None:
         """Wait until `due_ms`, None for no limit, or until a partition can be fetched."""
         pause = self._pause = Promise()
-        timer = None
-        if due_ms is not None:
-            delay_ms = max(due_ms - self._clock.now_ms(), 0)
-            timer = self._clock.call_later(delay_ms, partial(pause.set, None))
         try:
-            await pause
+            if due_ms is None:
+                await pause
+            else:
+                await pause.within(self._clock, max(due_ms - self._clock.now_ms(), 0))
         finally:
             self._pause = None
-            if timer is not None:
-                timer.cancel()
 
     def _wake(self) -> None:
         if self._pause is not None:

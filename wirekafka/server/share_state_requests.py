@@ -105,7 +105,7 @@ def _reply(command: KeyedCommand, result: Any) -> Any:
     if result is None:
         return KafkaError(Error.UNKNOWN_SERVER_ERROR, "The response omits the partition")
     if result.error_code:
-        return KafkaError(Error.of(result.error_code), result.error_message)
+        return KafkaError.of(result.error_code, result.error_message)
     match command:
         case StateRead():
             return StoredState(

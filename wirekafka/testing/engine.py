@@ -24,7 +24,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
-from wirekafka.replication.quorum import sync_inline
+from wirekafka.replication.metadata_log import sync_inline
 from wirekafka.server.node import Node, Platform
 from wirekafka.testing.clock import LongPollClock, VirtualClock
 from wirekafka.testing.disk import TestDisk

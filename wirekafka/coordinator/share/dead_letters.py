@@ -16,7 +16,7 @@ from wirekafka.metadata.image import GROUP, MetadataImage
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.promise import Promise
+from wirekafka.replication.promise import Pauses
 from wirekafka.replication.reading import ReadRange, ReadResult
 from wirekafka.replication.share.in_flight import DeadLetters
 from wirekafka.replication.waiting import Waiting, Watched
@@ -72,8 +72,7 @@ class DeadLetterWriter:
 
     def __init__(self, host: DeadLetterHost):
         self._host = host
-        self._delays: set[Promise] = set()
-        self._is_stopped = False
+        self._pauses = Pauses(host.clock)
 
     async def write(self, group_id: str, source: Partition, letters: DeadLetters) -> None:
         """Append one record for each dead letter of a partition, and wait until all are committed.
@@ -100,13 +99,11 @@ class DeadLetterWriter:
             append = partial(self._append, topic, source.index, encoded)
             await self._retry(append, _PRODUCE_RETRIED)
             if offset <= letters.last:
-                await self._pause(0)
+                await self._pauses.wait(0)
 
     def stop(self) -> None:
         """End all delays; each write gets one more attempt, without a retry."""
-        self._is_stopped = True
-        for delay in list(self._delays):
-            delay.set(None)
+        self._pauses.end()
 
     def _topic(self, group_id: str) -> str:
         """Return the name of a group's dead-letter topic, which exists or may be created.
@@ -182,23 +179,11 @@ class DeadLetterWriter:
             try:
                 await attempt()
             except KafkaError as error:
-                if error.error not in retried or number == _ATTEMPTS or self._is_stopped:
+                if error.error not in retried or number == _ATTEMPTS or self._pauses.has_ended:
                     raise
             else:
                 return
-            await self._pause(_BACKOFF.delay_ms(number - 1))
-
-    async def _pause(self, delay_ms: float) -> None:
-        delay = Promise()
-        if self._is_stopped:
-            return
-        self._delays.add(delay)
-        timer = self._host.clock.call_later(delay_ms, lambda: delay.set(None))
-        try:
-            await delay
-        finally:
-            timer.cancel()
-            self._delays.discard(delay)
+            await self._pauses.wait(_BACKOFF.delay_ms(number - 1))
 
 
 class _Batch(NamedTuple):

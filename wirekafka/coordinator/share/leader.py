@@ -76,8 +76,12 @@ class LedShare(Watched):
 
     @property
     def is_led(self) -> bool:
-        """Whether this broker still leads the partition."""
-        return self.partition.is_leader
+        """Whether this broker has led the partition ever since the state was loaded.
+
+        Another leader may have stored a newer state.
+        """
+        leader = self.partition.leader
+        return leader is not None and leader.led_since_epoch <= self.machine.leader_epoch
 
     def hold(self, reader: object) -> bool:
         """Reserve the next acquisition for a fetch, if records may be acquired."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from wirekafka.clock import Clock
-from wirekafka.coordinator.other_brokers import NO_LEADER, Routing
+from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.share_state.commands import KeyedCommand, StateDeletion, SummaryRead
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator
 from wirekafka.coordinator.share_state.states import (
@@ -22,7 +22,8 @@ from wirekafka.coordinator.share_state.states import (
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
-from wirekafka.replication.promise import Promise, start
+from wirekafka.replication.promise import Pauses, Promise, start
+from wirekafka.replication.replica import NO_LEADER
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +60,7 @@ class ShareStateClient:
         self._coordinator = coordinator
         self._routing = routing
         self._ensure_topic = ensure_topic
-        self._clock = clock
-        self._delays: set[Promise] = set()
-        self._is_stopped = False
+        self._pauses = Pauses(clock)
 
     async def initialize(
         self, initializations: Sequence[StateInitialization]
@@ -87,17 +86,15 @@ class ShareStateClient:
 
     def stop(self) -> None:
         """End all delays: requests that wait for a retry get one more attempt, and no other."""
-        self._is_stopped = True
-        for delay in list(self._delays):
-            delay.set(None)
+        self._pauses.end()
 
     async def _run(self, commands: Sequence[KeyedCommand]) -> list[Any]:
         results = await self._attempt(commands)
         for failures in range(_RETRIES):
             failed = [index for index, result in enumerate(results) if _is_retried(result)]
-            if not failed or self._is_stopped:
+            if not failed or self._pauses.has_ended:
                 break
-            await self._delay(_BACKOFF.delay_ms(failures))
+            await self._pauses.wait(_BACKOFF.delay_ms(failures))
             again = await self._attempt([commands[index] for index in failed])
             for index, result in zip(failed, again, strict=True):
                 results[index] = result
@@ -148,15 +145,6 @@ class ShareStateClient:
         except Exception:
             logger.exception("A request for share-group states to broker %d failed", broker_id)
             results.set([KafkaError(Error.UNKNOWN_SERVER_ERROR) for _ in commands])
-
-    async def _delay(self, backoff_ms: float) -> None:
-        delay = Promise()
-        self._delays.add(delay)
-        self._clock.call_later(backoff_ms, lambda: delay.set(None))
-        try:
-            await delay
-        finally:
-            self._delays.discard(delay)
 
 
 def _is_retried(result: Any) -> bool:

@@ -1,0 +1,55 @@
+"""Promises with a limit of time, and pauses that a stop cuts short."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.manual_clock import ManualClock
+from wirekafka.replication.promise import Pauses, Promise, start
+
+
+def test_a_promise_is_waited_for_until_its_limit() -> None:
+    clock = ManualClock()
+    kept, late = Promise(), Promise()
+    found = []
+
+    async def wait(promise: Promise) -> None:
+        found.append(await promise.within(clock, 10))
+
+    async def scenario() -> None:
+        start(wait(kept))
+        start(wait(late))
+        clock.advance(9)
+        kept.set("kept")
+        await asyncio.sleep(0)
+        assert found == ["kept"]
+        clock.advance(1)
+        late.set("late")
+        await asyncio.sleep(0)
+        assert found == ["kept", None]
+
+    asyncio.run(scenario())
+
+
+def test_pauses_end_at_once_at_a_stop() -> None:
+    clock = ManualClock()
+    pauses = Pauses(clock)
+    over = []
+
+    async def wait(delay_ms: int) -> None:
+        await pauses.wait(delay_ms)
+        over.append(delay_ms)
+
+    async def scenario() -> None:
+        start(wait(10))
+        start(wait(20))
+        clock.advance(10)
+        await asyncio.sleep(0)
+        assert over == [10]
+        pauses.end()
+        await asyncio.sleep(0)
+        assert over == [10, 20]
+        start(wait(30))
+        assert over == [10, 20, 30]
+
+    asyncio.run(scenario())
