@@ -42,7 +42,7 @@ _OAUTH = f"{_MODULES}.oauthbearer"
 _RECORDS = [b"record %d" % number for number in range(200)]
 _PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "carol": "carol-secret"}
 _USERS = {"PLAIN": "alice", "SCRAM-SHA-256": "carol", "SCRAM-SHA-512": "carol"}
-"""The user of each mechanism; a token of OAUTHBEARER is of bob."""
+"""The user of each mechanism; tokens of OAUTHBEARER belong to bob."""
 _MECHANISMS = (*_USERS, "OAUTHBEARER")
 each_mechanism = pytest.mark.parametrize("mechanism", _MECHANISMS)
 
