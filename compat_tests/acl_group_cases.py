@@ -1,4 +1,4 @@
-"""Requests of share and streams groups for the comparison of answers under ACLs.
+"""Requests of share and streams groups for the comparison of responses under ACLs.
 
 The topic `t` and the groups in `GROUPS` are those on which users have permissions; on `u` only the
 super user has any.

@@ -87,7 +87,7 @@ def started(command: Sequence[str], directory: Path) -> "subprocess.Popen[bytes]
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            # A Ctrl-C in the terminal is for the tests, which then stop the broker themselves.
+            # Ctrl-C in the terminal must reach only the tests, which then stop the broker.
             preexec_fn=os.setpgrp,
         )
 
@@ -144,7 +144,7 @@ def _two_ports() -> int:
     while True:
         (port,) = free_ports(1)
         try:
-            # Held until both are known to be free.
+            # Both stay bound until both are known to be free.
             with (
                 socket.create_server(("127.0.0.1", port)),
                 socket.create_server(("127.0.0.1", port + 1)),

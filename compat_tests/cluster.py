@@ -44,12 +44,12 @@ class Shape:
     brokers: Sequence[str] = (KAFKA, WIREKAFKA)
     """The engine of each broker."""
     controllers: int = 1
-    """How many of Apache Kafka's controllers."""
+    """The number of controllers, which are Apache Kafka's."""
     is_combined: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     """Further settings of every node."""
     snapshot_end: int = 0
-    """The offset at which the metadata log begins, with a snapshot of the new cluster before."""
+    """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
 
 
 class Node:
@@ -151,7 +151,7 @@ class Cluster:
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
-                    # A Ctrl-C in the terminal is for the tests, which then stop the nodes.
+                    # Ctrl-C in the terminal must reach only the tests, which then stop the nodes.
                     preexec_fn=os.setpgrp,
                 )
 
@@ -279,5 +279,5 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
 def _cluster_id() -> str:
     while True:
         text = uuid_text(uuid4().bytes)
-        if not text.startswith("-"):  # Kafka's tools would take it for an option.
+        if not text.startswith("-"):  # Kafka's tools would parse it as an option.
             return text

@@ -87,7 +87,7 @@ def unique(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def admin(bootstrap: str) -> AdminClient:
-    # Without a log: it outlives the broker, and would complain after pytest's last line.
+    # Without a log: the client outlives the broker, and would log after pytest's last line.
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 

@@ -1,4 +1,4 @@
-"""Members of consumer groups for comparisons: what each knows, and the requests it sends."""
+"""Members of consumer groups for comparisons: their state, and the requests they send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REBALANCE_TIMEOUT_MS = 300_000
 
 @dataclass
 class Member:
-    """What a member knows; `given` is its last assignment, `owned` what it says it has."""
+    """A member's state; `given` is its last assignment, `owned` what it reports as its own."""
 
     member_id: str
     instance_id: str | None = None
@@ -33,10 +33,10 @@ class Member:
     given: Owned = field(default_factory=dict)
     owned: Owned = field(default_factory=dict)
     is_away: bool = False
-    """Left for a while, as only a static member can."""
+    """Whether it has left temporarily, as only a static member can."""
 
     def take(self, answer: Any) -> None:
-        """Learn from the answer to a heartbeat."""
+        """Take the member epoch and the assignment from a heartbeat response."""
         if answer.error_code or answer.member_epoch < 0:
             return
         self.member_id = answer.member_id

@@ -1,6 +1,6 @@
-"""Apache Kafka over the wire beside our group coordinator in this process, asked the same.
+"""The same requests to Apache Kafka over the wire and to our group coordinator in this process.
 
-Ours has Kafka's topic ids and Kafka's time, since assignments depend on both.
+Ours uses Kafka's topic ids and Kafka's clock, since assignments depend on both.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from wirekafka.coordinator.group_records import GroupRecordCodec, OffsetRecord
 _METADATA, _CREATE_TOPICS, _CREATE_PARTITIONS, _FIND_COORDINATOR = 13, 7, 3, 4
 
 
-class Asked(NamedTuple):
-    """A request and what both answered."""
+class Compared(NamedTuple):
+    """A request and both responses."""
 
     request: Request
     version: int
@@ -43,11 +43,11 @@ class Asked(NamedTuple):
 
 
 class Difference(AssertionError):
-    """Two answers, or two histories of records, that are not the same."""
+    """Two responses, or two sequences of stored records, that are not equal."""
 
 
 class BothBrokers:
-    """The two, with the same topics."""
+    """Both coordinators, with the same topics."""
 
     def __init__(self, address: tuple[str, int], data: Path, **settings: Any):
         self._wire = Wire(address)
@@ -60,7 +60,7 @@ class BothBrokers:
             topic = self.ours.image.topics.pop(name)
             del self.ours.image.topics_by_id[topic.id]
         self.ours.ready()
-        self.asked: list[Asked] = []
+        self.asked: list[Compared] = []
         self._await_coordinator()
 
     # Asking
@@ -69,7 +69,7 @@ class BothBrokers:
         return self._ids
 
     def ask(self, request: Request, version: int) -> Any:
-        """Kafka's answer; raises Difference where ours is another."""
+        """Kafka's response; raises Difference if ours is not equal."""
         kafkas = self._exchange(request, version)
         self.keep_time()
         if isinstance(request, ConsumerGroupHeartbeatRequest | JoinGroupRequest) and (
@@ -78,7 +78,7 @@ class BothBrokers:
             made = _id_of(kafkas.member_id)
             self.ours.new_id = lambda: made  # type: ignore[method-assign]
         ours = self.ours.ask(request, version)
-        self.asked.append(Asked(request, version, kafkas, ours))
+        self.asked.append(Compared(request, version, kafkas, ours))
         if isinstance(request, ConsumerGroupHeartbeatRequest) and self._has_looked_up():
             self._await_lookup(request.group_id)
         if kafkas != ours:
@@ -86,7 +86,7 @@ class BothBrokers:
         return kafkas
 
     def keep_time(self) -> None:
-        """Let as much time pass here as has there."""
+        """Advance our clock by the time that has passed at Kafka."""
         now = time.monotonic()
         passed_ms = int((now - self._then) * 1000)
         self._then += passed_ms / 1000
@@ -103,7 +103,7 @@ class BothBrokers:
         return sum(log.end_offset for log in self.ours.logs) > before
 
     def _await_lookup(self, group_id: str) -> None:
-        """Have Kafka look up topics, which another thread does, before it is asked again."""
+        """Wait until Kafka has looked up topics, which it does in another thread."""
         self.wait(0.03)
         describe = ConsumerGroupDescribeRequest(group_ids=[group_id])
         ours = self.ours.ask(describe, 1).groups[0].group_epoch
@@ -202,14 +202,14 @@ class BothBrokers:
     # Records
 
     def compare_records(self, group_ids: Iterable[str]) -> None:
-        """Raise Difference unless both stored the same of each group, times aside."""
+        """Raise Difference unless both stored the same records for each group, times aside."""
         for text in self.record_differences(group_ids).values():
             raise Difference(text)
 
     def record_differences(self, group_ids: Iterable[str]) -> dict[str, str]:
         """The first difference between the stored records of each group, by group id.
 
-        Both logs are read once, at one moment: Kafka goes on ending sessions meanwhile.
+        Both logs are read once, at the same moment, because Kafka keeps ending sessions.
         """
         self.keep_time()
         kafkas, ours = (

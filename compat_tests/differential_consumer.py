@@ -1,4 +1,4 @@
-"""Random lives of consumer groups, played step by step on two brokers at once."""
+"""Random histories ("lives") of consumer groups, played step by step on two brokers at once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from compat_tests.consumer_members import Member, Owned, Requests, kafka_id
 from wirekafka.codec.message import Request
 
 HEARTBEAT, DESCRIBE, COMMIT, FETCH = 1, 1, 9, 9
-"""The versions that members use where it does not matter."""
+"""The request versions that members use where the version does not matter."""
 _REGEXES = ("{0}-.*", "{0}-(a|b)", "{0}-[b-d]", "nothing", "{0}-a")
 _BAD_REGEXES = ("{0}-(", "[", "a**", "\\", "(?=a)")
 
 
 class Pair(Protocol):
-    """Asks both brokers the same; the answer is that of Apache Kafka, if it is ours too."""
+    """Sends each request to both brokers; raises Difference unless the responses are equal."""
 
     def ask(self, request: Request, version: int) -> Any: ...
     def topic_ids(self) -> dict[str, bytes]: ...
 
 
 class Life:
-    """One group; its seed decides what happens to it."""
+    """The random history of one group; the same for the same seed."""
 
     def __init__(self, seed: int, group_id: str, topics: list[str], pair: Pair):
         self.random = random.Random(seed)
@@ -31,7 +31,7 @@ class Life:
         self.topics = topics
         self.pair = pair
         self.members: list[Member] = []
-        self.doomed: list[Member] = []
+        self.silent: list[Member] = []
         self.requests = Requests(group_id, pair.topic_ids())
         self.has_regexes = self.random.random() < 0.4
         self.has_statics = self.random.random() < 0.5
@@ -40,10 +40,10 @@ class Life:
     # What happens
 
     def step(self) -> None:
-        """One thing, chosen at random among those that can happen now."""
+        """Do one random action out of those that are possible now."""
         actions: list[tuple[int, Callable[[], object]]] = [
             (6 if len(self.members) < 2 else 2, self.join),
-            (1, self.ask_for_nonsense),
+            (1, self.send_invalid_request),
             (1, self.look),
         ]
         if self.present():
@@ -58,7 +58,7 @@ class Life:
                 (1, self.fetch),
             ]
         if any(member.instance_id for member in self.members):
-            actions += [(4, self.step_out_or_back), (1, self.take_somebodys_place)]
+            actions += [(4, self.step_out_or_back), (1, self.join_with_a_used_instance_id)]
         weights, choices = zip(*actions, strict=True)
         self.random.choices(choices, weights)[0]()
 
@@ -70,15 +70,15 @@ class Life:
             else:
                 self.beat_quietly(member)
 
-    def doom(self) -> None:
-        """Have some member never be heard of again."""
+    def silence_a_member(self) -> None:
+        """Have a random member send no more heartbeats."""
         if self.present() and self.random.random() < 0.6:
-            self.doomed.append(self.somebody())
+            self.silent.append(self.somebody())
 
-    def bury(self) -> None:
-        """Who was doomed is gone by now."""
-        self.members = [member for member in self.members if member not in self.doomed]
-        self.doomed = []
+    def remove_silent_members(self) -> None:
+        """Forget the silent members: their sessions have ended."""
+        self.members = [member for member in self.members if member not in self.silent]
+        self.silent = []
 
     # Heartbeats
 
@@ -156,7 +156,7 @@ class Life:
         if self._beat(member, self.requests.join(member, HEARTBEAT)):
             member.is_away, member.owned = False, {}
 
-    def take_somebodys_place(self) -> None:
+    def join_with_a_used_instance_id(self) -> None:
         member = self.random.choice([each for each in self.members if each.instance_id])
         other = Member(kafka_id(self.random), member.instance_id, member.topics, member.regex)
         epoch = self.random.choice((0, -1, -2, member.epoch))
@@ -169,7 +169,7 @@ class Life:
             HEARTBEAT,
         )
 
-    def ask_for_nonsense(self) -> None:
+    def send_invalid_request(self) -> None:
         somebody = self.random.choice(self.present() or [Member(kafka_id(self.random), epoch=3)])
         stranger = Member(kafka_id(self.random), topics=["x"], epoch=2)
         nobody = Member("", epoch=1)
@@ -228,7 +228,7 @@ class Life:
         )
 
     def look(self) -> None:
-        """Describe the group, in two ways."""
+        """Describe the group as a consumer group and as a classic one."""
         self.pair.ask(self.requests.describe(), self.random.choice((0, DESCRIBE)))
         self.pair.ask(self.requests.describe_as_classic(), self.random.choice((5, 6)))
 
@@ -236,7 +236,7 @@ class Life:
 
     def present(self) -> list[Member]:
         return [
-            member for member in self.members if not member.is_away and member not in self.doomed
+            member for member in self.members if not member.is_away and member not in self.silent
         ]
 
     def somebody(self) -> Member:

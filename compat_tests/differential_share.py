@@ -1,4 +1,4 @@
-"""Random lives of share groups, played step by step on two brokers at once."""
+"""Random histories ("lives") of share groups, played step by step on two brokers at once."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _TOO_LONG = "m" * 37
 
 @dataclass
 class ShareMember:
-    """What a member knows."""
+    """A member's state."""
 
     member_id: str
     epoch: int = 0
 
 
 class ShareLife:
-    """One share group; its seed decides what happens to it.
+    """The random history of one share group; the same for the same seed.
 
     `topics` have at least so many partitions, once they exist.
     """
@@ -48,15 +48,15 @@ class ShareLife:
         self._partitions = topics
         self.pair = pair
         self.members: list[ShareMember] = []
-        self.doomed: list[ShareMember] = []
+        self.silent: list[ShareMember] = []
         self.most = self.random.choice((1, 2, 3, 6))
 
     def step(self) -> None:
-        """One thing, chosen at random among those that can happen now."""
+        """Do one random action out of those that are possible now."""
         present = self.present()
         actions: list[tuple[int, Callable[[], object]]] = [
             (6 if len(self.members) < self.most else 1, self.join),
-            (1, self.ask_for_nonsense),
+            (1, self.send_invalid_request),
             (1, self.ask_as_another_kind),
             (2, self.look),
             (1 if present else 3, self.alter_offsets),
@@ -79,15 +79,15 @@ class ShareLife:
         for member in self.present():
             self._beat(member, member.epoch)
 
-    def doom(self) -> None:
-        """Have some member never be heard of again."""
+    def silence_a_member(self) -> None:
+        """Have a random member send no more heartbeats."""
         if self.present() and self.random.random() < 0.6:
-            self.doomed.append(self.random.choice(self.present()))
+            self.silent.append(self.random.choice(self.present()))
 
-    def bury(self) -> None:
-        """Who was doomed is gone by now."""
-        self.members = [member for member in self.members if member not in self.doomed]
-        self.doomed = []
+    def remove_silent_members(self) -> None:
+        """Forget the silent members: their sessions have ended."""
+        self.members = [member for member in self.members if member not in self.silent]
+        self.silent = []
 
     # Heartbeats
 
@@ -121,7 +121,7 @@ class ShareLife:
         if self._beat(member, -1):
             self.members.remove(member)
 
-    def ask_for_nonsense(self) -> None:
+    def send_invalid_request(self) -> None:
         somebody = self.random.choice(self.present() or [ShareMember(kafka_id(self.random), 3)])
         stranger = ShareMember(kafka_id(self.random))
         member, epoch, fields = self.random.choice(
@@ -193,11 +193,11 @@ class ShareLife:
         )
 
     def delete_group(self) -> None:
-        if not self.doomed:
+        if not self.silent:
             self.pair.ask(DeleteGroupsRequest(groups_names=[self.group_id]), 2)
 
     def ask_as_another_kind(self) -> None:
-        """Ask for what only consumer groups and classic groups have."""
+        """Send requests that only consumer groups and classic groups support."""
         topic = self.topics[0]
         commit, fetch = OffsetCommitRequest.Topic, OffsetFetchRequest.Group
         delete = OffsetDeleteRequest.Topic
@@ -249,7 +249,7 @@ class ShareLife:
     # Helpers
 
     def present(self) -> list[ShareMember]:
-        return [member for member in self.members if member not in self.doomed]
+        return [member for member in self.members if member not in self.silent]
 
     def _somebody(self) -> ShareMember:
         return self.random.choice(self.present())

@@ -1,4 +1,4 @@
-"""Random lives of streams groups, played step by step on two brokers at once."""
+"""Random histories ("lives") of streams groups, played step by step on two brokers at once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, Top
 Topology = StreamsGroupHeartbeatRequest.Topology
 Subtopology = StreamsGroupTopologyValue.Subtopology
 HEARTBEAT, DESCRIBE, COMMIT, FETCH = 1, 1, 9, 9
-"""The versions that members use where it does not matter."""
+"""The request versions that members use where the version does not matter."""
 INITIAL_DELAY_MS = 3000
 """The initial rebalance delay of some groups: longer than what happens between two pauses."""
 
 
 class Pair(Protocol):
-    """Asks both brokers the same; the response is that of Apache Kafka, if it is ours too."""
+    """Sends each request to both brokers; raises Difference unless the responses are equal."""
 
     def ask(self, request: Request, version: int) -> Any: ...
     def commit_in_transaction(
@@ -109,7 +109,7 @@ class Life:
         self.topics = topics
         self.pair = pair
         self.members: list[Member] = []
-        self.doomed: list[Member] = []
+        self.silent: list[Member] = []
         self.requests = Requests(group_id, pair.topic_ids())
         self.topology = topology_of(self.random, group_id)
         self.topology.epoch = self.random.choice((0, 0, 3))
@@ -139,10 +139,10 @@ class Life:
     # What happens
 
     def step(self) -> None:
-        """One thing, chosen at random among those that can happen now."""
+        """Do one random action out of those that are possible now."""
         actions: list[tuple[int, Callable[[], object]]] = [
             (6 if len(self.members) < 2 else 2, self.join),
-            (1, self.ask_for_nonsense),
+            (1, self.send_invalid_request),
             (1, self.look),
             (1, self.be_classic),
             (1, self.join_with_another_topology),
@@ -163,8 +163,8 @@ class Life:
                 (1, self.fetch),
             ]
         if any(member.instance_id for member in self.members):
-            # Nobody takes the place of a static member: Kafka 4.4 refuses that, but forgets the
-            # target of the member, which then loses its tasks.
+            # No member joins with the instance id of a present static member: Kafka 4.4 refuses
+            # that, but forgets the target assignment of the present member, which loses its tasks.
             actions += [(4, self.step_out_or_back)]
         weights, choices = zip(*actions, strict=True)
         self.random.choices(choices, weights)[0]()
@@ -177,15 +177,15 @@ class Life:
             else:
                 self.beat_quietly(member)
 
-    def doom(self) -> None:
-        """Have some member never be heard of again."""
+    def silence_a_member(self) -> None:
+        """Have a random member send no more heartbeats."""
         if self.present() and self.random.random() < 0.6:
-            self.doomed.append(self.somebody())
+            self.silent.append(self.somebody())
 
-    def bury(self) -> None:
-        """Who was doomed is gone by now."""
-        self.members = [member for member in self.members if member not in self.doomed]
-        self.doomed = []
+    def remove_silent_members(self) -> None:
+        """Forget the silent members: their sessions have ended."""
+        self.members = [member for member in self.members if member not in self.silent]
+        self.silent = []
 
     # Heartbeats
 
@@ -298,7 +298,7 @@ class Life:
         if self._beat(member, self.requests.join(member)):
             self.members.append(member)
 
-    def ask_for_nonsense(self) -> None:
+    def send_invalid_request(self) -> None:
         somebody = self.random.choice(
             self.present() or [Member(kafka_id(self.random), "p", self.topology, epoch=3)]
         )
@@ -377,7 +377,7 @@ class Life:
         )
 
     def be_classic(self) -> None:
-        """Use the group as if it was a classic one; delete or convert it if it is empty."""
+        """Use the group as if it were a classic one; delete or convert it if it is empty."""
         if not self.members:
             self.random.choice((self._delete, self._commit_from_outside, self._join_as_classic))()
             return
@@ -418,7 +418,7 @@ class Life:
 
     def present(self) -> list[Member]:
         return [
-            member for member in self.members if not member.is_away and member not in self.doomed
+            member for member in self.members if not member.is_away and member not in self.silent
         ]
 
     def somebody(self) -> Member:

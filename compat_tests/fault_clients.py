@@ -26,7 +26,7 @@ PATIENCE_S = 100
 """Timeout of producers, which may wait for Apache Kafka to start on a busy machine."""
 
 Outcome = str | None
-"""The error that a client raised, by the client's own name for it; None for success."""
+"""The error that a client raised, as the client names it; None for success."""
 Fault = Callable[[], AbstractContextManager[Any]]
 """Activates a fault while the context is open."""
 
@@ -289,7 +289,7 @@ class KafkaPython:
             reconnect_backoff_ms=10,
             session_timeout_ms=plan.session_ms,
         )
-        # It may join without knowing the partitions, and then overlook that it was given some.
+        # It may join before it knows the partitions, and then ignore its assignment.
         consumer.partitions_for_topic(plan.topic)
         consumer.subscribe([plan.topic])
         return consumer
@@ -476,7 +476,7 @@ def _delivered(
         )
     except confluent_kafka.KafkaException as error:
         return _confluent_name(error.args[0])
-    # A fatal error is also raised wherever reports are served, on its own or behind a SystemError.
+    # Polling for delivery reports may also raise a fatal error, or a SystemError caused by it.
     with suppress(confluent_kafka.KafkaException, SystemError):
         producer.flush(PATIENCE_S)
     assert reports, "no delivery report"

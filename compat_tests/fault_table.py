@@ -110,7 +110,7 @@ def asked(plan: Plan) -> list[str]:
         if each.api in _RECORDED:
             errors = " ".join(dict.fromkeys(error.name for error in each.errors))
             said.append(f"{each.api} {errors}".strip())
-            # kafka-python joins anew, now and then, for metadata that came late.
+            # kafka-python sometimes joins again because its metadata arrived late.
             if said[-4:] == ["JoinGroup", "SyncGroup"] * 2:
                 del said[-2:]
     return said
@@ -218,7 +218,7 @@ def _joined(api: str, error: str, times: int | None = 1) -> Play:
             1 if times is None else 2,
             lambda: plan.broker.fail(api, error, client_id=plan.name, required=True, **about),
         )
-        # The number of requests before a client is refused varies.
+        # The number of requests before a client gives up varies.
         said = asked(plan) if times is not None else list(dict.fromkeys(asked(plan)))
         return values, said
 
@@ -226,7 +226,7 @@ def _joined(api: str, error: str, times: int | None = 1) -> Play:
 
 
 def prepare(plan: Plan, values: Sequence[str] = ("1",)) -> None:
-    """Make the topic, and put something into it."""
+    """Create the topic, and produce records to it."""
     plan.broker.create_topic(plan.topic)
     plan.broker.produce(plan.topic, values)
 
@@ -248,7 +248,7 @@ def _beaten(error: str) -> Play:
         values = client.go_on(
             plan, lambda: broker.fail("Heartbeat", error, group=plan.name, times=1), has_reacted
         )
-        # kafka-python, for metadata that came late, joins anew before or after, or not at all.
+        # If its metadata arrives late, kafka-python joins again before or after this.
         said = asked(plan) if wanted == "SyncGroup" else _without_joining(asked(plan))
         return values, said, broker.committed(plan.name)
 
@@ -276,7 +276,7 @@ def _transacted(api: str, fault: Callable[[Plan], Rule]) -> Play:
             outcome = client.transact(plan, nullcontext, nullcontext)
             hits = rule.hits
         if outcome[-1] is not None:
-            # A client that gave up may abort the transaction, at its leisure.
+            # A client that gave up may abort the transaction at any later time.
             kept = [(value, state in (None, "committed")) for value, state in logged(plan)]
             return outcome, hits, _up_to(api, _without_joining(asked(plan))), kept
         state = decided(plan)
@@ -307,7 +307,7 @@ def _failed_step(api: str, error: str) -> Play:
 
 
 def fenced(fence: Callable[[Plan], Any]) -> Play:
-    """The play of a producer that is fenced amid a transaction, in some way."""
+    """A case in which `fence` fences a producer during its transaction."""
 
     def play(client: Client, plan: Plan) -> Any:
         prepare(plan)
@@ -330,7 +330,7 @@ def _expired(client: Client, plan: Plan) -> Any:
 
 
 def _silent(client: Client, plan: Plan) -> Any:
-    """Heartbeats are held until the group goes on without the member."""
+    """Heartbeats are held until the group has rebalanced without the member."""
     broker = plan.broker
     plan.session_ms = 1500
     prepare(plan)
@@ -407,20 +407,21 @@ PLAYS: dict[str, Play] = {
 }
 
 UNSTEADY = {
-    # aiokafka joins as another member, and waits for the session of the one it was.
+    # aiokafka joins as a new member, and waits until the session of its old member id ends.
     ("commit ILLEGAL_GENERATION", "aiokafka"),
     ("commit UNKNOWN_MEMBER_ID", "aiokafka"),
-    # librdkafka breaks its own connection when it receives its coordinator again, in a circle that
-    # it leaves by chance of timing: at once or after a minute, sooner behind a proxy.
+    # librdkafka closes its connection when FindCoordinator returns the same coordinator, and
+    # repeats this until the timing happens to differ: at once or after a minute, sooner behind a
+    # proxy.
     ("commit NOT_COORDINATOR", "confluent-kafka"),
     ("heartbeat NOT_COORDINATOR", "confluent-kafka"),
 }
-"""Cases that are not compared, because they take too long or a varying time."""
+"""Cases that are not compared, because they take too long or their duration varies."""
 
 
 def outlive_a_crash(broker: Broker) -> dict[str, Any]:
-    """All clients at once write before and after a crash, in which the broker is down for a while;
-    returns the outcomes, the topic's records and what the client reads."""
+    """All clients write at the same time, before and after a crash of the broker and its restart;
+    returns the outcomes, the topic's records and what each client reads."""
     restarting: list[Future[None]] = []
 
     def crash() -> None:

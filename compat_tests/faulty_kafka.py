@@ -136,7 +136,7 @@ class KafkaEngine:
         self.warm_up()
         in_loop(self._loop, self._proxy.open)
 
-    # Asking.
+    # Queries.
 
     def ask(self, request: Request, version: int) -> Response:
         with self._lock:
@@ -197,7 +197,7 @@ class KafkaEngine:
         return int(time.time() * 1000)
 
     def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
-        # Read first: a transaction that ends meanwhile is reported as open, not the reverse.
+        # Read first: a transaction that ends in between is then reported as open, never as ended.
         stable_offset = end_offset(self.ask, topic, partition, READ_COMMITTED)
         return bytes(read_log(self.ask, topic, partition).data), stable_offset
 

@@ -159,7 +159,7 @@ class _Client:
         try:
             payload = await _frame(self._reader)
         except EOFError:
-            # Kafka closed the connection, so close the client's: no error code stands for that.
+            # Kafka closed the connection, so close the client's: there is no error code for that.
             call.close()
             return None
         correlation_id, response = decode_response(answered.api.response, call.version, payload)

@@ -33,7 +33,7 @@ SCRIPTS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
-# The tools live for a second or two: compile little and keep to one thread for garbage.
+# The tools run for a second or two: limit compilation, and use one thread for collection.
 QUICK = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 LOG4J2 = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR">

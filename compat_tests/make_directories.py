@@ -124,7 +124,7 @@ def _produce_ledger(bootstrap: str) -> None:
         producer.begin_transaction()
         for value in values:
             producer.produce(contents.LEDGER, value, partition=0)
-        # Without it an abort would drop the records before they are sent.
+        # Without the flush an abort would drop the records before they are sent.
         producer.flush(30)
         ends(60)
 

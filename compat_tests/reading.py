@@ -33,7 +33,7 @@ def read_to_end(
             if time.monotonic() > deadline:
                 missing = {(place.topic, place.partition) for place in places} - ended
                 raise AssertionError(f"no end of {sorted(missing)} within {timeout_s} s")
-            # A call waits for as many as it may return, so it may not wait for long.
+            # A call waits until it has the maximum number of messages, so its timeout is short.
             for message in consumer.consume(5000, 0.05):
                 if message.error():
                     ended.add((message.topic(), message.partition()))

@@ -1,4 +1,4 @@
-"""What must hold in a cluster after failures: acknowledged records, order, equal replicas."""
+"""Checks of a cluster after failures: acknowledged records, their order, equal replicas."""
 
 from __future__ import annotations
 

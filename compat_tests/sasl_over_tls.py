@@ -32,7 +32,7 @@ _MODULES = "org.apache.kafka.common.security"
 _OAUTH = f"{_MODULES}.oauthbearer"
 PASSWORDS = {"admin": "admin-secret", "alice": "alice-secret", "carol": "carol-secret"}
 USERS = {"PLAIN": "alice", "SCRAM-SHA-256": "carol", "SCRAM-SHA-512": "carol"}
-"""The user of each mechanism; a token of OAUTHBEARER is of bob."""
+"""The user of each mechanism; tokens of OAUTHBEARER belong to bob."""
 MECHANISMS = (*USERS, "OAUTHBEARER")
 
 

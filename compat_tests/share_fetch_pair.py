@@ -46,11 +46,11 @@ _TOPIC_NAMES_VERSION, _SHARE_VERSION = 12, 2
 
 
 class Difference(AssertionError):
-    """Two responses, or two stored states, that are not the same."""
+    """Two responses, or two stored states, that are not equal."""
 
 
 class SharingBrokers:
-    """The two, with the same topics and the same time."""
+    """Both brokers, with the same topics and the same time."""
 
     def __init__(self, address: tuple[str, int], data: Path):
         self._wire = Wire(address)
@@ -74,7 +74,7 @@ class SharingBrokers:
         self._keep_time()
 
     def _keep_time(self) -> None:
-        """Let as much time pass here as has there."""
+        """Advance our clock by the time that has passed at Kafka."""
         passed_ms = int((time.monotonic() - self._then) * 1000)
         self._then += passed_ms / 1000
         self._clock.advance(passed_ms)
@@ -212,14 +212,14 @@ class SharingBrokers:
         self._ask_kafka(request, 2)
         self._ours.call(request, 2)
 
-    # Sharing.
+    # Share groups.
 
     def fetch(self, topic: str, ranges: list[Any], **options: Any) -> Any:
-        """Kafka's response to a ShareFetch; raises Difference where ours is another."""
+        """Kafka's response to a ShareFetch; raises Difference if ours is not equal."""
         return self._both(share_fetch_request, topic, ranges, {"group_id": topic, **options})
 
     def acknowledge(self, topic: str, ranges: list[Any], **options: Any) -> Any:
-        """Kafka's response to a ShareAcknowledge; raises Difference where ours is another."""
+        """Kafka's response to a ShareAcknowledge; raises Difference if ours is not equal."""
         return self._both(share_acknowledge_request, topic, ranges, {"group_id": topic, **options})
 
     def dead_letters(self, topic: str) -> list[list[Record]]:
@@ -236,7 +236,7 @@ class SharingBrokers:
                 for position, header in batches(data)
                 for record in decode_records(data[position:], header)
             ]
-            # Kafka's threads may reorder what is given up at once.
+            # Kafka's threads may reorder records that are archived at the same time.
             found.append(sorted(records, key=repr))
         return found
 
@@ -256,7 +256,7 @@ class SharingBrokers:
             assert [each.partitions[0].error_code for each in answer.responses] == [0], answer
 
     def stored(self, topic: str) -> tuple[Any, Any]:
-        """What Kafka stored for the topic's group, and what we did."""
+        """What Kafka and wirekafka stored for the topic's group."""
         kind = ReadShareGroupStateRequest.ReadStateData
 
         def read(ask: Callable[[Request, int], Any], topic_id: bytes) -> Any:
@@ -279,7 +279,7 @@ class SharingBrokers:
         request = make({(kafkas_id, 0): ranges}, **options)
         kafkas = self._ask_kafka(request, _SHARE_VERSION)
         self._keep_time()
-        # Kafka alone has to wait for what its threads do; ours does everything at once.
+        # Only Kafka works in background threads, which have to be awaited.
         if "max_wait_ms" in options:
             options = {**options, "max_wait_ms": 0}
         ours = self._ours.call(make({(our_id, 0): ranges}, **options), _SHARE_VERSION)

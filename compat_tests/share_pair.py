@@ -21,7 +21,7 @@ from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
 
 
 class BothShareBrokers(BothBrokers):
-    """The two; Kafka initializes states after its response, so that is awaited."""
+    """Both brokers; Kafka initializes states after its response, which is awaited."""
 
     def __init__(self, address: tuple[str, int], data: Path, **settings: Any):
         super().__init__(address, data, **settings)
@@ -39,7 +39,7 @@ class BothShareBrokers(BothBrokers):
         ours.share_groups = ShareGroups(ours.groups, states, ours.topics, ours.partition)
 
     def ask(self, request: Request, version: int) -> Any:
-        """Kafka's response; raises Difference where ours is another."""
+        """Kafka's response; raises Difference if ours is not equal."""
         response = super().ask(request, version)
         group_id = getattr(request, "group_id", None)
         if "share_group" in request.__module__ and group_id:

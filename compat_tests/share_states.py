@@ -1,4 +1,4 @@
-"""Asks two share coordinators the same: Apache Kafka's over the wire, and one in this process."""
+"""The same requests to two share coordinators: Apache Kafka's, and ours in this process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Ask = Callable[[Request, int], Any]
 
 
 class Broker(Protocol):
-    """One broker or several, which are asked the same."""
+    """One broker, or several that get the same requests."""
 
     topic_ids: list[bytes]
 
@@ -57,7 +57,7 @@ class Broker(Protocol):
 
 
 class Difference(AssertionError):
-    """Two responses, or two histories of records, that are not the same."""
+    """Two responses, or two sequences of records, that are not equal."""
 
 
 class BothCoordinators:

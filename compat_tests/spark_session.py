@@ -31,7 +31,7 @@ def spark_session(master: str = "local[2]") -> Iterator[SparkSession]:
     os.environ.pop("SPARK_HOME", None)
     os.environ.update(environment(master))
     session = kafka_session("compat-tests", **{"spark.driver.memory": "1g"})
-    # Set here, for what starts the JVM holds for all later sessions in it.
+    # Set here, because the options that start the JVM hold for all its later sessions.
     session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
     try:
         yield session

@@ -99,7 +99,7 @@ class Stage:
         answer = self.wire.ask(asked, 12)
         self.cluster_id = answer.cluster_id
         (found,) = answer.topics
-        # A broker may name itself the leader a moment before it acts as one.
+        # A broker may report itself as the leader shortly before it serves as one.
         return len(found.partitions) == partitions and all(
             self._is_led(name, partition.partition_index) for partition in found.partitions
         )

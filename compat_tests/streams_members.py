@@ -1,4 +1,4 @@
-"""Members of streams groups for comparisons: what each knows, and the requests it sends."""
+"""Members of streams groups for comparisons: their state, and the requests they send."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REBALANCE_TIMEOUT_MS = 300_000
 
 @dataclass
 class Member:
-    """What a member knows; `given` are its last tasks, `owned` those it says it has."""
+    """A member's state; `given` are its last tasks, `owned` those it reports as its own."""
 
     member_id: str
     process_id: str
@@ -41,10 +41,10 @@ class Member:
     given: Roles = NOTHING
     owned: Roles = NOTHING
     is_away: bool = False
-    """Left for a while, as only a static member can."""
+    """Whether it has left temporarily, as only a static member can."""
 
     def take(self, answer: Any) -> None:
-        """Learn from the response to a heartbeat."""
+        """Take the member epoch and the tasks from a heartbeat response."""
         if answer.error_code or answer.member_epoch < 0:
             return
         self.epoch = answer.member_epoch

@@ -28,7 +28,7 @@ _ADDS_PARTITIONS = 5
 
 
 class BothStreams(BothBrokers):
-    """The two brokers; internal topics that Kafka creates get known here as well."""
+    """The two brokers; our metadata gets the internal topics that Kafka creates."""
 
     def __init__(self, address: tuple[str, int], data: Path, **settings: Any):
         super().__init__(address, data, **settings)
@@ -99,7 +99,7 @@ class BothStreams(BothBrokers):
         assert not answer.responses[0].error_code, answer
 
     def ask(self, request: Request, version: int) -> Any:
-        """Kafka's response; raises Difference where ours is another.
+        """Kafka's response; raises Difference if ours is not equal.
 
         Kafka lists the endpoints' active partitions in an order that differs from run to run. Its
         descriptions have the partitions of internal topics from the next write of any group on.

@@ -1,4 +1,4 @@
-"""Clients with too few, enough and denied permissions get Kafka's answers, for every API."""
+"""Clients with missing, sufficient and denied permissions get Kafka's responses, for every API."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _users() -> dict[str, list[_Grant]]:
 
 USERS = _users()
 FEW = ["nothing", "everything", "TOPIC_DESCRIBE", "GROUP_READ", "CLUSTER_ALTER", "CLUSTER_DESCRIBE"]
-"""Enough for the versions before the latest."""
+"""Users that suffice for the versions before the latest."""
 
 
 class Users(Protocol):
@@ -532,7 +532,7 @@ FIRST = {"metadata of all": 1, "metadata by id": 12, "offset fetch of all": 2}
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_user_gets_kafkas_answer(pair: Pair, case: str) -> None:
+def test_every_user_gets_the_same_response_as_from_kafka(pair: Pair, case: str) -> None:
     kind = type(CASES[case](pair.ours))
     first, latest = kind.versions
     first = max(first, FIRST.get(case, first))

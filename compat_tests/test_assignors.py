@@ -30,7 +30,7 @@ _ASSIGNORS = {"uniform": assign_uniformly, "range": assign_ranges}
 
 
 class KafkaAssignors:
-    """Kafka's assignors in a JVM that answers one group after the other."""
+    """Kafka's assignors in a JVM that computes one group after the other."""
 
     def __init__(self, process: subprocess.Popen[str]):
         self._process = process
@@ -219,7 +219,7 @@ def _described(target: Assignment) -> str:
 
 
 @pytest.mark.parametrize("seeds", [range(120)], ids=["seeds"])
-def test_assignments_are_kafkas_to_the_order_of_partitions(seeds: range) -> None:
+def test_assignments_equal_kafkas_including_the_order_of_partitions(seeds: range) -> None:
     with running_kafka_assignors() as kafka:
         for seed in seeds:
             history = History(seed)
@@ -234,7 +234,7 @@ def test_assignments_are_kafkas_to_the_order_of_partitions(seeds: range) -> None
 
 
 @pytest.mark.parametrize("seeds", [range(120)], ids=["seeds"])
-def test_shares_are_kafkas_to_the_order_of_partitions(seeds: range) -> None:
+def test_share_assignments_equal_kafkas_including_the_order_of_partitions(seeds: range) -> None:
     with running_kafka_assignors() as kafka:
         for seed in seeds:
             history = ShareHistory(seed)

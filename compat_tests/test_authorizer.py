@@ -1,4 +1,4 @@
-"""Our authorizer and Kafka's own class decide alike, and log the same reasons.
+"""Our authorizer and Kafka's own class make the same decisions, and log the same reasons.
 
 `WIREKAFKA_DECISIONS` is the number of random decisions; 50,000 take half a minute.
 """

@@ -55,7 +55,7 @@ class Engine(NamedTuple):
 
 
 @pytest.mark.timeout(180)
-def test_what_is_left_is_what_apache_kafka_leaves(tmp_path: Path) -> None:
+def test_compaction_keeps_the_same_records_as_apache_kafka(tmp_path: Path) -> None:
     with both(tmp_path) as engines:
         for engine in engines:
             fill(engine, 100_000)
@@ -110,7 +110,7 @@ def fill(engine: Engine, count: int) -> None:
         ]
         codec = Codec(number // PER_BATCH % 5)
         options = BatchOptions(compression=codec)
-        if number % (3 * PER_BATCH) == 0:  # An idempotent producer of its own making.
+        if number % (3 * PER_BATCH) == 0:  # Batches of an idempotent producer, built here.
             options = BatchOptions(
                 compression=codec, producer_id=4_000_000, producer_epoch=0, base_sequence=sequence
             )

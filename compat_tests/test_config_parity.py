@@ -19,7 +19,7 @@ NODE = "1"
 SET, DELETE = 0, 1
 STATIC = 4
 
-# A topic, the brokers, and what is set of each before it is described.
+# A topic, the brokers, and the options that are set before each is described.
 OVERRIDES = {
     "cleanup.policy": "compact, delete",
     "min.cleanable.dirty.ratio": "0.250",
@@ -207,7 +207,7 @@ def assert_alike(both: tuple[Configs, Configs], kind: int, name: str) -> None:
 
 
 def comparable(*described: dict[str, dict[str, Any]]) -> list[dict[str, dict[str, Any]]]:
-    """Two brokers' options without what either was started with: in that they may differ."""
+    """Two brokers' options without those that either was started with, which may differ."""
     given = {
         name
         for entries in described

@@ -163,7 +163,7 @@ def test_connect_moves_each_line_once_while_workers_and_the_broker_come_and_go(
         lines.extend(added)
 
     def arrived() -> bool:
-        # The sink may write again what it had not committed; only the source is exactly once.
+        # The sink may write uncommitted records again; only the source is exactly-once.
         return list(dict.fromkeys(sink.read_text().splitlines())) == lines
 
     def worker(port: int) -> Any:

@@ -1,4 +1,4 @@
-"""Consumer groups beside Apache Kafka: the same answers, and the same records."""
+"""Random histories ("lives") of consumer groups: the same responses and records as from Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOPICS = {"a": 3, "b": 1, "c": 17, "d": 6}
 _ROUNDS = 12
 _STEPS = 3
 _LIVES = int(os.environ.get("WIREKAFKA_CONSUMER_LIVES", "20"))
-"""How many groups live at once."""
+"""How many groups are compared at once."""
 _FIRST = int(os.environ.get("WIREKAFKA_CONSUMER_SEED", "0"))
 
 
@@ -41,8 +41,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBrokers]:
         yield both
 
 
-def test_groups_live_as_they_do_on_apache_kafka(both: BothBrokers) -> None:
-    """A life that differs is lived once more: Kafka evaluates regular expressions in a thread of
+def test_random_histories_of_groups_are_as_on_apache_kafka(both: BothBrokers) -> None:
+    """A history that differs is played again: Kafka evaluates regular expressions in a thread of
     its own and ends sessions by the clock, so a busy machine may put a step on the other side of
     such a moment. A real difference shows again."""
     differences = _differences(both, range(_FIRST, _FIRST + _LIVES), "life")
@@ -54,7 +54,7 @@ def test_groups_live_as_they_do_on_apache_kafka(both: BothBrokers) -> None:
 
 
 def _differences(both: BothBrokers, seeds: Iterable[int], prefix: str) -> dict[int, str]:
-    """Have a group live for each seed; the first difference of each, by seed."""
+    """Play the history of one group per seed; the first difference of each, by seed."""
     names = {seed: f"{prefix}-{seed}" for seed in seeds}
     both.create_topics(
         {
@@ -96,16 +96,16 @@ def _play(lives: list[Life], differences: dict[int, str], turn: int) -> None:
 
 
 def _lose_some(lives: list[Life], differences: dict[int, str], both: BothBrokers) -> None:
-    """Let sessions run out, of the members that are doomed and of those that are away."""
+    """Let the sessions of silent members, and of static members that are away, end."""
     for pause in range(2):
         for life in list(lives):
             try:
                 life.beat_all()
                 if not pause:
-                    life.doom()
+                    life.silence_a_member()
             except Difference as difference:
                 differences[_seed(life.group_id)] = f"lost: {difference}"
                 lives.remove(life)
         both.wait(_SESSION_MS / 1000 * 0.57)
     for life in lives:
-        life.bury()
+        life.remove_silent_members()

@@ -129,7 +129,7 @@ def test_javas_console_consumer_reads_commits_and_is_described(
         "--consumer-property",
         "group.protocol=consumer",
     )
-    # The tool also says how its options are to be called from now on.
+    # The tool also prints the new names of deprecated options.
     numbers = [int(line) for line in read.splitlines() if line.isdigit()]
     assert sorted(numbers) == list(range(_RECORDS))
     listed = java_tools.run("kafka-groups", "--bootstrap-server", bootstrap, "--list")

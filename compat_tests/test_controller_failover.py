@@ -1,4 +1,4 @@
-"""A wirekafka broker outlives its controllers, and they outlive it."""
+"""A wirekafka broker continues after failures of its controllers, and they after its failures."""
 
 from __future__ import annotations
 
@@ -100,12 +100,12 @@ def test_a_broker_that_was_paused_for_longer_than_its_session_returns(
     cluster.pause(BROKER)
     eventually(lambda: fenced_times(cluster) > before, timeout_s=60)
     cluster.go_on(BROKER)
-    # The broker has to notice that it is fenced.
+    # The broker has to learn that it is fenced.
     eventually(lambda: cluster.listed_by(BROKER) == {BROKER})
     make(cluster, f"{unique}-after")
 
 
-def test_a_broker_waits_for_its_controllers_and_is_back_after_a_crash(
+def test_a_broker_waits_for_its_controllers_and_returns_after_a_crash(
     cluster: Cluster, unique: str
 ) -> None:
     controllers = [node.id for node in cluster.nodes.values() if node.engine == KAFKA]

@@ -157,9 +157,9 @@ class Prepared(Player):
         )
 
 
-def test_kafka_delivers_markers_to_wirekafka_once_it_goes_on(cluster: Cluster) -> None:
-    # A broker that is down, and was the only replica, gets no marker from Kafka 4.4.0: without a
-    # leader it takes the partition for deleted.
+def test_kafka_delivers_markers_to_wirekafka_once_it_is_resumed(cluster: Cluster) -> None:
+    # Kafka 4.4.0 sends no marker for a partition whose only replica is down: it considers a
+    # partition without a leader deleted.
     wire = wire_to(cluster, W, K)
     producer = Prepared(wire, wire.name(K, K)("paused-w"))
     producer.begin()
@@ -175,7 +175,7 @@ def test_kafka_delivers_markers_to_wirekafka_once_it_goes_on(cluster: Cluster) -
     wire.close()
 
 
-def test_wirekafka_delivers_markers_to_kafka_once_it_goes_on(cluster: Cluster) -> None:
+def test_wirekafka_delivers_markers_to_kafka_once_it_is_resumed(cluster: Cluster) -> None:
     wire = wire_to(cluster, W, K)
     producer = Prepared(wire, wire.name(W, W)("paused-k"))
     producer.begin()
@@ -191,9 +191,7 @@ def test_wirekafka_delivers_markers_to_kafka_once_it_goes_on(cluster: Cluster) -
     wire.close()
 
 
-def test_wirekafka_goes_on_with_transactions_it_had_decided_before_a_crash(
-    cluster: Cluster,
-) -> None:
+def test_wirekafka_completes_transactions_decided_before_a_crash(cluster: Cluster) -> None:
     wire = wire_to(cluster, K, K)
     producer = Prepared(wire, wire.name(W, K)("decided"))
     producer.begin()

@@ -28,7 +28,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
-def test_equal_results_are_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+def test_equal_results_are_reported_as_no_differences(capsys: pytest.CaptureFixture[str]) -> None:
     demo.report(2, EXPECTED, EXPECTED)
     assert last_line(capsys) == (
         "demo: 2 flights produced, 2 read by Spark, 2 results, 0 differences"
@@ -75,21 +75,21 @@ def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_wrong_address_is_told_in_one_sentence() -> None:
+def test_a_wrong_address_is_reported_in_one_sentence() -> None:
     done = run("spark_examples.demo", "--bootstrap", "127.0.0.1:1")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "demo: no broker answers at 127.0.0.1:1."
 
 
-def test_a_missing_topic_is_told_in_one_sentence(broker: RunningBroker, unique: str) -> None:
+def test_a_missing_topic_is_reported_in_one_sentence(broker: RunningBroker, unique: str) -> None:
     done = run("spark_examples.flight_delays", broker.bootstrap, "--flights", unique)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "flight_delays: the topic does not exist."
     assert "\tat " not in done.stderr
 
 
-def test_a_machine_without_java_or_python_is_told_what_it_lacks(tmp_path: Path) -> None:
-    # A copy, because a clone that is set up already does not look for Python again.
+def test_set_up_names_the_missing_java_or_python(tmp_path: Path) -> None:
+    # A copy, because a clone that is already set up does not search for Python again.
     script = tmp_path / ".ci" / "set-up"
     script.parent.mkdir()
     shutil.copy(ROOT / ".ci" / "set-up", script)

@@ -37,7 +37,7 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair(broker: RunningBroker, apache_kafka: RunningBroker) -> Iterator[Pair]:
-    # Two suffixes, so that Apache Kafka can also be held against itself.
+    # Two suffixes, so that Apache Kafka can also be compared with itself.
     ours, reference = secrets.token_hex(4), secrets.token_hex(4)
     made = Pair(staged(broker.address, ours), staged(apache_kafka.address, reference))
     yield made
@@ -61,7 +61,7 @@ CASES = [*differential_admin.CASES, *differential_records.CASES, *differential_g
 
 
 @pytest.mark.parametrize(("name", "request_type", "make"), CASES, ids=[case[0] for case in CASES])
-def test_one_request_gets_kafkas_answer(
+def test_one_request_gets_the_same_response_as_from_kafka(
     pair: Pair, name: str, request_type: type[Request], make: Callable[[Stage], Request]
 ) -> None:
     versions = pair.versions(request_type)
@@ -75,7 +75,9 @@ PLAYS = [*differential_admin.PLAYS, *differential_groups.PLAYS, *differential_re
 
 
 @pytest.mark.parametrize("play", PLAYS, ids=[play.__name__ for play in PLAYS])
-def test_a_conversation_goes_as_with_kafka(pair: Pair, play: Callable[[Stage], Any]) -> None:
+def test_a_sequence_of_requests_gets_the_same_responses_as_from_kafka(
+    pair: Pair, play: Callable[[Stage], Any]
+) -> None:
     pair.assert_same(play, play.__doc__ or play.__name__)
 
 
@@ -96,7 +98,7 @@ def test_a_newer_api_versions_is_answered_in_version_0(pair: Pair) -> None:
     [("", "1"), ("spaced name", "1"), ("ok", ""), ("ok.-", "-1"), ("long" * 75, "1")],
 )
 @pytest.mark.parametrize("api_version", [3, 4])
-def test_client_software_names_are_judged_alike(
+def test_client_software_names_are_validated_as_by_kafka(
     pair: Pair, name: str, version: str, api_version: int
 ) -> None:
     request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
@@ -111,7 +113,7 @@ def test_client_software_names_are_judged_alike(
 @pytest.mark.parametrize("name", ["wire", ""])
 @pytest.mark.parametrize("node_id", [1, 2, -1, -2])
 @pytest.mark.parametrize("cluster", ["its own", "another", "", None])
-def test_clients_that_mean_another_broker_are_sent_away_alike(
+def test_clients_that_expect_another_cluster_or_node_get_the_same_error(
     pair: Pair, cluster: str | None, node_id: int, name: str
 ) -> None:
     def errors(stage: Stage) -> Any:
@@ -161,11 +163,11 @@ def test_features_differ_by_those_whose_apis_are_not_served(pair: Pair) -> None:
         pytest.param("", id="an empty frame"),
     ],
 )
-def test_bad_frames_end_alike(pair: Pair, frame: str) -> None:
-    whole = encode_frame([bytes.fromhex(frame.replace(" ", ""))])
+def test_bad_frames_are_answered_or_closed_as_by_kafka(pair: Pair, frame: str) -> None:
+    encoded = encode_frame([bytes.fromhex(frame.replace(" ", ""))])
 
     def end(stage: Stage) -> Any:
-        answer = stage.wire.exchange(whole, timeout_s=3)
+        answer = stage.wire.exchange(encoded, timeout_s=3)
         stage.wire.close()
         return answer if isinstance(answer, str) else "an answer"
 

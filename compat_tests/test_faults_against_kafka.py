@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests import fault_table, java_recipes, true_faults
+from compat_tests import fault_table, java_recipes, real_faults
 from compat_tests.fault_clients import CLIENTS, Plan
 from compat_tests.faulty_kafka import FaultyKafka
 from compat_tests.java_tools import JavaTools
@@ -27,15 +27,17 @@ def ours() -> Iterator[Broker]:
         yield started
 
 
-# First, while there is little that Kafka must recover.
-def test_clients_outlive_a_crash_as_they_do_with_kafka(ours: Broker, kafka: FaultyKafka) -> None:
+# This test is the first, while Kafka has little to recover.
+def test_clients_recover_from_a_crash_as_they_do_with_kafka(
+    ours: Broker, kafka: FaultyKafka
+) -> None:
     reacted, expected = _both(
         lambda: fault_table.outlive_a_crash(ours), lambda: fault_table.outlive_a_crash(kafka)
     )
     assert reacted == expected
 
 
-def test_javas_recipes_come_to_the_same_with_kafka(
+def test_javas_recipes_have_the_same_results_with_kafka(
     kafka: FaultyKafka, java_tools: JavaTools
 ) -> None:
     outcomes = java_recipes.outcomes(kafka.bootstrap_servers, kafka.serve_control(), java_tools)
@@ -53,11 +55,11 @@ def test_a_client_reacts_as_with_kafka(
     assert reacted == expected
 
 
-@pytest.mark.parametrize(("fault", "client"), true_faults.CASES)
+@pytest.mark.parametrize(("fault", "client"), real_faults.CASES)
 def test_a_client_reacts_to_a_rule_as_to_kafkas_own_fault(
     ours: Broker, kafka: FaultyKafka, fault: str, client: str
 ) -> None:
-    by_rule, by_itself = true_faults.PAIRS[fault]
+    by_rule, by_itself = real_faults.PAIRS[fault]
     name = f"true {fault} {client}".replace(" ", "-")
     reacted, expected = _both(
         lambda: by_rule(CLIENTS[client], Plan(ours, name, name)),
@@ -67,7 +69,7 @@ def test_a_client_reacts_to_a_rule_as_to_kafkas_own_fault(
 
 
 def _both(ours: Callable[[], Any], kafkas: Callable[[], Any]) -> tuple[Any, Any]:
-    """What both come to, at the same time: most of it is waiting."""
+    """The results of both, which run at the same time because they mostly wait."""
     with ThreadPoolExecutor(1) as other:
         expected = other.submit(kafkas)
         return ours(), expected.result()

@@ -1,4 +1,4 @@
-"""A wirekafka broker follows partitions that Apache Kafka leads: its files are the leader's."""
+"""A wirekafka broker follows partitions that Apache Kafka leads: its files equal the leader's."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_a_replica_away_for_longer_than_retention_starts_at_the_leaders_start(
     topic.until(is_the_rest)
 
 
-def test_a_deleted_and_recreated_topic_is_followed_anew(
+def test_a_deleted_and_recreated_topic_is_followed_again(
     cluster: Cluster, admin: AdminClient, unique: str
 ) -> None:
     topic = Followed.created(cluster, admin, unique)

@@ -15,7 +15,7 @@ from tests.coordinator.wire_backend import WireBackend
 
 FOLDER = Path(__file__).parent.parent / "tests" / "transcripts"
 
-# What needs other settings is left to the tests of the machine.
+# Scenarios that need other settings run only against the state machine.
 DEFAULT = [scenario for scenario in scenarios(FOLDER) if not scenario.settings]
 RESTARTING = [
     scenario for scenario in DEFAULT if any(line == "broker restarts" for _, line in scenario.lines)
@@ -25,7 +25,7 @@ PLAYABLE = [scenario for scenario in DEFAULT if scenario not in RESTARTING]
 
 @pytest.fixture(scope="module")
 def outcomes(broker: RunningBroker) -> dict[str, Future[None]]:
-    """Each in a group of its own, all at once, for they mostly wait."""
+    """The outcomes of all scenarios, which run at once, each in a group of its own."""
     WireBackend(*broker.address).close()
 
     def play(scenario: Scenario) -> None:

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 
 from compat_tests.apache_kafka import apache_kafka_on, free_ports, handover, running
 from compat_tests.consumer_members import Member, Requests
+from compat_tests.visible_state import START_MS, view
 from compat_tests.wire import Wire
-from compat_tests.worldview import START_MS, view
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
 from wirekafka.codec.message import Request
@@ -50,7 +50,7 @@ def test_engines_alternate_on_one_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(200)
-def test_logs_in_two_directories_are_where_kafka_is_told_they_are(tmp_path: Path) -> None:
+def test_metadata_names_the_directory_of_each_log(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
     data = ",".join(map(str, directories))
     (port,) = free_ports(1)
@@ -123,7 +123,7 @@ def create(bootstrap: str) -> None:
 
 
 def work(bootstrap: str, name: str) -> None:
-    """All that a directory should carry over; every round adds to it."""
+    """Write everything that the next engine must find in the directory; every round adds to it."""
     _produce(bootstrap, name)
     _transact(bootstrap, name)
     _commit(bootstrap, name)
@@ -198,7 +198,7 @@ def _transact(bootstrap: str, name: str) -> None:
     left_open.begin_transaction()
     left_open.produce("transactions", key=name, value="undecided", partition=0)
     assert left_open.flush(30) == 0
-    del left_open  # Without closing the connection, like a client that crashes.
+    del left_open  # The connection stays open, as when a client crashes.
 
 
 def abandon(bootstrap: str, name: str) -> None:

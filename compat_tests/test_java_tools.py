@@ -175,7 +175,7 @@ def test_kafka_consumer_groups_shows_resets_and_deletes(
     eventually(lambda: unique not in groups("--list").splitlines() or groups("--delete", *group))
 
 
-def test_get_offsets_tells_earliest_latest_and_by_time(
+def test_get_offsets_prints_earliest_latest_and_by_time(
     java_tools: JavaTools, server: tuple[str, str], new_topic: NewTopicName
 ) -> None:
     topic = new_topic(2)

@@ -1,4 +1,4 @@
-"""Leaders of either engine respond alike to followers and consumers, and keep the same ISRs.
+"""Leaders of both engines send followers and consumers the same responses, and keep equal ISRs.
 
 An Apache Kafka broker, which is the controller too, and a wirekafka broker lead partitions whose
 follower is played by the test. What each leads goes through the same script.
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from compat_tests.cluster import HOST, Cluster, Shape
-from compat_tests.mute_broker import MuteBroker, Position, fetch_of
+from compat_tests.simulated_broker import Position, SimulatedBroker, fetch_of
 from compat_tests.stage import batch
 from compat_tests.wire import Wire
 from tests.eventually import eventually
@@ -34,7 +34,7 @@ SETTINGS = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "replica.lag.time.max.ms": "1500",
-    # A broker that returns waits for the end of its earlier session.
+    # A broker that returns waits until its earlier session has ended.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
     "broker.rack": "a",
@@ -46,7 +46,7 @@ CONSUMER = FetchRequest.ReplicaState()
 class Leader:
     """One broker as the leader of partitions, and the follower of these."""
 
-    def __init__(self, cluster: Cluster, id: int, follower: MuteBroker):
+    def __init__(self, cluster: Cluster, id: int, follower: SimulatedBroker):
         self.id = id
         self.follower = follower
         self.address = HOST, cluster.nodes[id].port
@@ -165,7 +165,7 @@ def leaders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Leader]]:
     directory: Path = tmp_path_factory.mktemp("cluster")
     with Cluster.running(Shape(settings=SETTINGS), directory) as cluster:
         controller = HOST, cluster.nodes[APACHE].controller_port
-        follower = MuteBroker(FOLLOWER, cluster.id, controller)
+        follower = SimulatedBroker(FOLLOWER, cluster.id, controller)
         for id in (APACHE, OURS):
             eventually(lambda id=id: FOLLOWER in cluster.listed_by(id))
         yield [Leader(cluster, id, follower) for id in (APACHE, OURS)]

@@ -35,7 +35,7 @@ from tests.eventually import eventually
 from wirekafka.apis.list_groups import ListGroupsRequest
 
 _ROUNDS = int(os.environ.get("WIREKAFKA_MIXED_ROUNDS", "1"))
-"""How often each kind of member is lost, and the broker killed."""
+"""How often each kind of member fails, and the broker is killed."""
 _SEED = int(os.environ.get("WIREKAFKA_MIXED_SEED", "0"))
 _SETTINGS = (
     "group.consumer.min.session.timeout.ms=2000",

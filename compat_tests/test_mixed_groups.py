@@ -225,7 +225,7 @@ def crowd_of(bootstrap: str, topic: str, group: str, java_tools: JavaTools) -> I
         crowd.disperse()
 
 
-def test_eight_consumers_of_four_libraries_see_every_record_and_never_step_back(
+def test_eight_consumers_of_four_libraries_read_every_record_and_never_commit_backwards(
     bootstrap: str, admin: AdminClient, new_topic: NewTopicName, unique: str, java_tools: JavaTools
 ) -> None:
     topic = new_topic(PARTITIONS)
@@ -268,7 +268,7 @@ def _assigned(admin: AdminClient, group: str) -> int:
     return sum(bool(each.assignment.topic_partitions) for each in described.members)
 
 
-def test_a_group_lives_through_kill_9_of_its_coordinator(
+def test_a_group_survives_kill_9_of_its_coordinator(
     mortal: MortalBroker, unique: str, java_tools: JavaTools
 ) -> None:
     broker = mortal

@@ -24,7 +24,7 @@ def test_the_2_1_compatibility_test_passes(
         "expect-record-too-large-exception": "false",
         "num-cluster-nodes": "1",
         "create-topics-supported": "true",
-        # Supported, though it only reports that there is no authorizer.
+        # Supported, although the response only reports that there is no authorizer.
         "describe-acls-supported": "true",
     }
     options = [word for name, value in expectations.items() for word in (f"--{name}", value)]

@@ -19,7 +19,7 @@ from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import Error
 
-# Kafka meets these by accident with -1 instead of INVALID_RECORD.
+# Kafka returns -1 (a defect) instead of INVALID_RECORD for these.
 UNLIKE = {"a varint of seven bytes"}
 FIRST_BYTES = 17
 """The fields that the broker sets or that do not vary: base offset, length, epoch, magic."""
@@ -124,7 +124,7 @@ def both(sides: tuple[Side, Side]) -> Both:
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_what_kafka_accepts_is_accepted_and_stored_alike(
+def test_batches_that_kafka_accepts_are_accepted_and_stored_alike(
     case: str, both: Both, sides: tuple[Side, Side]
 ) -> None:
     answer, offsets = both("plain", ACCEPTED[case])
@@ -134,7 +134,7 @@ def test_what_kafka_accepts_is_accepted_and_stored_alike(
 
 
 @pytest.mark.parametrize("case", [case for case in REFUSED if case not in UNLIKE])
-def test_what_kafka_refuses_is_refused_with_the_same_error(case: str, both: Both) -> None:
+def test_batches_that_kafka_refuses_are_refused_with_the_same_error(case: str, both: Both) -> None:
     batch, error = REFUSED[case]
     answer, _ = both("plain", batch)
     assert answer.error is error
@@ -163,7 +163,7 @@ AGAINST_TOPICS = {
 
 
 @pytest.mark.parametrize("case", AGAINST_TOPICS)
-def test_what_depends_on_the_topic_is_answered_and_stored_alike(
+def test_batches_under_topic_configs_get_the_same_response_and_are_stored_alike(
     case: str, both: Both, sides: tuple[Side, Side]
 ) -> None:
     name, batch = AGAINST_TOPICS[case]
@@ -172,7 +172,7 @@ def test_what_depends_on_the_topic_is_answered_and_stored_alike(
     except AssertionError as error:
         if "out of range" not in str(error):
             raise
-        # Each names the bounds of its own clock.
+        # Each message names bounds that depend on the broker's clock.
         answers = [side.produce(name, batch)[0] for side in sides]
         assert answers[0]._replace(record_errors=[]) == answers[1]._replace(record_errors=[])
         first, second = ([at for at, _ in answer.record_errors] for answer in answers)
@@ -196,7 +196,7 @@ def test_batches_are_rewritten_alike(
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_any_order_of_sequences_and_epochs_is_answered_alike(
+def test_any_order_of_sequences_and_epochs_gets_the_same_responses(
     seed: int, both: Both, sides: tuple[Side, Side]
 ) -> None:
     choice = random.Random(seed)

@@ -57,7 +57,7 @@ def test_every_recipe_is_known(
     assert list(reported_of_streams) == list(EXPECTED_OF_STREAMS)
 
 
-def test_javas_own_tools_outlive_lost_answers(java_tools: JavaTools) -> None:
+def test_javas_own_tools_retry_after_lost_responses(java_tools: JavaTools) -> None:
     with Broker(topics=["orders"]) as broker:
         bootstrap = ("--bootstrap-server", broker.bootstrap_servers)
         with (

@@ -1,4 +1,4 @@
-"""Apache Kafka's controller accepts what a broker sends it: the judge of the remote channel."""
+"""The remote channel against Apache Kafka's controller, which must accept its requests."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from wirekafka.server.peer import Peer, PeerOptions
 from wirekafka.server.remote_channel import RemoteChannel, Route
 
 _IDS = count(7)
-"""Of brokers: an id cannot be registered again before its session has ended."""
+"""Broker ids: one cannot be registered again before its session has ended."""
 
 
 class Feed:
-    """Notes which offsets are awaited."""
+    """Records the offsets that are awaited."""
 
     position = 0
 
@@ -165,7 +165,7 @@ def test_topics_are_created(run: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 4, 5, 7])
-def test_forwarded_request_is_answered_in_the_clients_version(run: Any, version: int) -> None:
+def test_forwarded_request_gets_a_response_in_the_clients_version(run: Any, version: int) -> None:
     async def scenario(session: Session) -> None:
         name = f"by-a-client-{version}"
         topic = CreateTopicsRequest.CreatableTopic(
@@ -183,7 +183,7 @@ def test_forwarded_request_is_answered_in_the_clients_version(run: Any, version:
     run(scenario)
 
 
-def test_forwarded_read_is_answered(run: Any) -> None:
+def test_forwarded_read_gets_a_response(run: Any) -> None:
     async def scenario(session: Session) -> None:
         kind = DescribeQuorumRequest.TopicData
         topic = kind(

@@ -122,8 +122,8 @@ def records(bootstrap: str) -> list[dict[int, int]]:
     return found
 
 
-def strike(cluster: Cluster, random: Random, load: Load) -> None:
-    """Let something happen to a broker, and wait until all are in service and writes go on."""
+def fail_a_broker(cluster: Cluster, random: Random, load: Load) -> None:
+    """Kill, pause or stop a broker; wait until all are in service and writes continue."""
     broker = random.choice(BROKERS)
     match random.choice(["kill", "pause", "stop"]):
         case "kill":
@@ -174,7 +174,7 @@ def test_acknowledged_records_stay_once_and_in_order_and_replicas_agree(tmp_path
         with Load.running(cluster.bootstrap) as load:
             until_more(load)
             for _ in range(INCIDENTS):
-                strike(cluster, random, load)
+                fail_a_broker(cluster, random, load)
         assert load.errors == []
 
         def agree() -> bool:

@@ -1,4 +1,4 @@
-"""Logins byte by byte: wirekafka answers, delays and closes as Apache Kafka does."""
+"""Logins byte by byte: wirekafka responds, delays and closes as Apache Kafka does."""
 
 import struct
 import time
@@ -37,7 +37,7 @@ from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 
 DELAY_S = 0.1
-"""connection.failed.authentication.delay.ms, as it is by default."""
+"""The default of connection.failed.authentication.delay.ms."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
 
 
 class Transcript:
-    """What a broker answers on one connection, and whether at once or after the delay."""
+    """A broker's responses on one connection, and whether each came at once or after the delay."""
 
     def __init__(self, port: int):
         self.client = SaslClient(port, timeout_s=5)
@@ -774,18 +774,18 @@ STRICTER = {
     # Kafka closes the connection because formatting its own message fails.
     "unsigned_another_scheme",
 }
-"""Scripts where wirekafka refuses with an error what Kafka lets pass, or fails to answer."""
+"""Scripts that wirekafka refuses with an error, and that Kafka accepts or does not answer."""
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_logins_go_as_with_apache_kafka(name: str, sides: list[Side]) -> None:
+def test_logins_get_the_same_responses_as_from_apache_kafka(name: str, sides: list[Side]) -> None:
     kafka, own = transcripts(name, sides)
     if name not in STRICTER:
         for _ in range(TRIES):
             assert unpaced(own) == unpaced(kafka)
             if own == kafka:
                 return
-            # A busy machine delays answers too.
+            # A busy machine delays responses too.
             kafka, own = transcripts(name, sides)
         assert own == kafka
         return

@@ -71,7 +71,7 @@ def test_confluent_with_a_signed_token(side: Side) -> None:
         return signed_token(SIGNING_KEY), time.time() + 3600
 
     admin = confluent(side, "SIGNED", sasl_mechanism="OAUTHBEARER", oauth_cb=token)
-    admin.poll(1)  # Fetches the token.
+    admin.poll(1)  # The poll fetches the token.
     assert admin.list_topics(timeout=10).brokers
 
 

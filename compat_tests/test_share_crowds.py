@@ -36,9 +36,9 @@ _SEED = int(os.environ.get("WIREKAFKA_SHARE_SEED", "0"))
 _CONSUMERS = 20
 _PARTITIONS = 3
 _RECORDS = 1_000
-"""Records that are produced in each round."""
+"""The number of records that are produced in each round."""
 _POISON = 10
-"""Of these, every one of so many is never accepted."""
+"""One record out of this number is never accepted."""
 _LIMIT = 10
 _TOPIC, _GROUP = "crowded", "crowd"
 _SETTINGS = (

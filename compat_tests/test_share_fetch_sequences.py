@@ -31,7 +31,7 @@ _AT_ONCE = 30
 _FIRST = int(os.environ.get("WIREKAFKA_SHARE_SEED", "0"))
 _ROUNDS = 1
 _TURNS = 12
-"""Between two expiries of all locks."""
+"""Steps between two expiries of all locks."""
 _MEMBERS = ("m1", "m2", "m3")
 _BOOLEANS = ("true", "false")
 _RESETS = ("earliest", "latest", "by_duration:PT1H", "by_duration:P10000D")
@@ -145,7 +145,7 @@ class GroupSequence:
     def step(self) -> None:
         """One request, or records to be fetched."""
         if not self._is_loaded and self._random.random() < 0.5:
-            self._produce()  # So that a group that starts now has records before and behind.
+            self._produce()  # Records before and after the start of the group.
         chosen = self._random.choices(
             (
                 self._produce,

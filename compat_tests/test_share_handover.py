@@ -43,8 +43,8 @@ GROUPS = ("handed over", "also")
 STEPS, LATER = 60, 500
 
 
-class One:
-    """The broker that is running; a `Scenario` plays on it."""
+class EngineUnderTest:
+    """The running broker, to which a `Scenario` sends its requests."""
 
     def __init__(self, bootstrap: str, topic_ids: list[bytes]):
         host, _, port = bootstrap.rpartition(":")
@@ -55,7 +55,7 @@ class One:
         return self.wire.ask(request, version)
 
     def states(self, leader_epoch: int) -> list[Any]:
-        """All that can be read by leaders with this epoch."""
+        """All states that leaders with this epoch can read."""
         eventually(lambda: find_coordinators(self.ask, self.topic_ids[-1], PARTITIONS))
         found: list[Any] = []
         kind = ReadShareGroupStateRequest.ReadStateData
@@ -99,8 +99,8 @@ class One:
 
 
 @contextmanager
-def asked(bootstrap: str, topic_ids: list[bytes]) -> Iterator[One]:
-    one = One(bootstrap, topic_ids)
+def asked(bootstrap: str, topic_ids: list[bytes]) -> Iterator[EngineUnderTest]:
+    one = EngineUnderTest(bootstrap, topic_ids)
     try:
         yield one
     finally:

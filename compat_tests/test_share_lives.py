@@ -1,4 +1,4 @@
-"""Share groups beside Apache Kafka: the same responses, and the same records."""
+"""Random histories ("lives") of share groups: the same responses and records as from Kafka."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LATER = 6
 _ROUNDS = 10
 _STEPS = 3
 _LIVES = int(os.environ.get("WIREKAFKA_SHARE_LIVES", "12"))
-"""How many groups live at once."""
+"""How many groups are compared at once."""
 _FIRST = int(os.environ.get("WIREKAFKA_SHARE_SEED", "0"))
 
 
@@ -55,8 +55,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothShareBrokers]
         yield both
 
 
-def test_groups_live_as_they_do_on_apache_kafka(both: BothShareBrokers) -> None:
-    """A life that differs is lived once more: Kafka ends sessions by the clock, so a busy machine
+def test_random_histories_of_groups_are_as_on_apache_kafka(both: BothShareBrokers) -> None:
+    """A history that differs is played again: Kafka ends sessions by the clock, so a busy machine
     may put a step on the other side of such a moment. A real difference shows again."""
     differences = _differences(both, range(_FIRST, _FIRST + _LIVES), "life")
     if differences:
@@ -67,7 +67,7 @@ def test_groups_live_as_they_do_on_apache_kafka(both: BothShareBrokers) -> None:
 
 
 def _differences(both: BothShareBrokers, seeds: Iterable[int], prefix: str) -> dict[int, str]:
-    """Have a group live for each seed; the first difference of each, by seed."""
+    """Play the history of one group per seed; the first difference of each, by seed."""
     topics = _topics_alike(both, prefix)
     gone, grown = list(topics)[:2]
     later = f"{prefix}-later"
@@ -122,16 +122,16 @@ def _play(lives: list[ShareLife], differences: dict[int, str], turn: int) -> Non
 
 
 def _lose_some(lives: list[ShareLife], differences: dict[int, str], both: BothShareBrokers) -> None:
-    """Let sessions run out, of the members that are doomed."""
+    """Let the sessions of silent members end."""
     for pause in range(2):
         for life in list(lives):
             try:
                 life.beat_all()
                 if not pause:
-                    life.doom()
+                    life.silence_a_member()
             except Difference as difference:
                 differences[_seed(life.group_id)] = f"lost: {difference}"
                 lives.remove(life)
         both.wait(_SESSION_MS / 1000 * 0.57)
     for life in lives:
-        life.bury()
+        life.remove_silent_members()

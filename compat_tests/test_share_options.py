@@ -36,7 +36,7 @@ _EXPECTED = {
     # The delivery of the record 3 was not stored before the broker was killed.
     "restarted": "[0x1, 1x1, 2x1, 3x1, 1x2, 3x1]",
 }
-"""What consumers of Apache Kafka 4.4 report as well."""
+"""The output, which is the same with Apache Kafka 4.4."""
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ DEPRECATED = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 @pytest.fixture(params=["false", "true"], ids=["admin-offsets", "consumer-offsets"])
 def either_offset_reader(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    """The test runs with Spark's new and its old way to fetch offsets."""
+    """The test runs with Spark's new and with its old way of fetching offsets."""
     before = spark.conf.get(DEPRECATED, "false")
     spark.conf.set(DEPRECATED, request.param)
     yield
@@ -54,7 +54,7 @@ def stream(
 ) -> Iterator[Callable[..., Any]]:
     """`stream(subscribe=topic, ...)` runs to the end of what is there; rows go to a file sink.
 
-    Called again it goes on from its checkpoint. Returns the query and all its rows so far.
+    Called again, it continues from its checkpoint. Returns the query and all its rows so far.
     """
 
     def run(**options: Any) -> tuple[Any, list[Any]]:
@@ -252,7 +252,7 @@ def test_a_pattern_stream_takes_up_new_topics_and_partitions(
     assert found == [(first, 0, "a"), (first, 1, "c"), (second, 0, "b")]
 
 
-def test_lost_data_fails_the_stream_unless_told_otherwise(
+def test_lost_data_fails_the_stream_unless_fail_on_data_loss_is_false(
     stream: Stream, topic: str, bootstrap: str, admin: AdminClient
 ) -> None:
     produce(bootstrap, topic, numbers(0, 10))
@@ -379,7 +379,7 @@ HAS_REAL_TIME = "realTime" in inspect.signature(DataStreamWriter.trigger).parame
     [
         {"processingTime": "100 milliseconds"},
         {"continuous": "1 second"},
-        # Records come through while a batch goes on: none ends within this test.
+        # Records arrive while a batch is running: no batch ends within this test.
         pytest.param(
             {"realTime": "5 minutes"},
             marks=pytest.mark.skipif(not HAS_REAL_TIME, reason="real-time mode is newer"),

@@ -53,7 +53,7 @@ def test_the_lag_of_a_running_query_is_shown(
         .load()
         .writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        # It reads what is there, and then nothing for as long as this test looks.
+        # It reads the existing records, and then nothing for the rest of this test.
         .trigger(processingTime="1 hour")
         .start()
     )
@@ -65,12 +65,12 @@ def test_the_lag_of_a_running_query_is_shown(
             1: (29, 0),
         }
         for row in rows.values():
-            # Spark's executors name their consumers so; each partition has its own.
+            # The client ids that Spark's executors use; each partition has its own.
             assert "spark-kafka-source-" in row["client"] and "executor" in row["client"]
             assert row["host"] == "127.0.0.1"
 
         def behind() -> bool:
-            # A consumer asks ahead: what comes within its last fetch's wait, it still gets.
+            # A consumer fetches ahead: it still gets records that arrive during its last fetch.
             produce(bootstrap, topic, 0, 1)
             return bool(rows_of(bootstrap, topic)[0]["lag"] >= 5)
 

@@ -1,4 +1,4 @@
-"""Each Spark example runs on small data, and explains in one sentence if it cannot."""
+"""Each Spark example runs on small data, or reports in one sentence why it cannot."""
 
 import os
 import re
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The copy keyword is deprecated")
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# In Spark 3's way a timer at the very watermark waits for the next one.
+# In Spark 3 a timer set exactly at the watermark fires with the next watermark.
 GONE = r"\d+" if pyspark.__version__.startswith("3.") else "341"
 EXAMPLES = {
     "backfill": ("--rows 6000", "backfill: 2998 flights by offsets, 1639 by timestamps"),
@@ -51,7 +51,7 @@ READ_ONE |= {"live_view": "--topic", "weather_join": "--topics", "plane_dimensio
 
 
 def in_ci(*names: str) -> list[Any]:
-    """Every example, those not named only in a campaign: each is a JVM of its own or three."""
+    """The named examples; all of them in a campaign, since each needs one to three JVMs."""
     return [
         pytest.param(name, marks=() if name in names else pytest.mark.campaign) for name in EXAMPLES
     ]
@@ -105,7 +105,7 @@ def test_turnarounds_by_the_state_of_spark_3(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run("turnaround", monkeypatch, bootstrap, "--rows", "3000", "--with-pandas-state")
-    # A timer at the very watermark waits for the next one, in Spark 3's way.
+    # In Spark 3 a timer set exactly at the watermark fires with the next watermark.
     last_line = capfd.readouterr().out.splitlines()[-1]
     assert re.match(r"turnaround: 1562 turnarounds, \d+ aircraft gone", last_line)
 
@@ -134,7 +134,7 @@ def test_an_example_runs_unchanged_on_a_cluster(name: str, bootstrap: str, tmp_p
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_wrong_address_is_told_in_one_sentence(
+def test_a_wrong_address_is_reported_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = why_it_ends(name, monkeypatch, "127.0.0.1:1", "--rows", "10")
@@ -142,7 +142,7 @@ def test_a_wrong_address_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize("name", READ_ONE)
-def test_a_missing_topic_is_told_in_one_sentence(
+def test_a_missing_topic_is_reported_in_one_sentence(
     name: str, bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = f"{unique},{unique}" if name in ("weather_join", "plane_dimension") else unique
@@ -151,11 +151,11 @@ def test_a_missing_topic_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize("name", READ_ONE)
-def test_a_schema_that_does_not_fit_is_told_in_one_sentence(
+def test_a_schema_that_does_not_fit_is_reported_in_one_sentence(
     name: str, bootstrap: str, new_topic: NewTopicName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = new_topic()
-    # Without a log: it may outlive the broker, and would complain after pytest's last line.
+    # Without a log: the producer may outlive the broker, and would log after pytest's last line.
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     producer.produce(topic, b'{"temperature": 21}', b"key", timestamp=1_357_034_400_000)
     assert producer.flush(30) == 0
@@ -167,7 +167,7 @@ def test_a_schema_that_does_not_fit_is_told_in_one_sentence(
 
 
 @pytest.mark.parametrize("name", in_ci("backfill"))
-def test_a_missing_jar_is_told_in_one_sentence(
+def test_a_missing_jar_is_reported_in_one_sentence(
     name: str, bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_KAFKA_JARS", str(tmp_path / "no.jar"))

@@ -22,7 +22,7 @@ from tests.eventually import eventually
 
 KILLS = int(os.environ.get("WIREKAFKA_KILLS", "3"))
 BETWEEN_KILLS = 2000
-"""Records that both streams read between two kills; with three, retention has some to delete."""
+"""Records that both streams read between two kills; after three kills retention deletes some."""
 RECORD_BYTES = 1000
 AHEAD = 3000
 """The producer waits when the slower stream is this many records behind: so retention, which
@@ -41,7 +41,7 @@ BROKER_SETTINGS = ("log.retention.check.interval.ms=500", "log.cleaner.backoff.m
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    # A task may fail while the broker is away: it is done again, as on a cluster.
+    # A task may fail while the broker is down: it is retried, as on a cluster.
     with spark_session("local[2,8]") as session:
         yield session
 
@@ -80,7 +80,7 @@ class Feed(threading.Thread):
                 self._producer.poll(0.02)
             if self.stopping.is_set():
                 break
-            # The logical key comes first in the record's own, which compaction must find unique.
+            # The logical key is a prefix of the record key, which is unique for compaction.
             key = f"{number % KEYS}:{number}"
             value = str(number).ljust(RECORD_BYTES, ".")
             place = number % KEYS % PARTITIONS
@@ -125,7 +125,7 @@ def records_read(query: StreamingQuery) -> int:
 
 
 @pytest.mark.timeout(900)
-def test_streams_live_through_kills_rolls_retention_and_compaction(
+def test_streams_survive_kills_rolls_retention_and_compaction(
     spark: SparkSession, mortal: MortalBroker, tmp_path: Path
 ) -> None:
     bootstrap = mortal.bootstrap

@@ -97,7 +97,7 @@ def transactional(bootstrap: str, name: str) -> Producer:
 
 
 def transaction(producer: Producer, topic: str, sent: list[str]) -> None:
-    """Begun and written; how it ends is the caller's."""
+    """A transaction that is begun and written; the caller ends it."""
     producer.begin_transaction()
     for value in sent:
         producer.produce(topic, value)
@@ -150,13 +150,13 @@ def test_a_batch_ends_at_offsets_and_timestamps(batch: Reader, topic: str, boots
     assert batch({"subscribe": topic, **ending}) == numbers(0, 10)
     ending = {"endingOffsetsByTimestamp": json.dumps({topic: {"0": 1_003_500}})}
     assert batch({"subscribe": topic, **ending}) == numbers(0, 4)
-    # No record is that late: a batch then ends with what is there.
+    # No record has such a late timestamp: the batch then ends at the end of the log.
     assert batch({"subscribe": topic, "endingTimestamp": 9_000_000}) == numbers(0, 20)
     both = {"startingTimestamp": 1_005_000, "endingTimestamp": 1_006_000}
     assert batch({"subscribe": topic, **both}) == ["5"]
 
 
-def test_a_stream_starts_where_it_is_told(
+def test_a_stream_starts_at_its_starting_offsets_or_its_checkpoint(
     stream: Stream, batch: Reader, new_topic: NewTopicName, bootstrap: str
 ) -> None:
     topic = new_topic(2)
@@ -165,7 +165,7 @@ def test_a_stream_starts_where_it_is_told(
     start = json.dumps({topic: {"0": 8, "1": -1}})
     assert stream({"subscribe": topic, "startingOffsets": start})[1] == ["8", "9"]
     produce(bootstrap, topic, ["new"], partition=1)
-    # The checkpoint is stronger than where a new query would start.
+    # The checkpoint overrides the starting offsets of a new query.
     assert stream({"subscribe": topic, "startingOffsets": "latest"})[1] == ["8", "9", "new"]
     start = json.dumps({topic: {"0": -2, "1": 10}})
     assert batch({"subscribe": topic, "startingOffsets": start}) == [*numbers(0, 10), "new"]
@@ -219,7 +219,7 @@ def test_min_offsets_wait_for_enough_or_for_the_delay(
 
 
 @pytest.mark.usefixtures("either_offset_reader")
-def test_progress_tells_how_far_behind_a_stream_is(
+def test_progress_shows_the_lag_of_a_stream(
     spark: SparkSession, new_topic: NewTopicName, bootstrap: str, tmp_path: Path
 ) -> None:
     topic = new_topic(2)
@@ -240,7 +240,7 @@ def test_progress_tells_how_far_behind_a_stream_is(
 
 
 @pytest.mark.usefixtures("either_offset_reader")
-def test_records_that_are_gone_fail_a_stream_unless_told_otherwise(
+def test_deleted_records_fail_a_stream_unless_fail_on_data_loss_is_false(
     stream: Stream, topic: str, bootstrap: str, admin: AdminClient
 ) -> None:
     produce(bootstrap, topic, numbers(0, 10))
@@ -266,7 +266,7 @@ def test_a_topic_that_was_deleted_and_made_again(
     produce(bootstrap, topic, numbers(100, 105))
     with pytest.raises(StreamingQueryException, match=r"(?i)data.?loss|missing|lost|changed from"):
         stream({"subscribe": topic})
-    # The offsets went back, and 100 to 104 lie below the checkpoint: they are passed over.
+    # The offsets went back, and 100 to 104 are below the checkpoint: they are skipped.
     options = {"subscribe": topic, "failOnDataLoss": "false"}
     found = stream(options)[1]
     assert set(found) <= {*numbers(0, 10), *numbers(100, 105)} and found[:1] == ["0"]
@@ -308,7 +308,7 @@ def test_topics_and_partitions_that_come_while_a_pattern_stream_runs_are_read(
     first = new_topic()
     produce(bootstrap, first, ["a"])
     options = {"subscribePattern": f"{unique}-.*", "startingOffsets": "earliest"}
-    # The old way's consumer looks for topics that match as often as it asks for metadata.
+    # The consumer of the old way looks for matching topics whenever it refreshes its metadata.
     query = running(
         load(spark.readStream, bootstrap, options | {"kafka.metadata.max.age.ms": 500}), tmp_path
     )

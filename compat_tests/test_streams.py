@@ -82,7 +82,7 @@ def test_streams_counts_exactly_once_under_kills(
     try:
         for number in range(ROUNDS):
             _write(mortal.bootstrap, chance, expected, LINES // ROUNDS)
-            # Somewhere amid the work, not after it.
+            # Kill while records are being processed, not afterwards.
             wanted = sum(expected.values()) * chance.uniform(0.6, 0.9)
             eventually(lambda wanted=wanted: _total(mortal.bootstrap) >= wanted, 120, 0.2)
             if number % 2:
@@ -96,7 +96,7 @@ def test_streams_counts_exactly_once_under_kills(
     finally:
         application.kill()
     counts = _counts(mortal.bootstrap)
-    # Not only the last count is right: each number from 1 on came once, in order.
+    # Not only the last count: each number from 1 on was written once, in order.
     assert counts == {word: list(range(1, total + 1)) for word, total in expected.items()}
 
 

@@ -1,4 +1,4 @@
-"""Requests about delegation tokens get the answers of a secured Apache Kafka."""
+"""Requests about delegation tokens get the responses of a secured Apache Kafka."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def permit(side: Users) -> None:
 
 
 class Transcript:
-    """The answers of one side; times are noted relative to the token's creation, in minutes."""
+    """The responses of one side; times are in minutes since the token's creation."""
 
     def __init__(self, side: Users):
         self.side = side

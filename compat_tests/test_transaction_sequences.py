@@ -16,7 +16,7 @@ PER_TEST = 20
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
-def test_transactional_calls_are_answered_as_by_kafka(
+def test_transactional_requests_get_the_same_responses_as_from_kafka(
     broker: RunningBroker, apache_kafka: RunningBroker, first: int
 ) -> None:
     ours, reference = Wire(broker.address), Wire(apache_kafka.address)

@@ -1,4 +1,4 @@
-"""Kafka's own exactly-once copier, with a broker that keeps dying under it."""
+"""Kafka's own exactly-once copier, while the broker is killed repeatedly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KILLS = int(os.environ.get("WIREKAFKA_COPIER_KILLS", "20"))
 TRANSACTION = 500
 
 
-def test_copier_loses_and_doubles_nothing_while_the_broker_is_killed(
+def test_copier_loses_and_duplicates_nothing_while_the_broker_is_killed(
     mortal: MortalBroker, java_tools: JavaTools
 ) -> None:
     _fill(mortal.bootstrap)

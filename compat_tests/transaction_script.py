@@ -243,7 +243,7 @@ class Player:
         )
         return added, answer.topics[0].partitions[0].error_code
 
-    # Around them
+    # Setup and results
 
     def _prepare(self) -> None:
         kind = CreateTopicsRequest.CreatableTopic

@@ -27,7 +27,7 @@ class WholeLog:
 
     end_offset: int
     data: bytearray = field(default_factory=bytearray)
-    """Whole batches, one after the other."""
+    """Complete batches, one after the other."""
     aborted: set[tuple[int, int]] = field(default_factory=set)
     """Producer ids and first offsets, of aborted transactions, as in read_committed responses."""
 
@@ -68,7 +68,7 @@ def _fetched(ask: Ask, where: tuple[str, int, int], isolation: int) -> Any:
     asked = kind.Partition(
         partition=partition, fetch_offset=offset, partition_max_bytes=_READ_BYTES
     )
-    # The records exist, so a fetch that returns none yet waits at the broker.
+    # The records exist, so an empty response means that the fetch waited at the broker.
     answer = ask(
         FetchRequest(
             max_wait_ms=500,

@@ -17,7 +17,7 @@ KAFKA_VERSION = "4.4.0"
 """The release that wirekafka is compared with."""
 TOOLS_VERSION = "4.3.1"
 """Of kafka-tools, kafka-streams and Connect: no 4.4.0 of them is published."""
-NEIGHBOUR_VERSION = "4.3.1"
+PREVIOUS_VERSION = "4.3.1"
 """The release before, which has to read what wirekafka writes and the other way round."""
 OLD_KAFKA_VERSION = "2.1.1"
 """The oldest client generation that a 4.4 broker accepts (KIP-896)."""
@@ -81,9 +81,9 @@ def connect_jars() -> Path:
     return _fetched(f"connect-{TOOLS_VERSION}", _CONNECT)
 
 
-def neighbour_jars() -> Path:
+def previous_release_jars() -> Path:
     """The directory with the jars of Kafka 4.3.1: broker and clients."""
-    return tools_jars() if NEIGHBOUR_VERSION == TOOLS_VERSION else broker_jars(NEIGHBOUR_VERSION)
+    return tools_jars() if PREVIOUS_VERSION == TOOLS_VERSION else broker_jars(PREVIOUS_VERSION)
 
 
 def broker_jars(version: str) -> Path:
@@ -194,7 +194,7 @@ if __name__ == "__main__":
         kafka_jars(),
         tools_jars(),
         connect_jars(),
-        neighbour_jars(),
+        previous_release_jars(),
         old_kafka_jars(),
         kafka_schemas("message"),
     ):

@@ -13,7 +13,7 @@ from wirekafka.metadata.topics import CreateTopics, NewTopic
 
 
 def register(kafka: InProcessBroker, id: int, rack: str | None = None) -> int:
-    """Register and unfence a broker of which nothing else exists; returns its broker epoch."""
+    """Register and unfence a broker without a process; returns its broker epoch."""
     controller = kafka.broker.controller
     epoch: int = now(
         controller.submit(

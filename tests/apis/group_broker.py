@@ -27,7 +27,7 @@ def topic_id(name: str) -> bytes:
 
 
 class GroupBroker(InProcessBroker):
-    """A broker that coordinates no group until `ready` is called."""
+    """An in-process broker that coordinates no group until `ready` is called."""
 
     def __init__(self, **settings: str):
         self._next_id: bytes | None = None

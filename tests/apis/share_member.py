@@ -77,7 +77,7 @@ class ShareMember:
         return self._kafka.begin(share_fetch_request(partitions or {}, **options), 2)
 
     def fetch(self, partitions: Partitions | None = None, **options: Any) -> Any:
-        """The response to a ShareFetch that is answered at once."""
+        """The response to a ShareFetch that need not wait."""
         exchange = self.begin(partitions, **options)
         assert exchange.is_done, "the request waits"
         return exchange.response

@@ -1,4 +1,4 @@
-"""What a broker with an authorizer allows, and what it stops to allow at once."""
+"""Requests that a broker with an authorizer allows, and refuses once ACLs have changed."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def test_a_repeated_produce_is_refused_as_soon_as_its_acl_is_deleted(kafka: Secu
     assert kafka.partition("t").log.end_offset == 3
 
 
-def test_topics_that_a_client_may_not_describe_look_like_missing_ones(kafka: SecuredBroker) -> None:
+def test_existing_and_missing_topics_get_the_same_error_without_describe_permission(
+    kafka: SecuredBroker,
+) -> None:
     topics = [MetadataRequest.Topic(name=name) for name in ("t", "missing")]
     answer = kafka.ask(_ALICE, MetadataRequest(topics=topics), 12)
     assert {(each.error_code, each.topic_id) for each in answer.topics} == {
@@ -128,7 +130,7 @@ def test_acls_outlive_a_restart(kafka: SecuredBroker, disk: SimulatedDisk) -> No
     again.stop()
 
 
-def test_no_client_can_make_itself_acls(kafka: SecuredBroker) -> None:
+def test_clients_without_permission_cannot_create_acls(kafka: SecuredBroker) -> None:
     acl = CreateAclsRequest.AclCreation(
         resource_type=2,
         resource_name="t",

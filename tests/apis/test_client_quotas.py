@@ -135,7 +135,7 @@ def test_a_dry_run_changes_nothing(cluster):
         ),
     ],
 )
-def test_what_cannot_be_set_is_refused(cluster, entity, values, message):
+def test_invalid_quotas_are_refused(cluster, entity, values, message):
     assert alter(cluster, (entity, values)) == [(Error.INVALID_REQUEST, message)]
     assert describe(cluster) == []
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_set_is_refused(cluster, entity, values, message):
         ),
     ],
 )
-def test_a_filter_that_cannot_be_is_refused(cluster, components, error, message):
+def test_an_invalid_filter_is_refused(cluster, components, error, message):
     with pytest.raises(KafkaError) as refused:
         describe(cluster, *components)
     assert (refused.value.error, refused.value.message) == (error, message)

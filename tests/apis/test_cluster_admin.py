@@ -82,7 +82,7 @@ def test_the_next_page_begins_at_the_cursor(cluster):
 
 
 @pytest.mark.parametrize("cursor", [("a", -1), ("x", 0)])
-def test_a_cursor_that_points_nowhere_is_refused(cluster, cursor):
+def test_an_invalid_cursor_is_refused(cluster, cursor):
     with pytest.raises(KafkaError) as caught:
         page(cluster, "a", "b", cursor=cursor)
     assert caught.value.error is Error.INVALID_REQUEST
@@ -163,7 +163,7 @@ def test_an_unknown_kind_of_election_fails_each_partition(cluster):
     assert result.error_message == "Unknown election type 7"
 
 
-def test_feature_updates_are_answered_as_kafka_answers(cluster):
+def test_feature_updates_get_the_same_responses_as_from_kafka(cluster):
     key = UpdateFeaturesRequest.FeatureUpdateKey
     fine = UpdateFeaturesRequest(
         feature_updates=[key(feature="transaction.version", max_version_level=1, upgrade_type=2)]
@@ -186,7 +186,7 @@ def test_feature_updates_are_answered_as_kafka_answers(cluster):
 
 
 class Quorum:
-    """A quorum with a kraft.version and nothing else."""
+    """A quorum of which only the kraft.version is simulated."""
 
     def __init__(self):
         self.kraft_version = 0
@@ -216,7 +216,7 @@ def test_version_0_allows_a_downgrade_by_a_flag(cluster):
     assert "group.version" not in cluster.image.features
 
 
-def test_a_broker_is_unregistered_without_another_word(cluster):
+def test_a_broker_is_unregistered(cluster):
     cluster.register(7)
     response = cluster.call(unregister_broker, UnregisterBrokerRequest(broker_id=7), 0)
     assert (response.error_code, response.error_message) == (0, "")
@@ -252,7 +252,7 @@ def test_describe_quorum_reports_leader_and_voters(cluster, version):
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_idempotent_producers_get_ids_of_their_own(cluster, version):
+def test_idempotent_producers_get_unique_ids(cluster, version):
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
     answers = [cluster.call(init_producer_id, request, version) for _ in range(3)]
     assert [(a.error_code, a.producer_id, a.producer_epoch) for a in answers] == [

@@ -86,7 +86,7 @@ def test_an_empty_list_of_keys_means_every_config(cluster):
     assert len(result.configs) == 37
 
 
-def test_synonyms_and_documentation_come_when_asked_for(cluster):
+def test_synonyms_and_documentation_are_returned_if_requested(cluster):
     [described] = describe(cluster, TOPIC, "t", "cleanup.policy", include_synonyms=False).configs
     assert described.synonyms == [] and described.documentation is None
 
@@ -232,7 +232,7 @@ def test_missing_resources_are_reported(cluster, type, name, error, message):
         ),
     ],
 )
-def test_bad_changes_are_refused_in_kafkas_words(cluster, resource, answer):
+def test_bad_changes_are_refused_with_kafkas_messages(cluster, resource, answer):
     assert alter(cluster, resource) == [answer]
 
 
@@ -243,7 +243,7 @@ def test_a_resource_named_twice_is_not_changed(cluster):
     assert not cluster.image.config(TOPIC, "t")
 
 
-def test_each_resource_is_answered_for_itself_in_order(cluster):
+def test_each_resource_has_its_own_result_in_order(cluster):
     answers = alter(
         cluster,
         (TOPIC, "no", ("retention.ms", SET, "7")),
@@ -257,7 +257,7 @@ def test_each_resource_is_answered_for_itself_in_order(cluster):
     ]
 
 
-def test_levels_of_loggers_are_set_here_and_now(cluster):
+def test_levels_of_loggers_take_effect_at_once(cluster):
     logger = logging.getLogger("wirekafka.tests.level")
     assert alter(cluster, (LOGGER, "1", (logger.name, SET, "TRACE"))) == [(0, None)]
     assert logger.getEffectiveLevel() == 5
@@ -293,7 +293,7 @@ def listed(cluster, version, *types):
     ]
 
 
-def test_what_has_configs_is_listed(cluster):
+def test_resources_with_configs_are_listed(cluster):
     alter(cluster, (METRICS, "s", ("interval.ms", SET, "1000")))
     alter(cluster, (GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")))
     assert listed(cluster, 0) == [(METRICS, "s")]

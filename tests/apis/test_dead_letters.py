@@ -1,4 +1,4 @@
-"""Dead-letter topics of share groups (KIP-1191): what is written, when, and what if it fails."""
+"""Dead-letter topics of share groups (KIP-1191): contents, timing and failed writes."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_released_and_expired_records_are_written_after_their_last_delivery(
     assert sharing.fetch() == []
 
 
-def test_a_missing_topic_is_created_if_the_broker_may(
+def test_a_missing_topic_is_created_if_auto_creation_is_enabled(
     tmp_path: Path, manual_clock: ManualClock
 ) -> None:
     sharing = Sharing(
@@ -250,7 +250,7 @@ def test_nothing_is_written_for_a_rejection_that_could_not_be_stored(sharing: Sh
     assert sharing.stored() == (StateBatch(0, 0, ACKNOWLEDGED, 1),)
 
 
-def test_letters_of_a_topic_with_small_batches_come_in_several(sharing: Sharing) -> None:
+def test_dead_letters_are_split_by_the_topics_max_message_bytes(sharing: Sharing) -> None:
     async def reject() -> None:
         sharing.acknowledge(0, 6, REJECT)
         while sharing.stored() != (StateBatch(0, 6, ARCHIVED, 1),):
@@ -267,7 +267,7 @@ def test_letters_of_a_topic_with_small_batches_come_in_several(sharing: Sharing)
     assert sharing.partition("dlq.orders").log.end_offset == 7
 
 
-def test_the_creation_of_the_topic_is_tried_again(
+def test_the_creation_of_the_topic_is_retried(
     tmp_path: Path, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def create(topics: Any) -> dict[str, KafkaError]:

@@ -30,6 +30,6 @@ def test_each_group_has_its_own_error(version: int) -> None:
     assert [each.group_id for each in listed.groups] == ["stable"]
 
 
-def test_38_a_group_led_elsewhere_is_not_here() -> None:
+def test_38_a_group_of_another_coordinator_is_not_coordinator() -> None:
     answer = GroupBroker().ask(DeleteGroupsRequest(groups_names=["g"]), 2)
     assert [each.error_code for each in answer.results] == [Error.NOT_COORDINATOR]

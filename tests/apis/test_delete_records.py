@@ -69,7 +69,7 @@ def test_unknown_partitions_are_3_and_moved_ones_6(log: InProcessBroker) -> None
     assert delete(log, 0) == (6, -1)
 
 
-def test_a_partition_named_twice_is_answered_once(log: InProcessBroker) -> None:
+def test_a_partition_named_twice_has_one_result(log: InProcessBroker) -> None:
     request = DeleteRecordsRequest(
         timeout_ms=1000,
         topics=[

@@ -61,19 +61,19 @@ def test_only_requested_and_existing_partitions_are_reported(cluster):
     assert ask(cluster, 4, [])[1] == {}
 
 
-def test_a_cordoned_directory_says_so(cluster):
+def test_a_cordoned_directory_is_reported_as_such(cluster):
     cluster.config = cluster.config.with_dynamic({}, {"cordoned.log.dirs": "*"})
     assert ask(cluster, 5, [])[0].is_cordoned
     assert not ask(cluster, 4, [])[0].is_cordoned
 
 
-def test_a_directory_that_cannot_be_asked_fails_alone(cluster):
+def test_a_failing_directory_has_its_own_error(cluster):
     cluster.directories[0].path = "/nowhere/at/all"
     assert ask(cluster, 4, None)[0].error_code == Error.KAFKA_STORAGE_ERROR
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_replicas_are_in_the_directory_they_are_in_and_in_no_other(cluster, version):
+def test_a_move_to_the_present_directory_succeeds_and_to_an_unknown_one_fails(cluster, version):
     asked = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     here = cluster.directories[0].path
     cluster.partitions = {("a", 0): None}
@@ -102,7 +102,7 @@ def test_replicas_are_in_the_directory_they_are_in_and_in_no_other(cluster, vers
     assert move("/nonexistent") == [("a", 0, nowhere), ("a", 9, nowhere), ("no", 0, nowhere)]
 
 
-def test_a_move_to_another_directory_is_refused_for_good(cluster, tmp_path):
+def test_a_move_to_another_directory_is_refused(cluster, tmp_path):
     other = LogDirectory(cluster.disk, str(tmp_path / "other"))
     cluster.directories.append(other)
     cluster.partitions = {("a", 0): None}

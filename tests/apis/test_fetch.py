@@ -157,7 +157,7 @@ def test_deleted_records_are_out_of_range(kafka: InProcessBroker) -> None:
     assert only(fetch(kafka, ("t", 0, 2))).log_start_offset == 2
 
 
-def test_a_fetch_may_start_mid_batch_and_gets_the_whole_batch(kafka: InProcessBroker) -> None:
+def test_a_fetch_may_start_mid_batch_and_gets_the_complete_batch(kafka: InProcessBroker) -> None:
     kafka.create("t")
     records = batch(b"a", b"b", b"c")
     kafka.partition("t").leader.append_from_client(records, 1, kafka.clock.now_ms())
@@ -166,7 +166,7 @@ def test_a_fetch_may_start_mid_batch_and_gets_the_whole_batch(kafka: InProcessBr
     assert next(batches(found))[1].base_offset == 0
 
 
-def test_at_least_one_whole_batch_even_over_the_limits(kafka: InProcessBroker) -> None:
+def test_at_least_one_complete_batch_is_returned_over_the_limits(kafka: InProcessBroker) -> None:
     kafka.create("t", partitions=2)
     fill(kafka)
     fill(kafka, index=1)
@@ -204,7 +204,7 @@ def test_fetch_max_bytes_of_the_broker_holds(tmp_path: Any, manual_clock: Manual
     kafka.stop()
 
 
-def test_a_partition_asked_for_twice_is_answered_once(kafka: InProcessBroker) -> None:
+def test_a_partition_requested_twice_has_one_result(kafka: InProcessBroker) -> None:
     kafka.create("t")
     fill(kafka)
     assert only(fetch(kafka, ("t", 0, 0), ("t", 0, 2))).error_code == 0
@@ -256,7 +256,9 @@ def test_a_long_poll_waits_for_min_bytes(kafka: InProcessBroker) -> None:
 
 
 @pytest.mark.parametrize(("max_wait_ms", "min_bytes"), [(0, 1), (-1, 1), (5000, 0), (5000, -1)])
-def test_no_wait_is_asked_for(kafka: InProcessBroker, max_wait_ms: int, min_bytes: int) -> None:
+def test_a_fetch_with_max_wait_0_does_not_wait(
+    kafka: InProcessBroker, max_wait_ms: int, min_bytes: int
+) -> None:
     kafka.create("t")
     request = fetch_request(("t", 0, 0), max_wait_ms=max_wait_ms, min_bytes=min_bytes)
     assert sizes(kafka.call(request, 11)) == [0]
@@ -268,9 +270,7 @@ def test_an_error_is_reported_at_once(kafka: InProcessBroker) -> None:
     assert [each.error_code for each in response.responses[0].partitions] == [1, 0]
 
 
-def test_an_unknown_partition_beside_a_known_one_does_not_hasten_the_answer(
-    kafka: InProcessBroker,
-) -> None:
+def test_an_unknown_partition_does_not_end_the_wait_for_a_known_one(kafka: InProcessBroker) -> None:
     kafka.create("t")
 
     async def scenario() -> None:
@@ -284,7 +284,7 @@ def test_an_unknown_partition_beside_a_known_one_does_not_hasten_the_answer(
     assert only(fetch(kafka, ("nope", 0, 0), max_wait_ms=5000)).error_code == 3
 
 
-def test_a_long_poll_learns_that_the_topic_is_deleted(kafka: InProcessBroker) -> None:
+def test_a_long_poll_ends_when_the_topic_is_deleted(kafka: InProcessBroker) -> None:
     kafka.create("t")
 
     async def scenario() -> None:
@@ -299,7 +299,7 @@ def test_a_long_poll_learns_that_the_topic_is_deleted(kafka: InProcessBroker) ->
     ("version", "epoch", "error"),
     [(10, -1, Error.NOT_LEADER_OR_FOLLOWER), (11, 0, Error.FENCED_LEADER_EPOCH)],
 )
-def test_a_long_poll_learns_that_leadership_moved(
+def test_a_long_poll_ends_when_leadership_moves(
     kafka: InProcessBroker, version: int, epoch: int, error: Error
 ) -> None:
     kafka.create("t")
@@ -313,7 +313,7 @@ def test_a_long_poll_learns_that_leadership_moved(
     run(scenario())
 
 
-def test_a_client_that_goes_away_leaves_no_watch(kafka: InProcessBroker) -> None:
+def test_a_disconnected_client_leaves_no_watch(kafka: InProcessBroker) -> None:
     kafka.create("t")
 
     async def scenario() -> None:
@@ -365,7 +365,9 @@ def test_not_leader_comes_with_the_leader_from_version_16_on(kafka: InProcessBro
 
 
 @pytest.mark.parametrize("replica_id", [1, 5])
-def test_a_follower_that_is_none_is_refused(kafka: InProcessBroker, replica_id: int) -> None:
+def test_a_fetch_as_a_replica_that_is_not_assigned_is_refused(
+    kafka: InProcessBroker, replica_id: int
+) -> None:
     kafka.create("t")
     assert only(fetch(kafka, ("t", 0, 0), replica_id=replica_id)).error_code == 6
     state = FetchRequest.ReplicaState(replica_id=replica_id)

@@ -75,7 +75,7 @@ def test_followers_read_to_the_log_end_and_raise_the_high_watermark(
     assert follow(kafka, 2, 1).high_watermark == 1
 
 
-def test_versions_before_15_name_the_follower_elsewhere_and_have_no_broker_epoch(
+def test_versions_before_15_have_another_replica_field_and_no_broker_epoch(
     kafka: InProcessBroker, partition: Partition
 ) -> None:
     append(kafka)
@@ -85,7 +85,7 @@ def test_versions_before_15_name_the_follower_elsewhere_and_have_no_broker_epoch
     assert partition.high_watermark == 1
 
 
-def test_a_waiting_produce_is_answered_when_the_followers_have_it(
+def test_a_waiting_produce_gets_its_response_when_the_followers_have_the_records(
     kafka: InProcessBroker, partition: Partition
 ) -> None:
     async def scenario() -> None:
@@ -100,7 +100,7 @@ def test_a_waiting_produce_is_answered_when_the_followers_have_it(
     asyncio.run(scenario())
 
 
-def test_a_waiting_follower_gets_a_batch_and_a_waiting_consumer_what_is_committed(
+def test_a_waiting_follower_gets_a_batch_and_a_waiting_consumer_committed_records(
     kafka: InProcessBroker, partition: Partition
 ) -> None:
     async def scenario() -> None:
@@ -129,7 +129,7 @@ def test_a_waiting_follower_gets_a_batch_and_a_waiting_consumer_what_is_committe
         ({"offset": 5}, Error.OFFSET_OUT_OF_RANGE),
     ],
 )
-def test_refused_followers_move_nothing(
+def test_refused_followers_change_no_offset(
     kafka: InProcessBroker, partition: Partition, changed: dict[str, int], error: Error
 ) -> None:
     append(kafka)
@@ -141,7 +141,7 @@ def test_refused_followers_move_nothing(
     assert partition.leading().followers[2].end_offset == -1
 
 
-def test_a_broker_epoch_that_is_newer_than_the_known_one_or_none_is_taken(
+def test_a_newer_or_missing_broker_epoch_is_accepted(
     kafka: InProcessBroker, partition: Partition
 ) -> None:
     append(kafka)

@@ -48,7 +48,7 @@ def test_the_address_is_the_one_of_the_clients_listener() -> None:
 @pytest.mark.parametrize(
     ("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")]
 )
-def test_the_internal_topic_is_made_when_first_asked_for(key_type: int, topic: str) -> None:
+def test_the_internal_topic_is_created_by_the_first_lookup(key_type: int, topic: str) -> None:
     broker = GroupBroker()
     answer = broker.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 4)
     assert answer.coordinators[0].error_code == Error.NONE
@@ -115,14 +115,14 @@ def test_share_keys_need_version_6_and_name_a_share_partition(key: str, is_valid
         assert found.error_code == (Error.NONE if is_found else Error.INVALID_REQUEST)
 
 
-def test_a_share_partition_has_one_coordinator_however_its_key_is_written() -> None:
+def test_a_share_partition_has_one_coordinator_for_every_form_of_its_key() -> None:
     for key in (SHARE_KEY, SHARE_KEY.replace(":0", "==:+0"), f"{SHARE_KEY}:"):
         share_key = share_key_of(key)
         assert share_key is not None
         assert coordinator_key(share_key) == SHARE_KEY
 
 
-def test_the_share_state_topic_is_made_with_kafkas_options(
+def test_the_share_state_topic_is_created_with_kafkas_options(
     tmp_path: Path, manual_clock: ManualClock
 ) -> None:
     kafka = InProcessBroker(
@@ -138,7 +138,7 @@ def test_the_share_state_topic_is_made_with_kafkas_options(
     assert found.error_code in (Error.NONE, Error.COORDINATOR_NOT_AVAILABLE)
     image = kafka.broker.image
     assert len(image.topics["__share_group_state"].partitions) == 3
-    # As Kafka 4.4.0 records them.
+    # The topic configs that Kafka 4.4.0 records.
     assert image.config(2, "__share_group_state") == {
         "compression.type": "producer",
         "min.insync.replicas": "1",

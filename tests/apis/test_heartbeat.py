@@ -51,7 +51,7 @@ def test_a_rebalance_is_reported_and_waiting_for_the_assignment_is_not() -> None
     broker.groups.shard_for("g").machine.groups["g"].pending_joins.clear()
 
 
-def test_38_a_group_that_is_still_loading_is_taken_for_well() -> None:
+def test_38_a_group_that_is_still_loading_gets_no_error() -> None:
     broker = GroupBroker().ready()
     runtime = broker.groups.shard_for("g")
     runtime._machine = None

@@ -19,7 +19,7 @@ async def join_live(broker: GroupBroker, request: JoinGroupRequest, version: int
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_02_versions_0_and_1_stay_and_join_at_once(version: int) -> None:
+def test_02_versions_0_and_1_are_served_and_join_at_once(version: int) -> None:
     joined = asyncio.run(join_live(GroupBroker().ready(), join_request(), version))
     assert (joined.error_code, joined.generation_id, joined.protocol_name) == (0, 1, "range")
     assert joined.member_id == joined.leader == joined.members[0].member_id
@@ -35,7 +35,7 @@ def test_rebalance_timeout_of_version_0_is_the_session_timeout() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 5, 6, 7, 8, 9])
-def test_39_dynamic_members_are_given_an_id_to_come_again_with(version: int) -> None:
+def test_39_dynamic_members_get_a_member_id_to_rejoin_with(version: int) -> None:
     broker = GroupBroker().ready()
     answer = broker.ask(join_request(), version)
     assert answer.error_code == Error.MEMBER_ID_REQUIRED
@@ -45,7 +45,7 @@ def test_39_dynamic_members_are_given_an_id_to_come_again_with(version: int) -> 
 
 
 @pytest.mark.parametrize("version", [5, 9])
-def test_39_static_members_are_not(version: int) -> None:
+def test_39_static_members_join_without_a_second_request(version: int) -> None:
     request = join_request(group_instance_id="i")
     answer = asyncio.run(join_live(GroupBroker().ready(), request, version))
     assert answer.error_code == Error.NONE

@@ -1,4 +1,4 @@
-"""A leader limits what throttled followers that are out of sync get (KIP-73)."""
+"""A leader limits the rate of throttled followers that are out of sync (KIP-73)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def throttle(kafka: InProcessBroker, replicas: str, rate: int, broker: str = "1"
 
 
 def fetch(kafka: InProcessBroker, offset: int, **options: Any) -> int:
-    """How many bytes of records the follower gets."""
+    """The number of bytes of records that the follower gets."""
     response = kafka.call(
         follower_fetch(kafka, "t", FOLLOWER, offset, max_bytes=SIZE_BYTES, **options), 17
     )
@@ -106,7 +106,7 @@ def test_a_follower_in_sync_is_not_throttled(kafka: InProcessBroker) -> None:
     assert [fetch(kafka, offset) for offset in (3, 4)] == [SIZE_BYTES] * 2
 
 
-def test_a_waiting_fetch_is_not_woken_for_what_is_throttled(kafka: InProcessBroker) -> None:
+def test_a_waiting_fetch_is_not_woken_by_throttled_partitions(kafka: InProcessBroker) -> None:
     throttle(kafka, "*", 1_000)
     assert fetch(kafka, 0) == SIZE_BYTES
 

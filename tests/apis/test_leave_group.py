@@ -67,7 +67,7 @@ def test_static_members_are_removed_by_instance_id() -> None:
 
 
 @pytest.mark.parametrize("group_id", ["g", "other"])
-def test_nobody_leaves(group_id: str) -> None:
+def test_an_empty_list_of_members_succeeds(group_id: str) -> None:
     broker = GroupBroker().ready()
     join_and_sync(broker)
     answer = broker.ask(LeaveGroupRequest(group_id=group_id, members=[]), 5)

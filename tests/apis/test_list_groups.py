@@ -41,7 +41,7 @@ def test_groups_of_all_shards_are_listed(version: int) -> None:
         ([], ["bogus"], []),
     ],
 )
-def test_filters_do_not_mind_case(states: list[str], types: list[str], found: list[str]) -> None:
+def test_filters_ignore_case(states: list[str], types: list[str], found: list[str]) -> None:
     answer = ready().ask(ListGroupsRequest(states_filter=states, types_filter=types), 5)
     assert sorted(each.group_id for each in answer.groups) == found
 

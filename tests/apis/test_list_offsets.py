@@ -166,7 +166,7 @@ def test_a_new_leader_below_the_old_high_watermark_is_offset_not_available_78(
     assert fields(list_offset(log, -1)) == (0, -1, 5, 1)
 
 
-def test_a_partition_asked_for_twice_is_an_invalid_request_42(log: InProcessBroker) -> None:
+def test_a_partition_requested_twice_is_an_invalid_request_42(log: InProcessBroker) -> None:
     twice = [Partition(partition_index=0, timestamp=-1)] * 2
     response = log.call(
         ListOffsetsRequest(replica_id=-1, topics=[Topic(name="t", partitions=twice)]), 7

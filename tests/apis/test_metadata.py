@@ -71,7 +71,7 @@ def test_a_leader_that_is_not_on_the_listener_is_an_error(cluster, version, erro
     assert partition.offline_replicas == [1]
 
 
-def test_a_partition_without_a_leader_says_so(cluster):
+def test_a_partition_without_a_leader_has_an_error(cluster):
     cluster.beat(1, wants_shut_down=True)
     [partition] = ask(cluster, 12, "b").topics[0].partitions
     assert (partition.error_code, partition.leader_id) == (Error.LEADER_NOT_AVAILABLE, -1)
@@ -92,13 +92,13 @@ def test_from_version_4_a_client_may_opt_out_of_creation(cluster):
     assert "new" in cluster.image.topics
 
 
-def test_no_topic_is_created_where_the_broker_does_not_want_it():
+def test_no_topic_is_created_if_auto_creation_is_disabled():
     cluster = Cluster(auto_create_topics_enable="false")
     ask(cluster, 12, "new", allow_auto_topic_creation=True)
     assert not cluster.image.topics
 
 
-def test_created_topics_take_the_brokers_defaults():
+def test_created_topics_have_the_brokers_defaults():
     cluster = Cluster(num_partitions="5")
     ask(cluster, 12, "new")
     assert len(cluster.image.topics["new"].partitions) == 5
@@ -129,7 +129,7 @@ def test_internal_topics_are_created_as_their_coordinators_need_them(cluster):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 250])
-def test_a_name_no_topic_may_have_is_invalid(cluster, name):
+def test_an_illegal_topic_name_is_invalid(cluster, name):
     [topic] = ask(cluster, 12, name).topics
     assert topic.error_code == Error.INVALID_TOPIC_EXCEPTION
 
@@ -146,7 +146,7 @@ def test_a_topic_requested_twice_is_described_once(cluster):
     assert names(ask(cluster, 12, "a", "a")) == ["a"]
 
 
-def test_from_version_12_topics_are_asked_for_by_id(cluster):
+def test_from_version_12_topics_are_requested_by_id(cluster):
     known = cluster.image.topics["a"].id
     found, missing = ask(cluster, 12, ids=[known, b"?" * 16]).topics
     assert (found.name, found.error_code) == ("a", 0)

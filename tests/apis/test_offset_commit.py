@@ -33,7 +33,7 @@ def committed(broker: GroupBroker, group_id: str = "g") -> CommittedOffset:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_commit_from_outside_makes_a_group(version: int) -> None:
+def test_a_commit_of_a_non_member_creates_a_group(version: int) -> None:
     broker = GroupBroker().ready()
     answer = broker.ask(request(version, ("t", 0, 5)), version)
     assert errors(answer) == [(0, Error.NONE)]
@@ -43,7 +43,7 @@ def test_a_commit_from_outside_makes_a_group(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_partitions_that_are_not_there_have_errors_of_their_own(version: int) -> None:
+def test_unknown_partitions_have_their_own_errors(version: int) -> None:
     broker = GroupBroker().ready()
     topics = [
         Topic(
@@ -67,7 +67,7 @@ def test_partitions_that_are_not_there_have_errors_of_their_own(version: int) ->
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_error_of_the_group_leaves_other_errors_alone(version: int) -> None:
+def test_a_group_error_does_not_replace_partition_errors(version: int) -> None:
     broker = GroupBroker().ready()
     made = request(version, ("t", 0, 5), ("nope", 0, 1), generation_id_or_member_epoch=4)
     missing = Error.UNKNOWN_TOPIC_ID if version >= 10 else Error.UNKNOWN_TOPIC_OR_PARTITION
@@ -139,7 +139,7 @@ def test_a_leader_epoch_and_no_metadata_are_kept() -> None:
     assert committed(broker)[:3] == (5, 3, "")
 
 
-def test_nothing_to_commit_makes_no_group() -> None:
+def test_an_empty_commit_creates_no_group() -> None:
     broker = GroupBroker().ready()
     for topics in ([], [Topic(name="t", partitions=[])]):
         assert broker.ask(commit_request(topics=topics), 9).topics == []

@@ -51,12 +51,12 @@ def test_some_partitions_of_one_group(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(2, 8))
-def test_null_topics_are_all_the_group_has(version: int) -> None:
+def test_null_topics_return_all_offsets_of_the_group(version: int) -> None:
     answer = ready().ask(OffsetFetchRequest(group_id="g", topics=None), version)
     assert sorted(committed(answer.topics)) == [("t", 0, 5, 0), ("u", 0, 6, 0)]
 
 
-def test_no_topics_are_none() -> None:
+def test_an_empty_list_of_topics_returns_no_offsets() -> None:
     assert ready().ask(OffsetFetchRequest(group_id="g", topics=[]), 1).topics == []
 
 

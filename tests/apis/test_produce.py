@@ -88,7 +88,7 @@ def test_a_recreated_topic_has_a_new_id(kafka: InProcessBroker) -> None:
     assert produce(kafka, batch(), version=13, topic_id=new_id).error_code == 0
 
 
-def test_several_topics_and_partitions_are_answered_each_for_itself(kafka: InProcessBroker) -> None:
+def test_each_partition_has_its_own_result(kafka: InProcessBroker) -> None:
     kafka.create("a", partitions=2)
     request = ProduceRequest(
         acks=-1,
@@ -140,7 +140,7 @@ def test_an_unknown_partition_is_unknown_topic_or_partition_3(
     assert produce(kafka, batch(), topic, index=index).error_code == 3
 
 
-def test_an_internal_topic_is_for_the_admin_client_alone(kafka: InProcessBroker) -> None:
+def test_only_the_admin_client_may_produce_to_an_internal_topic(kafka: InProcessBroker) -> None:
     kafka.create("__consumer_offsets", cleanup_policy="compact")
     assert produce(kafka, batch(), "__consumer_offsets").error_code == 17
     response = kafka.call(produce_request(batch(), "__consumer_offsets"), 9, "__admin_client")
@@ -206,7 +206,7 @@ def test_zstd_below_version_7_is_unsupported_compression_type_76(kafka: InProces
     assert produce(kafka, records, version=7).error_code == 0
 
 
-def test_an_unknown_codec_is_met_before_the_log_by_old_versions(kafka: InProcessBroker) -> None:
+def test_old_versions_check_the_codec_before_the_log(kafka: InProcessBroker) -> None:
     kafka.create("t")
     records = bytearray(batch())
     struct.pack_into(">h", records, 21, 7)
@@ -255,7 +255,7 @@ def test_a_sequence_gap_is_out_of_order_45(kafka: InProcessBroker) -> None:
     assert (answer.error_code, answer.log_start_offset) == (45, 0)
 
 
-def test_the_broker_rewrites_base_offset_and_leader_epoch_alone(kafka: InProcessBroker) -> None:
+def test_the_broker_rewrites_only_base_offset_and_leader_epoch(kafka: InProcessBroker) -> None:
     kafka.create("t")
     records = batch(b"a", b"b")
     produce(kafka, ONE)
@@ -379,7 +379,7 @@ def test_leadership_lost_while_waiting_is_not_leader_6(kafka: InProcessBroker) -
     asyncio.run(scenario())
 
 
-def test_a_topic_id_that_its_partition_does_not_have_is_inconsistent_103(
+def test_a_topic_id_that_differs_from_the_partitions_is_inconsistent_103(
     kafka: InProcessBroker,
 ) -> None:
     topic_id = kafka.create("t")

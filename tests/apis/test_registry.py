@@ -33,7 +33,7 @@ def test_join_group_versions_0_and_1_stay() -> None:
     assert APIS[11].advertised.first == 0
 
 
-def test_librdkafka_sees_the_features_it_decides_from() -> None:
+def test_librdkafka_finds_the_api_versions_it_requires() -> None:
     assert {1, 2, 10, 22} <= set(APIS)
     assert APIS[2].advertised.first <= 1 <= APIS[2].advertised.last
 

@@ -70,7 +70,7 @@ def by_index(response: Any) -> dict[int, Any]:
     return {each.partition_index: each for topic in response.responses for each in topic.partitions}
 
 
-def test_a_fetch_of_both_waits_for_the_remote_partition_alone(
+def test_a_fetch_of_local_and_remote_offsets_waits_for_remote_storage(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
     async def scenario() -> None:
@@ -116,7 +116,7 @@ def test_several_remote_reads_run_side_by_side(kafka: InProcessBroker, remote: F
     asyncio.run(scenario())
 
 
-def test_a_client_that_goes_away_abandons_its_remote_reads(
+def test_a_disconnected_clients_remote_reads_are_cancelled(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
     async def scenario() -> None:
@@ -129,7 +129,7 @@ def test_a_client_that_goes_away_abandons_its_remote_reads(
     asyncio.run(scenario())
 
 
-def test_an_error_of_remote_storage_is_that_of_its_partition(
+def test_an_error_of_remote_storage_is_returned_for_its_partition(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
     async def scenario() -> None:
@@ -142,7 +142,7 @@ def test_an_error_of_remote_storage_is_that_of_its_partition(
     asyncio.run(scenario())
 
 
-def test_a_remote_read_brings_its_aborted_transactions(
+def test_a_remote_read_returns_aborted_transactions(
     kafka: InProcessBroker, remote: FakeRemote
 ) -> None:
     async def scenario() -> None:
@@ -174,7 +174,9 @@ def test_below_the_start_of_remote_storage_is_out_of_range(
     assert only(kafka.call(fetch_request(("t", 0, 0)), 11)).error_code == Error.OFFSET_OUT_OF_RANGE
 
 
-def test_followers_are_sent_to_remote_storage(kafka: InProcessBroker, remote: FakeRemote) -> None:
+def test_followers_get_offset_moved_to_tiered_storage(
+    kafka: InProcessBroker, remote: FakeRemote
+) -> None:
     kafka.partition("t", 0).lead(Leadership(leader_id=1, leader_epoch=2, isr=(1,), replicas=(1, 2)))
     answer = only(kafka.call(fetch_request(("t", 0, 0), replica_id=2), 11))
     assert answer.error_code == Error.OFFSET_MOVED_TO_TIERED_STORAGE

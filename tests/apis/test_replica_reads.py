@@ -65,7 +65,7 @@ def test_a_consumer_is_sent_to_the_in_sync_replica_of_its_rack_with_the_most_rec
 
 
 @pytest.mark.parametrize(("rack", "version"), [("a", 17), ("c", 17), ("", 17), ("b", 10)])
-def test_a_consumer_without_a_replica_nearer_than_the_leader_reads_from_the_leader(
+def test_a_consumer_without_a_replica_in_its_rack_reads_from_the_leader(
     kafka: InProcessBroker, rack: str, version: int
 ) -> None:
     produce(kafka, b"a")
@@ -100,7 +100,9 @@ def test_without_a_selector_every_consumer_reads_from_the_leader(
     kafka.stop()
 
 
-def test_a_preferred_replica_is_sent_at_once_and_within_sessions(kafka: InProcessBroker) -> None:
+def test_a_preferred_replica_is_returned_at_once_and_within_sessions(
+    kafka: InProcessBroker,
+) -> None:
     replicate(kafka, SAME_RACK, 0)
     key = kafka.broker.image.topics["t"].id
     opening = fetch_request((key, 0, 0), session_epoch=0)

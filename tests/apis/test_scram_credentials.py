@@ -69,7 +69,7 @@ def test_credentials_are_described_by_mechanism_and_iterations(cluster):
     assert describe(cluster, "b", "b") == {"b": Error.DUPLICATE_RESOURCE}
 
 
-def test_what_is_kept_proves_a_password_but_does_not_hold_it(cluster):
+def test_stored_keys_verify_a_password_without_containing_it(cluster):
     alter(cluster, ("a", 1, 4096))
     kept = cluster.image.security.scram["a", 1]
     client_key = hmac.digest(b"p" * 32, b"Client Key", "sha256")
@@ -77,7 +77,7 @@ def test_what_is_kept_proves_a_password_but_does_not_hold_it(cluster):
     assert kept.server_key == hmac.digest(b"p" * 32, b"Server Key", "sha256")
 
 
-def test_deleted_credentials_are_gone(cluster):
+def test_deleted_credentials_are_not_described(cluster):
     alter(cluster, ("a", 1, 4096))
     assert alter(cluster, delete=[("a", 1)]) == {"a": (0, None)}
     assert describe(cluster) == {}
@@ -95,7 +95,7 @@ def test_deleted_credentials_are_gone(cluster):
         (("", 1, 4096), Error.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
     ],
 )
-def test_what_is_no_credential_is_refused(cluster, upsertion, error, message):
+def test_invalid_credentials_are_refused(cluster, upsertion, error, message):
     assert alter(cluster, upsertion) == {upsertion[0]: (error, message)}
 
 

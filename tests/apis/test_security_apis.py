@@ -56,7 +56,7 @@ def test_acls_are_not_in_use_without_an_authorizer(cluster, version):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_each_acl_to_create_or_delete_is_answered(cluster, version):
+def test_each_acl_to_create_or_delete_has_a_result(cluster, version):
     refused = [(Error.SECURITY_DISABLED, "No Authorizer is configured.")] * 2
     created = cluster.call(create_acls, CreateAclsRequest(creations=[_CREATION] * 2), version)
     assert [(each.error_code, each.error_message) for each in created.results] == refused

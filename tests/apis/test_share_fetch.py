@@ -60,7 +60,7 @@ def shared(tmp_path: Path, manual_clock: ManualClock) -> Shared:
     return Shared(tmp_path / "data", manual_clock)
 
 
-def test_a_batch_is_acquired_accepted_and_passed(shared: Shared) -> None:
+def test_a_batch_is_acquired_and_accepted(shared: Shared) -> None:
     shared.produce(3)
     member = ShareMember(shared)
     response = member.fetch({shared.key: []})
@@ -92,7 +92,7 @@ def test_released_records_are_delivered_again(shared: Shared) -> None:
     assert acquired(two.fetch({shared.key: []})) == [(1, 2, 2)]
 
 
-def test_acknowledgements_in_a_fetch_are_reported_with_it(shared: Shared) -> None:
+def test_acknowledgements_in_a_fetch_have_results_in_its_response(shared: Shared) -> None:
     shared.produce(2)
     member = ShareMember(shared)
     member.fetch({shared.key: []})

@@ -42,7 +42,7 @@ def test_from_version_5_all_configs_come_with_their_sources(cluster):
     assert sources["cleanup.policy"] == ("delete", 5)
 
 
-def test_minus_one_is_the_default_of_the_broker(cluster):
+def test_minus_one_uses_the_default_of_the_broker(cluster):
     [topic] = create(cluster, {"name": "t", "num_partitions": -1, "replication_factor": -1})
     assert (topic.num_partitions, topic.replication_factor) == (1, 1)
 
@@ -64,7 +64,7 @@ def test_the_metadata_topic_cannot_be_created(cluster):
     )
 
 
-def test_validate_only_answers_as_if_and_creates_nothing(cluster):
+def test_validate_only_returns_the_same_response_and_creates_nothing(cluster):
     [topic] = create(cluster, {"name": "t"}, validate_only=True)
     assert topic.error_code == 0 and topic.topic_id != bytes(16)
     assert not cluster.image.topics
@@ -160,7 +160,7 @@ def test_deletion_can_be_disabled(version, error):
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_create_partitions_answers_every_topic(cluster, version):
+def test_create_partitions_returns_a_result_for_every_topic(cluster, version):
     cluster.create("t")
     cluster.create("twice")
     topic = CreatePartitionsRequest.Topic

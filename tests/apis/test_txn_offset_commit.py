@@ -73,7 +73,7 @@ def producer(kafka: InProcessBroker) -> Producer:
     return Producer(kafka)
 
 
-def test_from_version_6_topics_go_by_their_ids(producer: Producer) -> None:
+def test_from_version_6_topics_are_named_by_id(producer: Producer) -> None:
     [topic] = producer.commit(6).topics
     assert (topic.name, topic.topic_id) == ("", producer.topic_id)
     [topic] = producer.commit(5).topics

@@ -1,4 +1,4 @@
-"""A benchmark that is ended leaves nothing behind but what it has finished."""
+"""An interrupted benchmark keeps its finished results and leaves nothing else behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def benchmark(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[str
     (directory / "data").mkdir()
     command = [sys.executable, "-m", "benchmarks", "--alone", "--untouched", *arguments]
     command += ["--scratch", str(directory / "data"), "--output", str(directory)]
-    # A child ignores what its parent does, as the background jobs of a shell do with Ctrl-C.
+    # A child inherits ignored signals, such as Ctrl-C in the background jobs of a shell.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         process = subprocess.Popen(command, cwd=ROOT, text=True, stderr=subprocess.PIPE)
@@ -72,8 +72,8 @@ def test_a_signal_ends_a_benchmark_and_its_broker(tmp_path: Path, number: signal
     assert not list((tmp_path / "data").iterdir())
 
 
-def test_cases_that_were_finished_before_a_signal_are_kept(tmp_path: Path) -> None:
-    """Beside those of an earlier run."""
+def test_cases_finished_before_a_signal_are_kept(tmp_path: Path) -> None:
+    """The results of an earlier run are kept as well."""
     with benchmark(tmp_path, "--only", "join a group", "--seconds", "0.1") as process:
         assert process.wait(120) == 0
     (tmp_path / "data").rmdir()

@@ -1,4 +1,4 @@
-"""The benchmark of many partitions: what it does with a log directory, and how it counts."""
+"""The benchmark of many partitions: its log directories and its counts."""
 
 from __future__ import annotations
 

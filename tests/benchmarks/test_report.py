@@ -1,4 +1,4 @@
-"""What the benchmark says of its figures."""
+"""The report and the tables of the benchmark."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from benchmarks.peers import Security, Target
 from benchmarks.run import Result, Runner
 
 
-class Pretended:
-    """A broker that is nothing but a name."""
+class NamedBroker:
+    """A broker with a name and no process."""
 
     def __init__(self, name: str, calls: list[str]):
         self.name = name
@@ -37,7 +37,9 @@ def test_brokers_take_turns_after_warming_up() -> None:
         return {RATE: len(calls)}
 
     plan = PLANS[Suite.QUICK]
-    runner = Runner([Pretended("a", calls), Pretended("b", calls)], plan, None, lambda text: None)
+    runner = Runner(
+        [NamedBroker("a", calls), NamedBroker("b", calls)], plan, None, lambda text: None
+    )
     result = runner.run(Case(name="any", measure=measure, chart=P50))
     warm_up, run = f"{plan.warm_up_s:g}", f"{plan.seconds:g}"
     assert calls == [
@@ -50,7 +52,7 @@ def test_brokers_take_turns_after_warming_up() -> None:
     assert [len(runs) for runs in result.runs.values()] == [plan.alternations] * 2
 
 
-def test_warming_up_goes_on_while_it_brings_much() -> None:
+def test_warming_up_continues_while_results_improve() -> None:
     rates = chain([100.0, 200.0, 230.0, 240.0], repeat(1.0))
     given: list[float] = []
 
@@ -59,13 +61,13 @@ def test_warming_up_goes_on_while_it_brings_much() -> None:
         return {RATE: next(rates)}
 
     plan = PLANS[Suite.USUAL]
-    Runner([Pretended("a", [])], plan, None, lambda text: None).run(
+    Runner([NamedBroker("a", [])], plan, None, lambda text: None).run(
         Case(name="any", measure=measure, chart=RATE)
     )
     assert given == [plan.warm_up_s] * 4 + [plan.seconds] * plan.alternations
 
 
-def test_a_case_that_takes_long_says_how_often_and_how_long_it_is_run() -> None:
+def test_a_case_may_set_its_number_and_duration_of_runs() -> None:
     given: list[float] = []
 
     def measure(target: Target, seconds: float) -> Metrics:
@@ -74,17 +76,17 @@ def test_a_case_that_takes_long_says_how_often_and_how_long_it_is_run() -> None:
 
     case = Case(name="any", measure=measure, chart=RATE, most_turns=2, most_warm_ups=1, least_s=9)
     plan = PLANS[Suite.USUAL]
-    Runner([Pretended("a", [])], plan, None, lambda text: None).run(case)
+    Runner([NamedBroker("a", [])], plan, None, lambda text: None).run(case)
     assert given == [plan.warm_up_s, 9, 9]
 
 
-def test_a_broker_that_fails_is_told_and_does_not_stop_the_other() -> None:
+def test_a_broker_that_fails_is_reported_and_does_not_stop_the_other() -> None:
     def measure(target: Target, seconds: float) -> Metrics:
         if target.name == "b":
             raise ConnectionError("hung up")
         return {RATE: 1.0}
 
-    peers = [Pretended("a", []), Pretended("b", [])]
+    peers = [NamedBroker("a", []), NamedBroker("b", [])]
     result = Runner(peers, PLANS[Suite.QUICK], None, lambda text: None).run(
         Case(name="any", measure=measure)
     )
@@ -150,6 +152,6 @@ def test_percentiles_are_in_milliseconds() -> None:
     assert (round(metrics[P50]), round(metrics[P99])) == (501, 990)
 
 
-def test_cases_have_names_of_their_own() -> None:
+def test_cases_have_unique_names() -> None:
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)

@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_without_any_source_a_lone_broker_gets_what_it_needs():
+def test_without_any_source_a_single_broker_gets_its_settings():
     config = BrokerConfig.of()
     assert config.node_id == 1
     assert config.process_roles == ("broker", "controller")
@@ -37,13 +37,13 @@ def test_without_any_source_a_lone_broker_gets_what_it_needs():
     assert config.group_max_size == INT_MAX
 
 
-def test_a_file_brings_kafkas_own_defaults_back(file):
+def test_a_file_restores_kafkas_own_defaults(file):
     config = BrokerConfig.of(file=file)
     assert config.offsets_topic_replication_factor == 3
     assert config.group_initial_rebalance_delay_ms == 3000
 
 
-def test_a_real_kraft_file_is_understood(file):
+def test_a_real_kraft_file_is_read(file):
     config = BrokerConfig.of(file=file)
     assert (config.node_id, config.broker_id) == (7, 7)
     assert config.controller_quorum_voters == ("7@localhost:9093",)
@@ -51,7 +51,7 @@ def test_a_real_kraft_file_is_understood(file):
     assert config.unknown == []
 
 
-def test_environment_beats_file_and_command_line_beats_environment(file):
+def test_environment_overrides_file_and_command_line_overrides_environment(file):
     environment = {"KAFKA_LOG_SEGMENT_BYTES": "3145728", "KAFKA_NUM_PARTITIONS": "4"}
     config = BrokerConfig.of({"num.partitions": "5"}, environment, file)
     assert config.log_segment_bytes == 3145728
@@ -71,12 +71,12 @@ def test_variables_of_start_scripts_are_no_settings():
     assert config.unknown == [("foo.bar", "environment variable KAFKA_FOO_BAR")]
 
 
-def test_an_unknown_key_is_told_with_its_source_not_refused(file):
+def test_an_unknown_key_is_reported_with_its_source_not_refused(file):
     file.write_text(KRAFT_FILE + "no.such.key=1\nlistener.name.plaintext.ssl.protocol=TLS\n")
     assert BrokerConfig.of(file=file).unknown == [("no.such.key", str(file))]
 
 
-def test_an_option_of_a_listener_is_known_a_misspelt_one_is_not():
+def test_an_option_of_a_listener_is_known_but_a_misspelt_one_is_not():
     known = {
         "listener.name.inside.ssl.client.auth": "required",
         "listener.name.inside.plain.sasl.jaas.config": "x;",
@@ -92,7 +92,7 @@ def test_an_option_of_a_listener_is_known_a_misspelt_one_is_not():
     assert {name for name, _ in config.unknown} == set(unknown)
 
 
-def test_a_listener_sees_its_own_options_over_the_common_ones():
+def test_options_of_a_listener_override_the_common_ones():
     config = BrokerConfig.of(
         {
             "ssl.client.auth": "requested",
@@ -107,7 +107,7 @@ def test_a_listener_sees_its_own_options_over_the_common_ones():
     assert config.for_listener("inside") is config.for_listener("INSIDE")
 
 
-def test_a_mechanism_sees_its_own_options_over_those_of_its_listener():
+def test_options_of_a_mechanism_override_those_of_its_listener():
     config = BrokerConfig.of(
         {
             "connections.max.reauth.ms": "1",
@@ -120,7 +120,7 @@ def test_a_mechanism_sees_its_own_options_over_those_of_its_listener():
     assert config.for_listener("OUTSIDE", "PLAIN").connections_max_reauth_ms == 1
 
 
-def test_an_option_of_a_listener_overrules_a_dynamic_common_one():
+def test_an_option_of_a_listener_overrides_a_dynamic_common_one():
     config = BrokerConfig.of({"listener.name.inside.ssl.client.auth": "required"})
     config = config.with_dynamic({"ssl.client.auth": "none"}, {"ssl.client.auth": "requested"})
     assert config.for_listener("INSIDE").ssl_client_auth == "required"
@@ -157,7 +157,7 @@ def test_a_bad_value_names_key_value_source_and_what_is_wrong(file):
     )
 
 
-def test_a_missing_file_is_one_clear_line(tmp_path):
+def test_a_missing_file_is_reported_in_one_line(tmp_path):
     with pytest.raises(ConfigError, match=r"cannot read .*nowhere: No such file or directory"):
         BrokerConfig.of(file=tmp_path / "nowhere")
 
@@ -166,7 +166,7 @@ def test_broker_id_alone_names_the_node():
     assert BrokerConfig.of({"broker.id": "9"}).node_id == 9
 
 
-def test_dynamic_values_stand_above_static_ones_the_brokers_own_above_the_clusters():
+def test_dynamic_values_override_static_ones_and_the_brokers_those_of_the_cluster():
     config = BrokerConfig.of({"message.max.bytes": "1000"})
     assert config.with_dynamic({"message.max.bytes": "2000"}, {}).message_max_bytes == 2000
     both = config.with_dynamic({"message.max.bytes": "2000"}, {"message.max.bytes": "3000"})
@@ -174,12 +174,12 @@ def test_dynamic_values_stand_above_static_ones_the_brokers_own_above_the_cluste
     assert both.with_dynamic({}, {}).message_max_bytes == 1000
 
 
-def test_a_dynamic_value_it_cannot_read_does_not_stop_the_broker():
+def test_an_unreadable_dynamic_value_does_not_stop_the_broker():
     config = BrokerConfig.of({"message.max.bytes": "1000"})
     assert config.with_dynamic({"message.max.bytes": "huge"}, {}).message_max_bytes == 1000
 
 
-def test_a_dynamic_retention_overrules_static_hours():
+def test_a_dynamic_retention_overrides_static_hours():
     config = BrokerConfig.of({"log.retention.hours": "1"})
     assert config.topic_defaults.retention_ms == 3_600_000
     assert config.with_dynamic({"log.retention.ms": "7"}, {}).topic_defaults.retention_ms == 7

@@ -44,7 +44,7 @@ def test_a_default_names_the_broker_option_it_comes_from():
     assert entry.synonyms == [("log.segment.bytes", "1073741824", Source.DEFAULT)]
 
 
-def test_synonyms_keep_the_text_as_written_and_the_value_as_read():
+def test_synonyms_keep_the_original_text_beside_the_parsed_value():
     entry = topic()["cleanup.policy"]
     assert (entry.value, entry.source) == ("delete,compact", Source.STATIC_BROKER)
     assert entry.synonyms == [
@@ -81,7 +81,7 @@ def test_an_override_comes_first():
     ]
 
 
-def test_a_broker_lists_350_options_and_what_else_was_set():
+def test_a_broker_lists_350_options_and_unknown_ones_that_were_set():
     listed = entries(describe_broker(BrokerConfig.of()))
     assert len(listed) == 350
     more = entries(describe_broker(BrokerConfig.of(STATIC)))
@@ -171,7 +171,7 @@ def test_numbers_are_printed_as_java_prints_them():
     assert plain["log.cleaner.io.max.bytes.per.second"].value == "1.7976931348623157E308"
 
 
-def test_what_only_a_restart_changes_is_read_only():
+def test_options_that_need_a_restart_are_read_only():
     listed = entries(describe_broker(BrokerConfig.of()))
     assert listed["num.partitions"].read_only
     assert not listed["log.retention.ms"].read_only
@@ -183,7 +183,7 @@ def test_an_option_that_is_not_set_has_no_value():
     assert listed["log.retention.ms"].value is None
 
 
-def test_cluster_defaults_list_only_what_was_set():
+def test_cluster_defaults_list_only_options_that_were_set():
     [entry] = describe_broker_defaults({"message.max.bytes": " 999 "})
     assert (entry.value, entry.source) == (" 999 ", Source.DYNAMIC_DEFAULT_BROKER)
     assert not entry.read_only

@@ -1,4 +1,4 @@
-"""The page about configuration says what the table says."""
+"""The configuration page is up to date with the table of options."""
 
 from wirekafka.config.docs import PAGE, page, used_names
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, TOPIC

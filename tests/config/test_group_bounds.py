@@ -5,7 +5,7 @@ from wirekafka.config.group_bounds import BOUNDING, clamped
 from wirekafka.coordinator.group_options import GroupOptions
 
 
-def test_a_stored_value_counts_as_the_nearest_bound():
+def test_a_stored_value_is_clamped_to_the_bounds():
     broker = BrokerConfig.of(
         {
             "group.share.max.delivery.count.limit": "5",

@@ -18,7 +18,7 @@ def test_by_default_one_plaintext_listener_on_9092():
     assert found.inter_broker == "PLAINTEXT"
 
 
-def test_the_controllers_listener_is_kept_apart():
+def test_the_controllers_listener_is_separate():
     found = read(listeners="PLAINTEXT://:9092,CONTROLLER://:9093")
     assert [listener.name for listener in found.bound] == ["PLAINTEXT"]
     assert [str(listener) for listener in found.controller] == ["CONTROLLER://:9093"]
@@ -64,7 +64,7 @@ def test_ipv6_hosts_may_name_an_interface():
         ({"listener_security_protocol_map": "PLAINTEXT:TELNET"}, "PROTOCOL one of"),
     ],
 )
-def test_contradictions_are_told_in_one_line(settings, complaint):
+def test_contradictions_are_reported_in_one_line(settings, complaint):
     with pytest.raises(ConfigError, match=complaint) as error:
         read(**settings)
     assert "\n" not in str(error.value)

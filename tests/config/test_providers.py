@@ -1,4 +1,4 @@
-"""Values that stand in files, directories and environment variables are found there."""
+"""Config providers: values from files, directories and environment variables."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_an_environment_variable() -> None:
     assert found.ssl_key_password == "first"
 
 
-def test_what_is_not_found_stays(tmp_path: Path) -> None:
+def test_unresolved_references_stay_unchanged(tmp_path: Path) -> None:
     (tmp_path / "secrets").write_text("")
     for text in (
         f"${{file:{tmp_path}/secrets:key}}",

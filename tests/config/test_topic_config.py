@@ -1,4 +1,4 @@
-"""The effective configuration of a topic and what it refuses."""
+"""The effective configuration of a topic, and refused values."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def broker() -> BrokerConfig:
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_refusals_are_worded_as_kafka_words_them(refusal):
+def test_refusals_have_kafkas_messages(refusal):
     setting, message = refusal.split("|")
     with pytest.raises(KafkaError) as error:
         validate_topic_config(*setting.split("=", 1))
@@ -74,7 +74,7 @@ def test_refusals_are_worded_as_kafka_words_them(refusal):
         "local.retention.bytes=5000000000",
     ],
 )
-def test_what_kafka_takes_is_taken(setting):
+def test_values_that_kafka_accepts_are_accepted(setting):
     validate_topic_config(*setting.split("=", 1))
 
 
@@ -91,7 +91,7 @@ def test_topics_with_the_same_overrides_share_one_object(broker):
     assert len(broker._shared_topic_configs) < 1000
 
 
-def test_overrides_stand_above_the_brokers_values():
+def test_overrides_replace_the_brokers_values():
     broker = BrokerConfig.of({"log.segment.bytes": "2097152", "min.insync.replicas": "2"})
     config = broker.topic_config({"segment.bytes": "4194304"})
     assert (config.segment_bytes, config.min_insync_replicas) == (4194304, 2)
@@ -102,11 +102,11 @@ def test_a_bare_topic_config_holds_kafkas_defaults(broker):
     assert len(TOPIC) == 38
 
 
-def test_the_internal_segment_size_goes_below_the_bound(broker):
+def test_the_internal_segment_size_may_be_below_the_bound(broker):
     assert broker.topic_config({"internal.segment.bytes": "100"}).segment_bytes == 100
 
 
-def test_an_override_of_a_newer_kafka_is_passed_over(broker):
+def test_an_override_of_a_newer_kafka_is_ignored(broker):
     assert broker.topic_config({"from.the.future": "1"}) == TopicConfig()
 
 

@@ -1,4 +1,4 @@
-"""A broker does not start where starting would do harm."""
+"""Configurations with which a broker refuses to start."""
 
 import re
 
@@ -29,7 +29,7 @@ def test_a_broker_of_a_cluster_has_kafkas_defaults():
     assert BrokerConfig.of(BROKER).offsets_topic_replication_factor == 3
 
 
-def test_a_lone_plaintext_node_is_served():
+def test_a_single_plaintext_node_is_served():
     refuse_unsupported(BrokerConfig.of())
     refuse_unsupported(
         BrokerConfig.of(
@@ -130,7 +130,7 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
         ({"group.share.assignors": "com.example.Assignor"}, "could not be found"),
     ],
 )
-def test_security_and_clusters_that_are_not_there_are_refused_not_ignored(settings, complaint):
+def test_unsupported_security_and_cluster_settings_are_refused_not_ignored(settings, complaint):
     with pytest.raises(ConfigError, match=re.escape(complaint)) as caught:
         refuse_unsupported(BrokerConfig.of(settings))
     assert "\n" not in str(caught.value)

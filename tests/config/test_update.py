@@ -1,4 +1,4 @@
-"""What AlterConfigs refuses for brokers, groups and client metrics, as Apache Kafka does."""
+"""Changes of broker, group and client metrics configs that are refused, as by Apache Kafka."""
 
 import pytest
 
@@ -121,7 +121,7 @@ def test_one_broker_may_have_listeners_and_unknown_keys_of_its_own():
     validate_broker({"listeners": "PLAINTEXT://:1", "no.such.key": "1"}, per_broker=True)
 
 
-def test_a_class_of_somebody_else_is_not_found():
+def test_a_custom_class_is_not_found():
     with pytest.raises(KafkaError) as error:
         validate_broker({"principal.builder.class": "x"}, per_broker=True)
     assert error.value.message == (

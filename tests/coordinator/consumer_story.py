@@ -16,7 +16,7 @@ _GROUP = "g"
 
 
 class Story:
-    """The group `g`; its members are called by their ids."""
+    """The group `g`, whose members are referred to by their ids."""
 
     def __init__(self, broker: GroupMachines):
         self.broker = broker
@@ -56,7 +56,7 @@ class Story:
             ),
             _VERSION,
         )
-        # What is due at once is done at once.
+        # Timers that are due now fire now.
         self.broker.clock.advance(0)
         return answer
 
@@ -89,7 +89,7 @@ class Story:
         )
 
     def acknowledge(self, member: str) -> None:
-        """Say that the member now owns what was assigned to it, and nothing else."""
+        """Have the member report that it owns its assignment and nothing else."""
         self._take(
             member,
             self.ask(
@@ -103,7 +103,7 @@ class Story:
     def gets(
         self, member: str, error: int, message: str | None = None, epoch: int | None = None
     ) -> None:
-        """A heartbeat of the member is answered with an error, or with NONE."""
+        """Send a heartbeat of the member; the response must have this error (or NONE)."""
         answer = self.ask(
             member,
             self.epochs[member] if epoch is None else epoch,
@@ -113,7 +113,7 @@ class Story:
         assert message is None or answer.error_message == message
 
     def has(self, member: str, epoch: int, **partitions: list[int]) -> None:
-        """The member was given this, and is in this epoch."""
+        """The member must have this assignment and member epoch."""
         assert self.epochs[member] == epoch
         assert self.assigned[member] == partitions
 
@@ -133,7 +133,7 @@ class Story:
         self.broker.clock.advance(ms)
 
     def restart(self) -> None:
-        """Have another coordinator read the log."""
+        """Replace the coordinator by one that loads the log."""
         for index, log in enumerate(self.broker.logs):
             self.broker.groups.lead(index, log)
         self.broker.clock.advance(0)

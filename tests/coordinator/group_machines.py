@@ -1,4 +1,4 @@
-"""As much of a broker as the group APIs touch: topics, nodes, and groups on logs in memory."""
+"""The parts of a broker that the group APIs need: topics, nodes, groups on logs in memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def topic_id(name: str) -> bytes:
 
 
 class WantedTopics:
-    """Stands in for the creation of topics: the test creates those that it wants."""
+    """Replaces the creation of topics: records which are wanted, and the test creates them."""
 
     def __init__(self) -> None:
         self.topics: dict[str, NewTopic] = {}
@@ -52,7 +52,7 @@ class WantedTopics:
 
 
 class _Verified:
-    """Stands in for a leader to which every producer's transaction is known."""
+    """Replaces a leader that has verified every producer's transaction."""
 
     def begin_verification(self, *_: Any, **__: Any) -> None:
         return None
@@ -114,7 +114,7 @@ class GroupMachines:
         self.grow_topic(name, partitions)
 
     def remove_topic(self, name: str) -> None:
-        """Delete a topic, and what groups store about it."""
+        """Delete a topic, and what groups store for it."""
         self._version += 1
         topic = self.image.topics[name]
         record = RemoveTopicRecord(topic_id=topic.id)
@@ -124,7 +124,7 @@ class GroupMachines:
         self.clock.advance(0)
 
     def grow_topic(self, name: str, partitions: int) -> None:
-        """Give a topic so many partitions."""
+        """Extend a topic to this number of partitions."""
         topic = self.image.topics[name]
         self._version += 1
         records = [
@@ -156,7 +156,7 @@ class GroupMachines:
         return self
 
     def ask(self, request: Request, version: int, **call: Any) -> Any:
-        """What a client gets: the answer, as it is encoded and decoded again."""
+        """The response as a client gets it: encoded, and decoded again."""
         registry.load()
         route = registry.find(type(request).key << 16 | version)
         assert route is not None
@@ -172,5 +172,5 @@ class GroupMachines:
         return type(answer).decode(bytes(answer.encode(version)), version)
 
     async def timed(self, answer: Any) -> Any:
-        """The answer, unless it takes too long."""
+        """The response; fails if it takes too long."""
         return await asyncio.wait_for(answer, 5)

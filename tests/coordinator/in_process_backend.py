@@ -1,4 +1,4 @@
-"""A transcript's coordinator in a whole node in this process: wire bytes, and a clock by hand."""
+"""A transcript's coordinator in a complete node in this process, with a manual clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay
 
 
 class InProcessBackend:
-    """Every request goes over a connection of its own, for a join that waits holds up others."""
+    """Sends each request over its own connection, since a waiting join blocks its connection."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -38,7 +38,7 @@ class InProcessBackend:
 
         async def begin() -> Exchange:
             exchange = self._kafka.begin(request, version, actor)
-            # A timer that is due now fires now, as the loop's would.
+            # A timer that is due now fires now, as on an event loop.
             self._clock.advance(1)
             return await exchange.settled()
 
@@ -68,14 +68,14 @@ class InProcessBackend:
         self._loop.run_until_complete(advance())
 
     def restart(self) -> None:
-        """Without stopping in order."""
+        """Restart without a clean stop."""
 
         async def abort() -> None:
             self._kafka.node.abort()
 
         self._waiting.clear()
         self._loop.run_until_complete(abort())
-        self._clock = ManualClock(self._clock.now_ms())  # No timer outlives the process.
+        self._clock = ManualClock(self._clock.now_ms())  # A process's timers end with it.
         self._kafka = self._start()
 
     def last_record(self) -> Any:

@@ -1,4 +1,4 @@
-"""A transcript's coordinator in this process: the machine, on a log in memory, a clock by hand."""
+"""A transcript's coordinator: the state machine on a log in memory, with a manual clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MachineBackend:
 
     def send(self, actor: str, command: Any, version: int = 9) -> None:
         self.waiting[actor].append(self.runtime.post(command))
-        # A timer that is due now fires now, as a broker's would.
+        # A timer that is due now fires now, as in a broker.
         self.clock.advance(1)
 
     def next_reply(self, actor: str) -> Any:
@@ -58,7 +58,7 @@ class MachineBackend:
         return done
 
     def ask(self, command: Any) -> Any:
-        """Send and read in one; an error is raised."""
+        """Send a command and return its reply; errors are raised."""
         return self.runtime.post(command).result()
 
     def pass_time(self, ms: int) -> None:

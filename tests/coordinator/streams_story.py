@@ -31,7 +31,7 @@ def topology(*, changelog: str | None = None, epoch: int = 0) -> Any:
 
 
 class StreamsStory:
-    """The group `g`; its members are called by their ids, which are also their processes."""
+    """The group `g`, whose members are referred to by their ids, also used as process ids."""
 
     def __init__(self, broker: GroupMachines):
         self.broker = broker
@@ -79,11 +79,11 @@ class StreamsStory:
         self._take(member, self.ask(member, self.epochs[member], **fields))
 
     def acknowledge(self, member: str) -> None:
-        """Say that the member now runs the active tasks assigned to it, and nothing else."""
+        """Have the member report that it runs its assigned active tasks and nothing else."""
         self.beat(member, owned=self.active[member])
 
     def has(self, member: str, epoch: int, active: list[int]) -> None:
-        """The member has these tasks in this epoch."""
+        """The member must have these tasks in this epoch."""
         assert (self.epochs[member], self.active[member]) == (epoch, active)
 
     def status(self) -> list[tuple[int, str]]:
@@ -94,7 +94,7 @@ class StreamsStory:
         self.broker.clock.advance(ms)
 
     def restart(self) -> None:
-        """Have another coordinator read the log."""
+        """Replace the coordinator by one that loads the log."""
         for index, log in enumerate(self.broker.logs):
             self.broker.groups.lead(index, log)
         self.broker.clock.advance(0)

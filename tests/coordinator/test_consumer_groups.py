@@ -1,4 +1,4 @@
-"""Lives of consumer groups (KIP-848) on the machine, step by step."""
+"""Consumer groups (KIP-848) on the state machine: joins, assignments, epochs, fencing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_first_member_is_assigned_every_partition(story: Story) -> None:
     assert story.state() == "Stable"
 
 
-def test_partition_is_withheld_until_its_owner_has_given_it_up(story: Story) -> None:
+def test_partition_is_withheld_until_its_owner_has_revoked_it(story: Story) -> None:
     story.join("a", ["t"])
     story.later(1000)
     story.join("b", ["t"])
@@ -51,7 +51,7 @@ def test_assignments_are_not_computed_more_often_than_the_interval(story: Story)
     story.has("b", epoch=3)
 
 
-def test_member_that_is_silent_for_a_session_is_out(story: Story) -> None:
+def test_member_that_is_silent_for_a_session_is_removed(story: Story) -> None:
     story.join("a", ["t"])
     story.later(20_000)
     story.join("b", ["t"])
@@ -64,7 +64,7 @@ def test_member_that_is_silent_for_a_session_is_out(story: Story) -> None:
     story.has("b", epoch=4, t=[0, 1, 2])
 
 
-def test_member_that_does_not_give_up_partitions_in_time_is_out(story: Story) -> None:
+def test_member_that_does_not_revoke_partitions_in_time_is_removed(story: Story) -> None:
     story.join("a", ["t"], rebalance_timeout_ms=5_000)
     story.later(1_000)
     story.join("b", ["t"])
@@ -75,7 +75,7 @@ def test_member_that_does_not_give_up_partitions_in_time_is_out(story: Story) ->
     story.has("b", epoch=4, t=[0, 1, 2])
 
 
-def test_sessions_begin_anew_when_the_group_is_loaded(story: Story) -> None:
+def test_sessions_restart_when_the_group_is_loaded(story: Story) -> None:
     story.join("a", ["t"])
     story.later(40_000)
     story.restart()
@@ -86,7 +86,7 @@ def test_sessions_begin_anew_when_the_group_is_loaded(story: Story) -> None:
     story.gets("a", Error.UNKNOWN_MEMBER_ID)
 
 
-def test_rebalance_goes_on_where_it_was_when_the_group_is_loaded(story: Story) -> None:
+def test_rebalance_continues_after_the_group_is_loaded(story: Story) -> None:
     story.join("a", ["t"], rebalance_timeout_ms=5_000)
     story.later(1_000)
     story.join("b", ["t"])
@@ -97,7 +97,7 @@ def test_rebalance_goes_on_where_it_was_when_the_group_is_loaded(story: Story) -
     story.has("b", epoch=3, t=[2])
 
 
-def test_static_member_takes_its_place_again_under_another_id(story: Story) -> None:
+def test_static_member_returns_under_another_member_id(story: Story) -> None:
     story.join("a", ["t"], instance_id="i")
     story.gets("a", Error.NONE, epoch=-2)
     story.join("a2", ["t"], instance_id="i")
@@ -107,7 +107,7 @@ def test_static_member_takes_its_place_again_under_another_id(story: Story) -> N
     )
 
 
-def test_static_member_cannot_be_joined_twice(story: Story) -> None:
+def test_instance_id_in_use_is_refused(story: Story) -> None:
     story.join("a", ["t"], instance_id="i")
     refusal = story.ask(
         "b", epoch=0, topics=["t"], instance_id="i", owned=[], rebalance_timeout_ms=9
@@ -119,7 +119,7 @@ def test_static_member_cannot_be_joined_twice(story: Story) -> None:
     )
 
 
-def test_static_member_that_does_not_come_back_loses_its_place(story: Story) -> None:
+def test_static_member_that_does_not_return_is_removed(story: Story) -> None:
     story.join("a", ["t"], instance_id="i")
     story.gets("a", Error.NONE, epoch=-2)
     story.later(45_000)
@@ -140,7 +140,7 @@ def test_member_in_another_epoch_is_fenced(story: Story, epoch: int, size: str) 
     )
 
 
-def test_member_may_repeat_the_heartbeat_whose_answer_it_lost(story: Story) -> None:
+def test_member_may_repeat_a_heartbeat_whose_response_was_lost(story: Story) -> None:
     story.join("a", ["t"])
     story.later(1_000)
     story.ask("a", epoch=2, topics=["t", "u"])
@@ -158,7 +158,7 @@ def test_group_is_full(story: Story) -> None:
     )
 
 
-def test_regular_expression_is_followed_as_topics_come(story: Story) -> None:
+def test_regular_expression_matches_topics_created_later(story: Story) -> None:
     story.join("a", [], regex="new-.*|t")
     story.has("a", epoch=1)
     story.beat("a")
@@ -189,7 +189,7 @@ def test_new_partitions_are_assigned_at_the_next_heartbeat(story: Story) -> None
     story.has("a", epoch=3, u=[0, 1, 2])
 
 
-def test_options_of_the_group_count(story: Story) -> None:
+def test_options_of_the_group_override_the_brokers(story: Story) -> None:
     story.broker.consumer_options = ConsumerGroupOptions(2_000, 300, 0)
     assert story.join("a", ["t"]).heartbeat_interval_ms == 300
     story.join("b", ["t"])

@@ -1,4 +1,4 @@
-"""What dump-log says of records of internal topics."""
+"""Records of internal topics as dump-log decodes them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_decoder_is_chosen_by_the_directory() -> None:
     assert decoder_for("0.log") is None
 
 
-def test_committed_offsets_are_told_with_their_topic_id() -> None:
+def test_committed_offsets_are_decoded_with_their_topic_id() -> None:
     key = OffsetCommitKey(group="g", topic="t", partition=3)
     value = OffsetCommitValue(offset=9, metadata="m", commit_timestamp=5, topic_id=bytes(16))
     decoded = _json(decode_offsets(keyed(1, key, value, 4)))
@@ -64,7 +64,7 @@ def test_committed_offsets_are_told_with_their_topic_id() -> None:
     assert _json(decode_offsets(keyed(1, key, None)))["value"] is None
 
 
-def test_members_of_a_consumer_group_are_opened() -> None:
+def test_members_of_a_consumer_group_are_decoded() -> None:
     subscription = ConsumerProtocolSubscription(topics=["t"])
     part = ConsumerProtocolAssignment.TopicPartition(topic="t", partitions=[0, 1])
     assignment = ConsumerProtocolAssignment(assigned_partitions=[part])
@@ -103,7 +103,7 @@ def test_transactions_are_decoded() -> None:
     assert decoded["value"]["transaction_partitions"] == [{"topic": "t", "partition_ids": [1]}]
 
 
-def test_metadata_records_are_told_by_type() -> None:
+def test_metadata_records_are_decoded_with_their_type() -> None:
     frame = encode_frame(TopicRecord(name="t", topic_id=bytes(15) + b"\1"), 30, True)
     assert _json(decode_metadata(Record(value=frame))) == {
         "type": "TopicRecord",
@@ -111,7 +111,7 @@ def test_metadata_records_are_told_by_type() -> None:
     }
 
 
-def test_what_is_not_understood_is_shown_as_bytes() -> None:
+def test_undecodable_records_are_shown_as_bytes() -> None:
     assert decode_offsets(Record(key=pack(">h", 99) + b"x", value=b"y")) is None
     assert decode_offsets(Record(key=None, value=b"y")) is None
     assert decode_metadata(Record()) is None

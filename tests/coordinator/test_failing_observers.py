@@ -28,7 +28,7 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
 
 
 class Failing:
-    """An observer with a bug, which shows in the first `failures` calls."""
+    """An observer with a bug that makes the first `failures` calls fail."""
 
     def __init__(self, failures: int):
         self.left = failures
@@ -72,7 +72,7 @@ def test_the_node_fails_when_an_observer_of_a_group_shard_keeps_failing(
     assert str(kafka.node.failure) == "a bug"
 
 
-def test_the_node_goes_on_when_an_observer_recovers(kafka: InProcessBroker) -> None:
+def test_the_node_continues_when_an_observer_recovers(kafka: InProcessBroker) -> None:
     observer = Failing(ATTEMPTS - 1)
     kafka.broker.groups.shard_for("x").observe(observer)
     commit_an_offset(kafka)

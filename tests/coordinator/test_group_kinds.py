@@ -1,4 +1,4 @@
-"""A shard serves groups of any kind that keeps the contract; here is the smallest one."""
+"""A shard serves groups of any kind that implements the contract; here is the smallest kind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TallyKey(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Answered with the new epoch, once that is written; the group runs out after a minute."""
+    """A command whose reply is the new epoch, once written; the group expires after a minute."""
 
     group_id: str
 
@@ -62,7 +62,7 @@ def unpack(key: bytes, value: bytes | None) -> TallyRecord:
 
 
 class Tally(Group):
-    """Has an epoch as its hard state, and as soft state the topics that it heard of."""
+    """Its hard state is an epoch, its soft state the topics that it was notified of."""
 
     type_name = "tally"
 
@@ -208,7 +208,7 @@ def test_a_kind_decides_replays_and_is_rebuilt(shard: Shard) -> None:
     assert shard(Count("tally")) == 3
 
 
-def test_a_kinds_timers_are_met_and_begin_anew_after_loading(shard: Shard) -> None:
+def test_a_kinds_timers_fire_and_restart_after_loading(shard: Shard) -> None:
     shard(Count("tally"))
     shard.clock.advance(50_000)
     shard.load()
@@ -242,14 +242,14 @@ def test_a_command_of_several_kinds_goes_to_the_groups_own(shard: Shard) -> None
     assert shard(Leave("none", leaver)) == [Error.UNKNOWN_MEMBER_ID]
 
 
-def test_members_of_classic_groups_do_not_mistake_another_kind_for_one(shard: Shard) -> None:
+def test_classic_requests_for_a_group_of_another_kind_are_refused(shard: Shard) -> None:
     shard(Count("tally"))
     assert shard(JOIN) is Error.INCONSISTENT_GROUP_PROTOCOL
     assert shard(Heartbeat("tally", 1, "m")) is Error.UNKNOWN_MEMBER_ID
     assert shard(DescribeGroup("tally")) is Error.GROUP_ID_NOT_FOUND
 
 
-def test_a_kind_says_who_may_commit_and_fetch(shard: Shard) -> None:
+def test_a_kind_decides_who_may_commit_and_fetch(shard: Shard) -> None:
     shard(Count("tally"))
     assert shard(commit("tally", -1)) is Error.STALE_MEMBER_EPOCH
     assert shard(commit("tally", 1)) == [Error.NONE]
@@ -258,7 +258,7 @@ def test_a_kind_says_who_may_commit_and_fetch(shard: Shard) -> None:
     assert [each.offset for each in shard(FetchOffsets("tally", [("t", 0)]))] == [5]
 
 
-def test_changes_of_topics_reach_the_groups_concerned_in_pieces(shard: Shard) -> None:
+def test_changes_of_topics_reach_the_affected_groups_in_portions(shard: Shard) -> None:
     for number in range(250):
         shard(Count(f"tally-{number}"))
     shard(commit("classic", -1))
@@ -316,7 +316,7 @@ def heard(shard: Shard) -> set[str]:
     }
 
 
-def test_every_record_of_the_table_is_replayed_by_somebody() -> None:
+def test_every_record_type_is_replayed_by_some_kind() -> None:
     shard = GroupCoordinator(
         GroupConfig(), ManualClock(), lambda: 1, lambda error: None
     ).make_shard()

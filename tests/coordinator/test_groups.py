@@ -1,4 +1,4 @@
-"""The coordinator of many shards: leadership comes and goes, logs take time to read."""
+"""The coordinator of many shards: changes of leadership, loading, failed appends."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from wirekafka.replication.machine import Producer
 
 OFFSETS_PARTITIONS = 4
 MANY = 1200
-"""Batches enough for a log to take several steps to read."""
+"""So many batches that a log is loaded in several steps."""
 
 
 class GroupBroker:
-    """A coordinator over logs in memory, which can be slow or refuse; it leads none until ready."""
+    """A coordinator over logs in memory, which may be slow or fail; it leads none until `ready`."""
 
     def __init__(self, **settings: Any):
         self.clock = ManualClock()
@@ -92,7 +92,7 @@ def test_coordinator_load_in_progress_until_the_log_is_read() -> None:
     assert fetch(broker) == MANY - 1
 
 
-def test_a_load_that_leadership_overtakes_ends_quietly() -> None:
+def test_a_load_is_cancelled_by_a_resignation() -> None:
     broker, partition, log = with_long_log()
     broker.groups.lead(partition, log)
     broker.groups.resign(partition)
@@ -104,7 +104,7 @@ def test_a_load_that_leadership_overtakes_ends_quietly() -> None:
     assert fetch(broker) == MANY - 1
 
 
-def test_a_log_that_cannot_be_read_leaves_other_partitions_alone() -> None:
+def test_a_log_that_cannot_be_read_does_not_affect_other_partitions() -> None:
     broker = GroupBroker().ready()
     partition = broker.groups.partition_for("g")
     log = MemoryLog()
@@ -126,7 +126,7 @@ def test_groups_are_spread_over_all_partitions() -> None:
     )
 
 
-def test_waiting_members_are_sent_to_the_new_coordinator() -> None:
+def test_waiting_members_get_not_coordinator_after_a_resignation() -> None:
     broker = GroupBroker(initial_rebalance_delay_ms=3000).ready()
 
     async def scenario() -> None:
@@ -151,7 +151,7 @@ def test_waiting_members_are_sent_to_the_new_coordinator() -> None:
     asyncio.run(scenario())
 
 
-def test_an_answer_waits_until_what_it_tells_is_committed() -> None:
+def test_a_response_waits_until_the_state_it_returns_is_committed() -> None:
     broker = GroupBroker().ready()
     log = broker.logs[broker.groups.partition_for("g")]
     log.commits_at_once = False
@@ -177,7 +177,7 @@ def test_an_answer_waits_until_what_it_tells_is_committed() -> None:
         (Error.MESSAGE_TOO_LARGE, Error.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_a_failed_append_leaves_what_was_committed(failure: Error, reported: Error) -> None:
+def test_a_failed_append_keeps_the_committed_state(failure: Error, reported: Error) -> None:
     broker = GroupBroker().ready()
     asyncio.run(broker.groups.submit("g", commit(5)))
     log = broker.logs[broker.groups.partition_for("g")]
@@ -211,7 +211,7 @@ def test_offsets_are_deleted_in_batches_that_fit() -> None:
     assert [read_header(batch).count for batch in log.batches[batches:]] == [1000, 1000, 500]
 
 
-def test_what_is_deleted_while_a_log_is_read_is_deleted_then() -> None:
+def test_partitions_deleted_while_a_log_is_loaded_lose_their_offsets() -> None:
     broker, partition, log = with_long_log()
     broker.groups.lead(partition, log)
     broker.groups.forget_partitions(frozenset({("t", 0)}))
@@ -219,7 +219,7 @@ def test_what_is_deleted_while_a_log_is_read_is_deleted_then() -> None:
     assert fetch(broker) == -1
 
 
-def test_a_deletion_that_cannot_be_written_is_tried_again() -> None:
+def test_a_deletion_that_cannot_be_written_is_retried() -> None:
     broker = GroupBroker().ready()
     asyncio.run(broker.groups.submit("g", commit(5)))
     log = broker.logs[broker.groups.partition_for("g")]

@@ -1,4 +1,4 @@
-"""Group ids find the partition that Java would."""
+"""Group ids are hashed to partitions as in Java."""
 
 import pytest
 
@@ -25,10 +25,10 @@ def test_37_group_partition_is_abs_of_java_hash_code() -> None:
     assert coordinator_partition("hello", 50) == 99162322 % 50
     assert java_hash_code("flight-readers") < 0
     assert coordinator_partition("flight-readers", 50) == -java_hash_code("flight-readers") % 50
-    # The smallest int has no positive counterpart: Kafka takes 0 for it.
+    # The smallest int has no positive counterpart: Kafka uses 0 instead.
     assert coordinator_partition("polygenelubricants", 50) == 0
 
 
-def test_map_order_is_a_bucket_of_javas_hash_map() -> None:
+def test_map_order_is_that_of_the_buckets_of_javas_hash_map() -> None:
     code = 99162322
     assert java_map_order("hello") == (code ^ code >> 16) & 15

@@ -1,4 +1,4 @@
-"""Groups of two thousand members: no step blocks the loop for long, and nothing else differs."""
+"""Groups of two thousand members: no step blocks the loop for long; results are the same."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ INTERVAL_MS = 1_000
 
 
 class Crowd:
-    """The members of the group "g"; each loop turn is measured in time of the processor.
+    """The members of the group "g"; measures the processor time of each turn of the loop.
 
-    The clock goes on with what the thread computes, as turns end by the clock.
+    The clock advances with the thread's processor time, since turns end by the clock.
     """
 
     def __init__(self, topics: dict[str, int], assignor: str | None = None):
@@ -133,7 +133,7 @@ class Crowd:
 
 @pytest.fixture(autouse=True)
 def no_collector() -> Iterator[None]:
-    """A broker has it run seldom, and a test's heap is not a broker's."""
+    """Without garbage collection, which is rare in a broker, whose heap is also smaller."""
     gc.disable()
     yield
     gc.enable()
@@ -226,7 +226,7 @@ def test_a_classic_group_becomes_a_consumer_group_in_short_steps() -> None:
     assert crowd.group.epoch == 8
 
 
-# What waits while the targets of a group are computed
+# Commands that wait while the target assignment of a group is computed
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ def test_sessions_do_not_end_while_their_heartbeats_wait(crowd: Crowd) -> None:
     assert len(crowd.group.members) == 200
 
 
-def test_topics_that_change_meanwhile_are_not_missed(crowd: Crowd) -> None:
+def test_topic_changes_during_a_computation_are_not_missed(crowd: Crowd) -> None:
     epoch = crowd.group.epoch
     waiting = crowd.beat(0)
     crowd.broker.grow_topic("t2", 4_400)
@@ -291,7 +291,7 @@ def test_topics_that_change_meanwhile_are_not_missed(crowd: Crowd) -> None:
     assert sum(sizes) == 4_400
 
 
-def test_a_coordinator_that_stops_refuses_what_waits(crowd: Crowd) -> None:
+def test_a_coordinator_that_stops_refuses_waiting_commands(crowd: Crowd) -> None:
     async def ask() -> None:
         beats = [
             asyncio.create_task(

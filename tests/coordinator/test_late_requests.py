@@ -1,4 +1,4 @@
-"""Requests of a transaction that arrive late, or twice, never reach another one (KAFKA-17754)."""
+"""Late or repeated requests of a transaction never affect another one (KAFKA-17754)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST = {"start": 4, "produce": 11, "end": 4}
 
 
 class RawProducer:
-    """A transactional producer whose requests the network keeps copies of."""
+    """A transactional producer that keeps copies of its requests to send them again later."""
 
     def __init__(self, kafka: InProcessBroker, name: str, seed: int = 0):
         self.kafka = kafka
@@ -95,12 +95,12 @@ class RawProducer:
             self.sequences = [0] * PARTITIONS
 
     def deliver_late(self, count: int) -> None:
-        """Have some copies arrive; nobody waits for their answers."""
+        """Send some of the copies, and ignore the responses."""
         for _ in range(min(count, len(self.late))):
             self.kafka.call(*self.late[self.random.randrange(len(self.late))])
 
     def _ask(self, request: Request, name: str, *, delays: bool) -> Any:
-        """The answer to a request; with `delays` to its repetition, itself being under way."""
+        """The response to a request; with `delays`, one of the kept copies arrives before it."""
         version = self.versions[name]
         self.late.append((request, version))
         if not delays:
@@ -131,14 +131,14 @@ def test_late_and_repeated_requests_never_reach_another_transaction(kafka: InPro
         producer.start()
         expected |= _transactions(producer)
         assert _described(kafka, producer.id) in ("CompleteCommit", "CompleteAbort"), seed
-    # Each once: as many records as values, and no other value than the committed.
+    # Each value once: as many records as values, and no value that was not committed.
     found = [value for index in range(PARTITIONS) for value in _committed(kafka, index)]
     assert len(found) == len(set(found))
     assert set(found) == expected
 
 
 def _transactions(producer: RawProducer) -> set[int]:
-    """A few transactions, old requests arriving at any time; the values that were committed."""
+    """Run a few transactions while old requests arrive; returns the committed values."""
     random = producer.random
     committed: set[int] = set()
     for _ in range(random.randint(3, 5)):

@@ -1,4 +1,4 @@
-"""A transaction is over when its markers are committed, not when they are written."""
+"""A transaction is complete when its markers are committed, not when they are written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
 
 
 def ended(kafka: InProcessBroker) -> Partition:
-    """A partition that has not synced the marker that a commit has brought."""
+    """A partition that has not synced the marker of a commit."""
     producer = RawProducer(kafka, "x")
     producer.versions = FIRST
     producer.start()
@@ -67,7 +67,7 @@ def test_a_transaction_waits_no_longer_when_the_partition_is_deleted(
     assert state(kafka) == "CompleteCommit"
 
 
-def test_markers_that_cannot_be_written_are_told_of_once(
+def test_markers_that_cannot_be_written_are_logged_once(
     kafka: InProcessBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     partition = ended(kafka)
@@ -108,7 +108,7 @@ def test_a_marker_whose_writing_fails_is_written_later(
     assert sum("a bug" in (each.exc_text or "") for each in caplog.records) == 1
 
 
-def test_an_end_that_cannot_be_noted_is_noted_later(
+def test_a_completion_that_cannot_be_appended_is_appended_later(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     producer = aborting(kafka)

@@ -1,4 +1,4 @@
-"""Coordinators load where their partition is led, and let go of it elsewhere."""
+"""Coordinators load the partitions that their broker leads, and unload them when it resigns."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
 
 
 def elect(kafka: InProcessBroker, topic: str, leader: int) -> None:
-    """Have the only partition of an internal topic led by a broker, in a new leader epoch."""
+    """Move the only partition of an internal topic to a leader, in a new leader epoch."""
     known = kafka.broker.image.topics[topic]
     partition = replace(
         known.partitions[0],
@@ -89,7 +89,7 @@ def test_a_leader_that_is_elected_again_keeps_its_groups(kafka: InProcessBroker)
     asyncio.run(scenario())
 
 
-def test_parked_members_are_sent_away_when_the_leader_moves(kafka: InProcessBroker) -> None:
+def test_waiting_members_get_not_coordinator_when_the_leader_moves(kafka: InProcessBroker) -> None:
     async def scenario() -> None:
         joined = await join(kafka).settled()
         assert heartbeat(kafka) is Error.UNKNOWN_MEMBER_ID

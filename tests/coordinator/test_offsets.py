@@ -1,4 +1,4 @@
-"""Offsets: expiry, deletion, transactions, and what commits say of them."""
+"""Committed offsets: expiry, deletion, transactions, metadata and retention."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_offsets_of_topics_no_longer_subscribed_to_expire_in_a_stable_group() ->
     assert fetch(backend, ("t", 0), ("old", 0)) == [5, -1]
 
 
-def test_a_commit_with_a_retention_of_its_own_expires_by_that() -> None:
+def test_a_commit_with_its_own_retention_expires_after_it() -> None:
     backend = MachineBackend(offsets_retention_ms=600_000)
     commit(backend, OffsetToCommit("t", 0, 5), retention_ms=HOUR_MS)
     backend.pass_time(HOUR_MS - 600_000)
@@ -159,7 +159,7 @@ def test_a_commit_with_a_retention_of_its_own_expires_by_that() -> None:
     assert fetch(backend, ("t", 0)) == [-1]
 
 
-def test_an_empty_group_without_offsets_is_forgotten_at_the_next_check() -> None:
+def test_an_empty_group_without_offsets_is_removed_at_the_next_check() -> None:
     backend = MachineBackend(offsets_retention_check_interval_ms=1000)
     joined = join_alone(backend, ["t"])
     backend.pass_time(2000)
@@ -172,7 +172,7 @@ def test_an_empty_group_without_offsets_is_forgotten_at_the_next_check() -> None
     assert group_ids(backend) == []
 
 
-def test_offsets_of_deleted_partitions_go_and_the_group_stays() -> None:
+def test_offsets_of_deleted_partitions_are_deleted_and_the_group_stays() -> None:
     backend = MachineBackend()
     commit(backend, OffsetToCommit("t", 0, 5), OffsetToCommit("u", 0, 6))
     backend.ask(ForgetPartitions({"t": frozenset({0, 1})}, ["g"]))
@@ -251,7 +251,7 @@ def test_offsets_of_a_group_of_another_protocol_are_not_deleted_while_it_has_mem
 
 
 class TestTransactions:
-    """KIP-447: offsets that count once their producer's transaction commits."""
+    """KIP-447: offsets that take effect once their producer's transaction commits."""
 
     producer = Producer(7, 0)
 
@@ -308,7 +308,7 @@ class TestTransactions:
         assert fetch(backend, ("t", 0)) == [5]
         assert group_ids(backend) == ["g"]
 
-    def test_two_transactions_end_one_by_one(self) -> None:
+    def test_two_transactions_with_offsets_end_independently(self) -> None:
         backend = self.backend()
         backend.ask(self.pending(OffsetToCommit("t", 0, 20))._replace(producer_id=8))
         self.end(backend, False)
@@ -319,7 +319,7 @@ class TestTransactions:
         assert fetch(backend, ("t", 0), require_stable=True) == [20]
 
     @pytest.mark.parametrize("first", [7, 8])
-    def test_of_two_transactions_the_one_that_wrote_last_counts(self, first: int) -> None:
+    def test_of_two_transactions_the_last_written_offset_wins(self, first: int) -> None:
         backend = self.backend()
         backend.ask(self.pending(OffsetToCommit("t", 0, 20))._replace(producer_id=8))
         backend.runtime.replay_end_marker(Producer(first, 0), True)
@@ -351,7 +351,7 @@ class TestTransactions:
             Error.NONE
         ]
 
-    def test_an_unknown_group_takes_them_without_a_generation_only(self) -> None:
+    def test_an_unknown_group_accepts_them_only_without_a_generation(self) -> None:
         backend = MachineBackend()
         offset = OffsetToCommit("t", 0, 1)
         assert refusal(backend, self.pending(offset, generation_id=1)) is (Error.GROUP_ID_NOT_FOUND)
@@ -361,11 +361,11 @@ class TestTransactions:
 
 
 class TestRecords:
-    """Byte for byte what a 4.3.1 broker wrote."""
+    """Records are byte for byte those of a 4.3.1 broker."""
 
     codec = GroupRecordCodec()
 
-    def test_what_kafka_wrote_is_read_and_written_alike(self) -> None:
+    def test_kafkas_records_are_decoded_and_encoded_to_the_same_bytes(self) -> None:
         written = [
             line.split()
             for line in KAFKA_RECORDS.read_text().splitlines()
@@ -429,7 +429,7 @@ class TestRecords:
         ],
     )
     @pytest.mark.parametrize("value", [None, b"\0\0"])
-    def test_a_record_that_is_not_known_stops_the_reading(
+    def test_an_unknown_record_type_stops_the_loading(
         self, key: bytes | None, value: bytes | None, complaint: str
     ) -> None:
         batch = encode_batch([Record(0, 0, key, value)], options=BatchOptions(base_offset=7))
@@ -437,7 +437,7 @@ class TestRecords:
             list(self.codec.decode(batch))
 
 
-def test_a_bare_value_that_is_no_subscription_makes_topics_unknown() -> None:
+def test_an_undecodable_subscription_makes_the_topics_unknown() -> None:
     backend = MachineBackend()
     commit(backend, OffsetToCommit("t", 0, 5))
     backend.runtime.post(
@@ -451,5 +451,5 @@ def test_a_bare_value_that_is_no_subscription_makes_topics_unknown() -> None:
         )
     )
     backend.pass_time(10)
-    # Better keep an offset than lose one somebody consumes by.
+    # Keep the offset, because some member may use it.
     assert backend.ask(DeleteOffsets("g", [("t", 0)])) == [Error.GROUP_SUBSCRIBED_TO_TOPIC]

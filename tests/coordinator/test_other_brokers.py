@@ -1,4 +1,4 @@
-"""Transactions over partitions and coordinators of other brokers, which a stand-in plays."""
+"""Transactions with partitions and coordinators on other brokers, which are simulated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OTHER = 2
 HERE, THERE = ("t", 0), ("t", 1)
 
 
-class StandIn:
+class OtherBrokers:
     """The other brokers; a request waits until the test responds to it."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class StandIn:
         return await self._requested(broker_id, commands)
 
     def respond(self, response: Any) -> None:
-        """Respond to the oldest request, and let what waited for that run."""
+        """Respond to the oldest request, and run the tasks that waited for it."""
         *_, promise = self.requests.pop(0)
         promise.set(response)
 
@@ -92,11 +92,11 @@ class Response(Promise):
 
 
 class Cluster:
-    """A broker that believes another one to lead the partitions in `there`."""
+    """A broker whose metadata has another leader for the partitions in `there`."""
 
     def __init__(self, kafka: InProcessBroker):
         self.kafka = kafka
-        self.others = StandIn()
+        self.others = OtherBrokers()
         self.there: dict[TopicPartition, int] = {}
         kafka.create("t", 2)
         for key_type in (0, 1):
@@ -218,7 +218,7 @@ def test_a_deleted_partition_of_another_broker_needs_no_marker(cluster: Cluster)
     assert cluster.state() == "CompleteCommit"
 
 
-def test_a_partition_that_is_not_placed_yet_is_not_taken_for_deleted(cluster: Cluster) -> None:
+def test_a_partition_without_a_local_log_does_not_count_as_deleted(cluster: Cluster) -> None:
     producer = cluster.producer()
     placed = cluster.kafka.broker.partitions.pop(THERE)
     producer.end(commits=True)
@@ -238,7 +238,7 @@ def test_a_fenced_coordinator_leaves_the_transaction_to_its_successor(cluster: C
     assert cluster.state() == "PrepareCommit" and not cluster.others.requests
 
 
-def test_an_earlier_term_completes_nothing(cluster: Cluster) -> None:
+def test_responses_to_an_earlier_term_complete_nothing(cluster: Cluster) -> None:
     producer = cluster.producer()
     cluster.there[THERE] = OTHER
     producer.end(commits=True)
@@ -360,12 +360,12 @@ async def ending_meanwhile(cluster: Cluster) -> None:
 
 
 async def settled() -> None:
-    """Let what has become ready run."""
+    """Run the callbacks and tasks that are ready."""
     for _ in range(4):
         await asyncio.sleep(0)
 
 
-def test_a_disabled_verification_asks_nobody(cluster: Cluster) -> None:
+def test_a_disabled_verification_sends_no_request(cluster: Cluster) -> None:
     producer = cluster.producer()
     cluster.there[cluster.coordinator_partition] = OTHER
     broker = cluster.kafka.broker

@@ -1,4 +1,4 @@
-"""How long a rebalance waits; tests/transcripts hold the other tests of rebalances."""
+"""How long a rebalance waits; tests/transcripts has the other tests of rebalances."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A group's log that takes no records fails the command at hand, and leaves no other trace."""
+"""A refused append fails its command, and changes nothing else in the group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SESSION_MS = 10_000
 
 
 class Member:
-    """A client of the group `g`; its own requests, their answers later."""
+    """A member of the group `g`, which sends requests and reads the responses later."""
 
     def __init__(self, backend: MachineBackend, name: str, instance: str | None = None):
         self.backend, self.name, self.instance = backend, name, instance
@@ -100,7 +100,7 @@ def backend() -> Iterator[MachineBackend]:
 
 @contextmanager
 def refusing(backend: MachineBackend) -> Iterator[None]:
-    """Within this the log takes nothing, and afterwards every group is as it was."""
+    """The log refuses appends within the block; afterwards every group must be unchanged."""
     before = picture(backend)
     backend.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
     yield
@@ -109,7 +109,7 @@ def refusing(backend: MachineBackend) -> Iterator[None]:
 
 
 def picture(backend: MachineBackend) -> Any:
-    """All there is to know of the groups and their timers."""
+    """The complete state of the groups and their timers."""
     groups = {}
     for group_id, group in backend.shard.groups.items():
         assert isinstance(group, ClassicGroup)
@@ -133,7 +133,7 @@ def settle(backend: MachineBackend) -> None:
 
 
 def stable(backend: MachineBackend, member: Member) -> None:
-    """Have the member be alone in its group, with an assignment."""
+    """Make the member the only one of a stable group."""
     member.join()
     settle(backend)
     member.joined()
@@ -144,7 +144,7 @@ def members(backend: MachineBackend, *names: str, instance: str | None = None) -
     return [Member(backend, name, instance) for name in names]
 
 
-def test_a_refused_commit_leaves_anothers_join_waiting(backend: MachineBackend) -> None:
+def test_a_refused_commit_keeps_another_members_join_waiting(backend: MachineBackend) -> None:
     first, second = members(backend, "a", "b")
     stable(backend, first)
     joining = second.join()
@@ -187,7 +187,7 @@ def test_a_refused_replacement_of_a_static_member_leaves_the_old_one(
     assert old.heartbeat() is Error.FENCED_INSTANCE_ID
 
 
-def test_a_refused_first_join_makes_no_group(backend: MachineBackend) -> None:
+def test_a_refused_first_join_creates_no_group(backend: MachineBackend) -> None:
     (member,) = members(backend, "a")
     with refusing(backend):
         assert outcome(member.join()) is Error.NOT_ENOUGH_REPLICAS
@@ -213,7 +213,9 @@ def test_a_refused_deletion_keeps_the_group_and_its_offsets(backend: MachineBack
     assert backend.shard.groups == {}
 
 
-def test_a_member_whose_end_is_refused_stays_for_another_second(backend: MachineBackend) -> None:
+def test_a_member_whose_removal_is_refused_stays_for_another_second(
+    backend: MachineBackend,
+) -> None:
     (member,) = members(backend, "a")
     stable(backend, member)
     backend.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
@@ -226,7 +228,9 @@ def test_a_member_whose_end_is_refused_stays_for_another_second(backend: Machine
     assert backend.shard.groups["g"].is_empty
 
 
-def test_a_member_whose_end_is_refused_may_be_heard_of_again(backend: MachineBackend) -> None:
+def test_a_member_whose_removal_is_refused_may_send_heartbeats_again(
+    backend: MachineBackend,
+) -> None:
     (member,) = members(backend, "a")
     stable(backend, member)
     backend.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)

@@ -1,4 +1,4 @@
-"""Whatever happens to a shard: its log rebuilds it, and offsets never move by themselves."""
+"""Random commands to a shard: its log rebuilds it, and offsets change only by commands."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ steps = st.one_of(
 
 
 class World:
-    """A shard, actors with what was returned to them, and a model of where offsets must be."""
+    """A shard, actors with the responses that they got, and a model of the expected offsets."""
 
     def __init__(self) -> None:
         self.backend = MachineBackend(
@@ -219,7 +219,7 @@ class World:
             return  # end markers are not in this log
         self.backend.restart()
         self.tickets.clear()
-        # Loading changes nothing but sessions; what has expired meanwhile is not lost silently.
+        # Loading restarts sessions and changes nothing else.
         assert Counter(before) >= Counter(
             [each for each in hard_state(self.backend.shard) if each[0] == "offset"]
         )

@@ -1,4 +1,4 @@
-"""Combining state batches: every offset takes the state that wins, whatever the batches are."""
+"""Combining state batches: every offset gets the state with the highest precedence."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def on_a_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Non
 
 
 class Lone:
-    """A coordinator without a broker, whose single shard is on a log in memory."""
+    """A coordinator without a broker, with a single shard on a log in memory."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -148,7 +148,7 @@ class Lone:
 
     def client(self, ensure_topic: Callable[[], Any] | None = None) -> ShareStateClient:
         async def ensured() -> None:
-            """The topic exists."""
+            """Report that the internal topic exists."""
 
         return ShareStateClient(self.coordinator, self.routing, ensure_topic or ensured, self.clock)
 
@@ -198,7 +198,7 @@ def test_nothing_is_pruned_after_a_resignation() -> None:
 
 
 @on_a_loop
-async def test_requests_wait_until_the_coordinator_is_here() -> None:
+async def test_requests_wait_until_this_broker_is_the_coordinator() -> None:
     lone = Lone()
     results = begun(lone.client().initialize([StateInitialization(KEY, 1)]))
     await settled(lone, 120)
@@ -236,7 +236,7 @@ async def test_commands_go_to_the_coordinator_on_another_broker_by_group() -> No
 
 
 @on_a_loop
-async def test_a_coordinator_that_cannot_be_reached_is_looked_for_again() -> None:
+async def test_an_unreachable_coordinator_is_looked_up_again() -> None:
     lone = Lone()
     lone.leader = 2
     failures = [Error.NETWORK_EXCEPTION, Error.BROKER_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT]
@@ -277,7 +277,7 @@ async def test_a_stopped_client_waits_no_longer() -> None:
 
 
 @on_a_loop
-async def test_only_what_failed_is_sent_again() -> None:
+async def test_only_failed_partitions_are_sent_again() -> None:
     lone = Lone()
     lone.coordinator.lead(0, log := MemoryLog())
     log.refuses = lambda batch: b"second" in bytes(batch)
@@ -291,7 +291,7 @@ async def test_only_what_failed_is_sent_again() -> None:
 
 
 async def settled(lone: Lone, ms: int) -> None:
-    """Let time pass in steps, between which waiting coroutines go on."""
+    """Let time pass in steps, between which waiting coroutines run."""
     for _ in range(20):
         lone.clock.advance(ms // 20)
         for _ in range(4):

@@ -1,4 +1,4 @@
-"""Share groups at the group coordinator: members, assignments, and the states they need."""
+"""Share groups at the group coordinator: members, assignments, states of share partitions."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def test_members_share_partitions_when_there_are_more_of_them(broker: GroupMachi
     assert {assigned(beat(broker, member, 0, "u"))[topic_id("u")][0] for member in "ab"} == {0}
 
 
-def test_states_start_at_the_epoch_that_needs_them_without_an_offset(broker: GroupMachines) -> None:
+def test_states_are_initialized_with_the_group_epoch_and_no_offset(broker: GroupMachines) -> None:
     beat(broker, "a", 0, "u")
     state = broker.share_states.states[ShareKey("g", topic_id("u"), 0)]
     assert (state.state_epoch, state.start_offset) == (2, NO_OFFSET)
 
 
-def test_new_partitions_of_a_known_topic_start_at_their_beginning(broker: GroupMachines) -> None:
+def test_new_partitions_of_a_known_topic_start_at_offset_zero(broker: GroupMachines) -> None:
     beat(broker, "a", 0, "u")
     broker.grow_topic("u", 2)
     broker.clock.advance(0)
@@ -310,7 +310,7 @@ def test_snapshot_rebuilds_the_group(broker: GroupMachines) -> None:
         assert getattr(rebuilt, name) == getattr(known, name)
 
 
-def test_loaded_group_goes_on_with_new_sessions(broker: GroupMachines) -> None:
+def test_loaded_group_continues_with_new_sessions(broker: GroupMachines) -> None:
     beat(broker, "a", 0, "t")
     beat(broker, "a", 2)
     index = broker.groups.partition_for("g")

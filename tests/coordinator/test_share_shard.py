@@ -1,4 +1,4 @@
-"""The share coordinator's machine: fencing, snapshots, a state that follows from its records."""
+"""The share coordinator's machine: fencing, snapshots, and replay of its records."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Coordinator:
         return [record.value for record in self.records()]
 
     def state(self) -> dict[ShareKey, Any]:
-        """All that requests can read."""
+        """Everything that requests can read."""
         return {
             key: (self.run(SummaryRead(key)), record.value.batches)
             for record in self.runtime.machine.snapshot()
@@ -281,7 +281,7 @@ def test_a_refused_append_changes_nothing(coordinator: Coordinator) -> None:
 
 
 def test_an_update_without_its_snapshot_is_replayed() -> None:
-    """Its snapshot was pruned; the next one follows."""
+    """Pruning may remove the snapshot of an update that is followed by another snapshot."""
     log = MemoryLog()
     batches = (StateBatch(0, 3, 2, 1),)
     update = ShareRecord(KEY, ShareUpdate(4, 2, 7, 1, batches))

@@ -1,4 +1,4 @@
-"""Lives of streams groups (KIP-1071) on the machine, step by step."""
+"""Streams groups (KIP-1071) on the state machine: joins, tasks, topologies, epochs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_first_member_is_assigned_every_task(story: StreamsStory) -> None:
     assert story.group().state.value == "Stable"
 
 
-def test_task_is_withheld_until_its_process_has_given_it_up(story: StreamsStory) -> None:
+def test_task_is_withheld_until_its_process_has_revoked_it(story: StreamsStory) -> None:
     story.join("a")
     story.later(1000)
     story.join("b")
@@ -140,7 +140,7 @@ def test_shutdown_is_reported_to_all_members(story: StreamsStory) -> None:
     assert (StatusCode.SHUTDOWN_APPLICATION) in [code for code, _ in story.status()]
 
 
-def test_member_that_is_silent_for_a_session_is_out(story: StreamsStory) -> None:
+def test_member_that_is_silent_for_a_session_is_removed(story: StreamsStory) -> None:
     story.join("a")
     story.later(20_000)
     story.join("b")
@@ -153,7 +153,7 @@ def test_member_that_is_silent_for_a_session_is_out(story: StreamsStory) -> None
     story.has("b", epoch=4, active=[0, 1, 2])
 
 
-def test_member_that_does_not_give_up_tasks_in_time_is_out(story: StreamsStory) -> None:
+def test_member_that_does_not_revoke_tasks_in_time_is_removed(story: StreamsStory) -> None:
     story.join("a", rebalance_timeout_ms=5_000)
     story.later(1_000)
     story.join("b")
@@ -162,7 +162,7 @@ def test_member_that_does_not_give_up_tasks_in_time_is_out(story: StreamsStory) 
     assert story.ask("a", 2).error_code == Error.UNKNOWN_MEMBER_ID
 
 
-def test_static_member_takes_its_place_again_under_another_id(story: StreamsStory) -> None:
+def test_static_member_returns_under_another_member_id(story: StreamsStory) -> None:
     story.join("a", instance_id="i")
     assert story.ask("a", -2, instance_id="i").error_code == 0
     story.join("a2", instance_id="i", process_id="a")
@@ -219,7 +219,7 @@ def test_deleted_group_leaves_nothing_behind(story: StreamsStory) -> None:
     assert described.groups[0].error_code == Error.GROUP_ID_NOT_FOUND
 
 
-def test_group_that_was_a_classic_one_meanwhile_starts_anew(story: StreamsStory) -> None:
+def test_group_that_was_a_classic_one_in_between_starts_again(story: StreamsStory) -> None:
     story.join("a")
     story.beat("a", user_endpoint=Endpoint(host="host", port=80))
     assert story.last.endpoint_information_epoch == 1
@@ -238,7 +238,7 @@ def test_group_that_was_a_classic_one_meanwhile_starts_anew(story: StreamsStory)
     assert story.last.endpoint_information_epoch == 0
 
 
-def test_offsets_in_front_of_a_converted_group_do_not_hide_it(story: StreamsStory) -> None:
+def test_offsets_before_a_converted_groups_records_do_not_hide_it(story: StreamsStory) -> None:
     """Compaction may remove the tombstone of a classic group before its offsets (KAFKA-20254)."""
     offsets = OffsetCommitRequest.Topic
     commit = OffsetCommitRequest(

@@ -1,4 +1,4 @@
-"""The transaction machine; what is expected here is what Apache Kafka 4.3.1 answered."""
+"""The transaction state machine; the expected responses are those of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FreshIds:
 
 
 class Shard:
-    """The machine with time, its records kept, and markers written by the return of a command."""
+    """The machine with a clock and its records; markers are written before a command returns."""
 
     def __init__(self) -> None:
         self.machine = TransactionShard(TransactionConfig(), FreshIds())
@@ -236,7 +236,7 @@ def test_unused_transactional_id_expires(shard: Shard) -> None:
     assert shard.records[-1] == ("x", None)
 
 
-def test_verification_tells_the_partitions_of_the_open_transaction(shard: Shard) -> None:
+def test_verification_returns_the_partitions_of_the_open_transaction(shard: Shard) -> None:
     shard.start()
     shard.add((100, 0), FIRST)
     both = frozenset({("t", 0), ("t", 1)})
@@ -285,7 +285,7 @@ KAFKA_WROTE = """
 
 
 @pytest.mark.parametrize("value", KAFKA_WROTE)
-def test_values_are_byte_for_byte_what_kafka_wrote(value: str) -> None:
+def test_values_are_byte_for_byte_those_of_kafka(value: str) -> None:
     codec = TransactionRecordCodec()
     key = b"\0\0\0\x01x"
     record = codec.unpack(key, bytes.fromhex(value))

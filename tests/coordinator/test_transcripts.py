@@ -1,4 +1,4 @@
-"""Every transcript, played against the machine, and against a whole node over the wire."""
+"""Every transcript, played against the state machine and against a complete node."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_transcript_over_the_wire(scenario: Scenario) -> None:
 
 
 def test_every_transcript_has_scenarios_whose_titles_are_unique() -> None:
-    """Outcomes of scenarios are kept by title: a repeated one would hide another."""
+    """Outcomes of scenarios are stored by title: a repeated title would hide a scenario."""
     found = list(scenarios(FOLDER))
     assert {each.path for each in found} == set(FOLDER.iterdir())
     assert all(each.lines for each in found)

@@ -1,9 +1,9 @@
-"""Plays transcripts of group members and their coordinator, and says where they differ.
+"""Plays transcripts of group members and their coordinator, and reports where they differ.
 
     == the second member triggers a rebalance
     set max_size=10                     # of GroupConfig; must come first
-    a -> join range topics=t            # who asks what; protocols, then options
-    a <- MEMBER_ID_REQUIRED a           # every answer, in order, must be listed
+    a -> join range topics=t            # who sends what: protocols, then options
+    a <- MEMBER_ID_REQUIRED a           # every response, in order, must be listed
     3000 ms later
     broker restarts
     group is Stable
@@ -275,13 +275,13 @@ class Play:
             case JoinRefused():
                 if reply.error is Error.MEMBER_ID_REQUIRED:
                     actor.member_id = reply.member_id
-                    self._christen(actor)
+                    self._give_name(actor)
                     return f"{reply.error.name} {self._name(reply.member_id)}"
                 return reply.error.name
             case KafkaError():
                 return reply.error.name
             case Joined():
-                return self._told_joined(actor, reply)
+                return self._joined_text(actor, reply)
             case Synced():
                 return f"synced {reply.assignment.decode() or 'nothing'}"
             case None:
@@ -303,11 +303,11 @@ class Play:
             case _:
                 return repr(reply)
 
-    def _told_joined(self, actor: Actor, joined: Joined) -> str:
+    def _joined_text(self, actor: Actor, joined: Joined) -> str:
         actor.member_id = joined.member_id
         actor.generation_id = joined.generation_id
         actor.options["agreed"] = joined.protocol_name or ""
-        self._christen(actor)
+        self._give_name(actor)
         text = f"joined {joined.generation_id} {joined.protocol_name}"
         text += f" as {self._name(joined.member_id)}"
         if joined.members:
@@ -317,7 +317,7 @@ class Play:
             text += f" led by {self._name(joined.leader_id)}"
         return text + (" skip" if joined.skip_assignment else "")
 
-    def _christen(self, actor: Actor) -> None:
+    def _give_name(self, actor: Actor) -> None:
         if actor.member_id in self.names:
             return
         taken = set(self.names.values())
@@ -328,7 +328,7 @@ class Play:
         self.names[actor.member_id] = name
 
     def _name(self, member_id: str) -> str:
-        # An answer to another actor may be read first.
+        # A response to another actor may be read first.
         if member_id not in self.names:
             prefix = member_id.split("-")[0]
             owner = self.actors.get(prefix)
@@ -339,7 +339,7 @@ class Play:
                 )
             if owner is None:
                 return member_id
-            self._christen(Actor(owner.name, member_id))
+            self._give_name(Actor(owner.name, member_id))
         return self.names[member_id]
 
     def _recorded(self, value: Any) -> str | None:

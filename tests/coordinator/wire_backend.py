@@ -1,4 +1,4 @@
-"""A transcript's coordinator behind a socket: a live broker, ours or Apache Kafka's."""
+"""A transcript's coordinator behind a socket: a running broker, wirekafka or Apache Kafka."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SETTLE_S = 0.1
 
 
 class Client:
-    """One connection; requests and answers one by one, as raw as the schemas allow."""
+    """One connection, which sends requests and reads responses one by one."""
 
     def __init__(self, host: str, port: int, client_id: str = "test"):
         self.client_id = client_id
@@ -85,9 +85,9 @@ class Client:
 
 
 class WireBackend:
-    """One connection per actor, for a join that waits holds up what comes after it.
+    """One connection per actor, since a join that waits blocks the requests after it.
 
-    `restart_broker` restarts the broker at the same address, if the test can.
+    `restart_broker` restarts the broker at the same address, where a test supports it.
     """
 
     def __init__(self, host: str, port: int, restart_broker: Callable[[], None] | None = None):

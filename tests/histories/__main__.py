@@ -1,11 +1,11 @@
 """Real processes, killed and paused: `python -m tests.histories --operations 5000000 --seed 1`.
 
-`--kills 100` does nothing but `kill -9`, so many times; with `--set
-log.flush.interval.messages=1` the broker syncs what it acknowledges.
+`--kills 100` kills the broker with `kill -9` 100 times and does nothing else; with `--set
+log.flush.interval.messages=1` the broker syncs records before it acknowledges them.
 
-The clients are in a process of their own: librdkafka (2.16.0) can end it with a failed assertion
-(`txn_req_cnt > 0`), as when a producer is destroyed while its transaction begins. What it knew is
-gone then, and all begins anew.
+The clients run in a process of their own: librdkafka (2.16.0) can end it with a failed assertion
+(`txn_req_cnt > 0`), for instance when a producer is destroyed while its transaction begins. The
+history is lost then, and the run starts again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TRIES = 5
 
 
 def main(words: Sequence[str]) -> int:
-    """0 when there is no violation."""
+    """Returns 0 if there is no violation."""
     options = _parser().parse_args(words)
     if options.directory is not None:
         return _campaign(options)
@@ -38,14 +38,14 @@ def main(words: Sequence[str]) -> int:
         status = _in_a_process_of_its_own(words)
         if status != -signal.SIGABRT:
             break
-        print("librdkafka has aborted, and its history is lost: once more", flush=True)
+        print("librdkafka has aborted, and its history is lost: starting again", flush=True)
     return status
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
-    parser.add_argument("--operations", type=int, help="go on for so many (50,000)")
-    parser.add_argument("--kills", type=int, help="go on for so many kills, and do nothing else")
+    parser.add_argument("--operations", type=int, help="the number of operations (50,000)")
+    parser.add_argument("--kills", type=int, help="the number of kills, without pauses")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--set",
@@ -68,7 +68,7 @@ def _in_a_process_of_its_own(words: Sequence[str]) -> int:
         try:
             return process.wait()
         finally:
-            with suppress(ProcessLookupError):  # A broker whose clients have aborted goes on.
+            with suppress(ProcessLookupError):  # The broker may outlive aborted clients.
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 

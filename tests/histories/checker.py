@@ -1,4 +1,4 @@
-"""Finds in a history what no Kafka may do, whatever fails; after Jepsen's checker for Kafka."""
+"""Finds violations of Kafka's guarantees in a history; after Jepsen's checker for Kafka."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.histories.history import (
 
 
 class Kind(Enum):
-    """What can be wrong."""
+    """The kinds of violations."""
 
     DUPLICATE = "one write at two offsets"
     INCONSISTENT_OFFSETS = "two values at one offset"
@@ -42,7 +42,7 @@ class Kind(Enum):
 
 
 class Violation(NamedTuple):
-    """One thing that is wrong, in words."""
+    """One violation, with a description."""
 
     kind: Kind
     text: str
@@ -52,7 +52,7 @@ class Violation(NamedTuple):
 
 
 def check(history: History) -> list[Violation]:
-    """All violations."""
+    """All violations of a history."""
     index = _Index(history)
     checks = (
         _offsets,
@@ -87,7 +87,7 @@ class _Index:
 
 
 def _offsets(index: _Index) -> Iterator[Violation]:
-    """Whether values and offsets belong together one to one."""
+    """Each value has one offset, and each offset one value."""
     values: dict[tuple[Place, int], set[int]] = defaultdict(set)
     offsets: dict[tuple[Place, int], set[int]] = defaultdict(set)
     for place, offset, value in index.records_read():
@@ -106,7 +106,7 @@ def _offsets(index: _Index) -> Iterator[Violation]:
 
 
 def _values_read(index: _Index) -> Iterator[Violation]:
-    """Whether what was read was there to be read."""
+    """Values that were read were written, and not in an aborted transaction."""
     for operation, read in index.history.reads():
         for record in read.records:
             yield from _value_read(index, f"{operation.process} at {operation.began}", read, record)
@@ -140,7 +140,7 @@ def _value_read(
 
 
 def _final_writes(index: _Index) -> Iterator[Violation]:
-    """Whether every acknowledged write can be read in the end."""
+    """Every acknowledged write can be read in the end."""
     for operation, send in index.history.sends():
         if operation.verdict is not Verdict.DONE:
             continue
@@ -155,7 +155,7 @@ def _final_writes(index: _Index) -> Iterator[Violation]:
 
 
 def _monotonic_sends(index: _Index) -> Iterator[Violation]:
-    """Whether a producer's writes to a partition are in the order in which it made them."""
+    """A producer's writes to a partition are in the order in which it sent them."""
     last: dict[tuple[str, Place], int] = {}
     for operation, send in index.history.sends():
         if send.offset is None:
@@ -171,7 +171,7 @@ def _monotonic_sends(index: _Index) -> Iterator[Violation]:
 
 
 def _reader_progress(index: _Index) -> Iterator[Violation]:
-    """Whether readers go forward, and leave nothing out."""
+    """Readers only move forward, and skip no record."""
     known = {
         place: (_offsets_of(drained.committed), _offsets_of(drained.uncommitted))
         for place, drained in index.history.drained.items()
@@ -201,11 +201,11 @@ def _offsets_of(pairs: list[tuple[int, int]]) -> list[int]:
 
 
 def _torn(index: _Index) -> Iterator[Violation]:
-    """Whether transactions are all or nothing, those too that nobody knows the end of."""
+    """Transactions are atomic, including those whose outcome no client knows."""
     for operation in index.history.operations:
         if not operation.is_transaction:
             continue
-        # What was never acknowledged may not have reached the log, commit or not.
+        # Unacknowledged records may be missing even if the transaction was committed.
         written = [
             send
             for send in operation.sends()
@@ -222,7 +222,7 @@ def _torn(index: _Index) -> Iterator[Violation]:
 
 
 def _cycles(index: _Index) -> Iterator[Violation]:
-    """Whether the order of transactions by what they read of each other is one."""
+    """The order of transactions by their reads of each other has no cycle."""
     graph: dict[int, set[int]] = {}
     for operation in index.history.operations:
         if operation.verdict is Verdict.UNDONE:
@@ -256,7 +256,7 @@ _Commits = list[tuple[Operation, OffsetCommit]]
 
 
 def _group_offsets(index: _Index) -> Iterator[Violation]:
-    """Whether the groups' positions are always what was last committed, or may have been."""
+    """Fetched positions of groups are those last committed, or possibly committed."""
     history = index.history
     commits: dict[tuple[str, Place], _Commits] = defaultdict(list)
     reported: dict[tuple[str, Place], list[_Moment]] = defaultdict(list)
@@ -275,10 +275,12 @@ def _group_offsets(index: _Index) -> Iterator[Violation]:
                 _Moment(end, end, history.group_offsets.get(key, -1), "in the end")
             )
         for moment in reported[key]:
-            yield from _position_told(key, commits[key], moment)
+            yield from _position_violations(key, commits[key], moment)
 
 
-def _position_told(key: tuple[str, Place], made: _Commits, moment: _Moment) -> Iterator[Violation]:
+def _position_violations(
+    key: tuple[str, Place], made: _Commits, moment: _Moment
+) -> Iterator[Violation]:
     made = [(operation, commit) for operation, commit in made if operation.began < moment.ended]
     before = [
         operation
@@ -307,7 +309,7 @@ def _position_told(key: tuple[str, Place], made: _Commits, moment: _Moment) -> I
 
 
 class Author(NamedTuple):
-    """Who wrote a value: the transactional id, and in which of its transactions."""
+    """The transactional id that wrote a value, and the number of the transaction."""
 
     producer: str
     transaction: int
@@ -318,15 +320,18 @@ class Author(NamedTuple):
 def check_power_cut(
     place: Place, before: Drained, after: Drained, authors: Mapping[int, Author]
 ) -> list[Violation]:
-    """Without syncing, a power cut may take a suffix: no more, and nothing is there instead.
+    """Without syncing, a power cut may remove a suffix of a log, and nothing else.
 
-    A transaction that lost its marker with the suffix may be ended anew, the other way: one that
-    was committed by a timeout, one that was aborted by the marker of one of its producer's later
-    transactions, if the coordinator's log lost less, or in the first protocol by that of an
-    earlier one in this partition, if it lost more; in Kafka too. Not so if something later of
-    its producer is there, for that follows the marker; not without the other marker, which takes
-    an offset, maybe behind what is still open; and nothing comes alive by another transaction if
-    there was none. Either way it is all or nothing.
+    A transaction whose marker was in the suffix may end with the other outcome, as in Kafka:
+
+    - A committed one may be aborted by a timeout.
+    - An aborted one may be committed by the marker of a later transaction of its producer, if the
+      coordinator's log lost less. With the first protocol the marker may also be of an earlier
+      transaction in this partition, if the coordinator's log lost more.
+
+    This needs an offset for the new marker, which may come after records that are still open. It
+    is impossible if a later record of the producer was kept, since that follows the first marker.
+    The outcome is the same for all records of the transaction.
     """
     violations = []
     if after.uncommitted != before.uncommitted[: len(after.uncommitted)]:
@@ -334,14 +339,16 @@ def check_power_cut(
         violations.append(Violation(Kind.LOST_WRITE, text))
     was_seen, is_seen = set(before.committed), set(after.committed)
     fates = _Fates(after, authors)
-    revived = {each for each in is_seen - was_seen if not fates.may_be_committed_anew(each[1])}
+    revived = {
+        each for each in is_seen - was_seen if not fates.may_have_been_committed_later(each[1])
+    }
     if revived:
         text = f"after a power cut {sorted(revived)} of {place} are there"
         violations.append(Violation(Kind.ABORTED_READ, text))
     hidden = {
         each
         for each in was_seen.intersection(after.uncommitted) - is_seen
-        if each[0] < after.end_offset and not fates.may_have_ended_anew(each[1])
+        if each[0] < after.end_offset and not fates.may_have_ended_again(each[1])
     }
     if hidden:
         text = f"after a power cut {sorted(hidden)} of {place} are there, but not committed"
@@ -355,7 +362,7 @@ def check_power_cut(
 
 
 class _Fates:
-    """Which transactions a power cut may have ended anew in a partition."""
+    """Which transactions may have ended a second time in a partition, after a power cut."""
 
     def __init__(self, after: Drained, authors: Mapping[int, Author]):
         self._after = after
@@ -366,23 +373,23 @@ class _Fates:
             self._last_of_all[author.producer] = last
         self._last_left: dict[str, int] = {}
         self.left: dict[Author, set[tuple[int, int]]] = defaultdict(set)
-        """What is left of each transaction, seen or not."""
+        """The remaining records of each transaction, committed or not."""
         for offset, value in after.uncommitted:
             if value in authors:
                 author = authors[value]
                 self._last_left[author.producer] = author.transaction
                 self.left[author].add((offset, value))
 
-    def may_have_ended_anew(self, value: int) -> bool:
+    def may_have_ended_again(self, value: int) -> bool:
         author = self._authors.get(value)
         return (
             author is not None
             and self._last_left.get(author.producer) == author.transaction
-            and self._marks_behind(author) > 0
+            and self._markers_after(author) > 0
         )
 
-    def may_be_committed_anew(self, value: int) -> bool:
-        if not self.may_have_ended_anew(value):
+    def may_have_been_committed_later(self, value: int) -> bool:
+        if not self.may_have_ended_again(value):
             return False
         author = self._authors[value]
         if author.transaction < self._last_of_all[author.producer]:
@@ -392,8 +399,8 @@ class _Fates:
             for each in self.left
         )
 
-    def _marks_behind(self, author: Author) -> int:
-        """Offsets behind a transaction's records without a record."""
+    def _markers_after(self, author: Author) -> int:
+        """The number of offsets without a record after a transaction's records."""
         last = max(offset for offset, _ in self.left[author])
         records = sum(last < offset for offset, _ in self._after.uncommitted)
         return self._after.log_end - last - 1 - records

@@ -12,7 +12,7 @@ Place = tuple[str, int]
 
 
 class Verdict(Enum):
-    """What a client knows in the end about what it asked for."""
+    """What a client knows about the outcome of an operation."""
 
     DONE = "acknowledged, committed if in a transaction"
     UNDONE = "refused or aborted, for certain"
@@ -21,30 +21,30 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Send:
-    """One record written. `value` is used once for its place in the whole history."""
+    """One record written. Its `value` occurs once in the complete history."""
 
     place: Place
     value: int
     offset: int | None = None
-    """Where it went, once acknowledged."""
+    """The offset of the record, once acknowledged."""
 
 
 @dataclass(slots=True)
 class Read:
-    """What one poll brought."""
+    """The records of one poll."""
 
     committed: bool
     """Whether with isolation.level read_committed."""
     records: list[tuple[Place, int, int]]
-    """Place, offset and value, in the order of the consumer."""
+    """Place, offset and value, in the order in which the consumer got them."""
     is_fresh: bool = False
-    """Whether positions were set anew since this process's last read: seek, assignment."""
+    """Whether a seek or an assignment set positions since this process's last read."""
     ended: int = 0
 
 
 @dataclass(slots=True)
 class OffsetCommit:
-    """A group's position written down."""
+    """A commit of a group's position."""
 
     group: str
     place: Place
@@ -65,7 +65,7 @@ Step = Send | Read | OffsetCommit | OffsetFetch
 
 @dataclass(slots=True, kw_only=True)
 class Operation:
-    """Steps that share a fate: those of a transaction, or a single one outside of any."""
+    """Steps with one outcome: those of a transaction, or a single step outside of any."""
 
     process: str
     began: int
@@ -73,7 +73,7 @@ class Operation:
     steps: list[Step] = field(default_factory=list)
     verdict: Verdict = Verdict.UNKNOWN
     decided: int | None = None
-    """When a commit was first asked for."""
+    """When a commit was first requested."""
     ended: int = 0
 
     def sends(self) -> Iterator[Send]:
@@ -88,34 +88,34 @@ class Operation:
 
 @dataclass(slots=True)
 class Drained:
-    """One partition, read to its end after everything has healed."""
+    """One partition, read to its end after all faults have ended."""
 
     committed: list[tuple[int, int]]
     """Offset and value as read_committed sees them."""
     uncommitted: list[tuple[int, int]]
     end_offset: int
-    """Where read_committed ended."""
+    """The end offset of a read_committed reader."""
     log_end: int = 0
-    """Where read_uncommitted ended; after a power cut only."""
+    """The end offset of a read_uncommitted reader; only set after a power cut."""
 
 
 class History:
-    """Operations in the order in which they began; `tick` is what they take their times from."""
+    """Operations in the order in which they began; `tick` is their clock."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.drained: dict[Place, Drained] = {}
         self.group_offsets: dict[tuple[str, Place], int] = {}
         """The position that each group fetches at the end, by group and place."""
-        # Counts also for several threads at once.
+        # Atomic, also with several threads.
         self._moments = count(1)
 
     def tick(self) -> int:
-        """The next moment."""
+        """The next logical time."""
         return next(self._moments)
 
     def begin(self, process: str, *steps: Step, is_transaction: bool = False) -> Operation:
-        """Note what a process is about to do."""
+        """Record what a process is about to do."""
         operation = Operation(
             process=process, began=self.tick(), is_transaction=is_transaction, steps=list(steps)
         )
@@ -123,12 +123,12 @@ class History:
         return operation
 
     def end(self, operation: Operation, verdict: Verdict) -> None:
-        """Note how it went."""
+        """Record the outcome."""
         operation.verdict = verdict
         operation.ended = self.tick()
 
     def read(self, process: str, read: Read) -> Operation:
-        """Note a poll outside of transactions."""
+        """Record a poll outside of transactions."""
         operation = self.begin(process, read)
         self.end(operation, Verdict.DONE)
         read.ended = operation.ended
@@ -141,5 +141,5 @@ class History:
         return ((operation, read) for operation in self.operations for read in operation.reads())
 
     def count(self) -> int:
-        """How many steps there are: sends, polls and commits of offsets."""
+        """The number of steps: sends, polls and commits of offsets."""
         return sum(len(operation.steps) for operation in self.operations)

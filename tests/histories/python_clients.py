@@ -1,4 +1,4 @@
-"""The same for kafka-python, which is another implementation of everything."""
+"""Clients of kafka-python, which share no code with librdkafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTINGS: dict[str, Any] = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_
 
 
 def consume_with_python(stage: Stage, name: str) -> None:
-    """Read everything committed from the start on, on partitions of one's own."""
+    """Read all committed records from the start on, with assigned partitions."""
     consumer = KafkaConsumer(
         bootstrap_servers=stage.bootstrap,
         group_id=None,
@@ -45,7 +45,7 @@ def consume_with_python(stage: Stage, name: str) -> None:
 
 
 def transact_with_python(stage: Stage, name: str) -> None:
-    """Transactions of a few writes; begun anew with another producer after every error."""
+    """Run transactions of a few writes; after every error with a new producer."""
     lives = 0
     while not stage.is_over.is_set():
         lives += 1
@@ -67,12 +67,12 @@ def transact_with_python(stage: Stage, name: str) -> None:
         finally:
             try:
                 producer.close(timeout=1)
-            except kafka_errors.KafkaError:  # It could not send all in time, and left it at that.
+            except kafka_errors.KafkaError:  # It could not send all records in time.
                 producer._sender.force_close()
 
 
 def _commit_offset(stage: Stage, producer: Any, operation: Operation) -> None:
-    """Only here: librdkafka's call can wait for ever for a broker that has come back."""
+    """Only with kafka-python: librdkafka's call may wait for ever after a restart of the broker."""
     group, place = "copies", PLACES[0]
     offset = stage.new_value()
     operation.steps.append(OffsetCommit(group, place, offset))
@@ -81,10 +81,10 @@ def _commit_offset(stage: Stage, producer: Any, operation: Operation) -> None:
 
 
 def _in_time(step: Callable[[], None]) -> None:
-    """Take a step of a transaction; raises TimeoutError where it comes to no end.
+    """Run a step of a transaction; raises TimeoutError if it does not end.
 
-    kafka-python waits for ever when a batch that was sent again stays behind the answer to its
-    first sending: it takes the batch for ready over and over, and never sends it.
+    kafka-python waits for ever when the response to a batch arrives while its retry is queued: it
+    selects the batch again and again, and never sends it.
     """
     ended: Future[None] = Future()
 
@@ -101,7 +101,7 @@ def _in_time(step: Callable[[], None]) -> None:
 
 
 def _transaction(stage: Stage, producer: Any, operation: Operation) -> bool:
-    """Whether it went well, so that the producer can be used for another."""
+    """Whether it succeeded, so that the producer can be used again."""
     random = stage.random(f"{operation.process} {operation.began}")
     history = stage.history
     try:

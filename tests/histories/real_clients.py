@@ -1,4 +1,4 @@
-"""Real clients in threads, each doing what it likes and noting it in the history."""
+"""Real clients in threads, which do random operations and record them in the history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUIET = (
 
 
 class Stage:
-    """What the clients share. `surprises` are errors that no client should get."""
+    """The state that the clients share. `surprises` are errors that no client should get."""
 
     def __init__(self, bootstrap: str, seed: int, transaction_timeout_ms: int = 30_000):
         self.bootstrap = bootstrap
@@ -48,11 +48,11 @@ class Stage:
         return next(self._values)
 
     def random(self, name: str) -> Random:
-        """A client's own chance."""
+        """The random generator of one client."""
         return Random(f"{self.seed} {name}")
 
     def config(self, **settings: Any) -> dict[str, Any]:
-        """For librdkafka: as it comes, but quick to find a broker that is back."""
+        """Settings of librdkafka: the defaults, but with quick reconnects."""
         names = {key.replace("_", "."): value for key, value in settings.items()}
         return {
             "bootstrap.servers": self.bootstrap,
@@ -64,7 +64,7 @@ class Stage:
 
 
 def produce_plainly(stage: Stage, name: str) -> None:
-    """Idempotent writes in bursts, many under way at once."""
+    """Idempotent writes in bursts, many of them in flight."""
     random, history = stage.random(name), stage.history
     producer = Producer(stage.config(enable_idempotence=True, linger_ms=1))
     while not stage.is_over.is_set():
@@ -74,7 +74,7 @@ def produce_plainly(stage: Stage, name: str) -> None:
         producer.flush(PATIENCE_S)
         time.sleep(random.uniform(0, 0.25))
     if producer.flush(PATIENCE_S):
-        stage.surprises.append(f"{name}: {len(producer)} writes were never answered")
+        stage.surprises.append(f"{name}: {len(producer)} writes never got a response")
 
 
 def _acknowledges(history: History, operation: Operation, send: Send) -> Any:
@@ -101,20 +101,20 @@ def _produce(producer: Producer, send: Send, delivered: Any) -> None:
 
 
 class Transactions:
-    """A transactional producer of librdkafka, with a consumer that it polls amid transactions."""
+    """A transactional producer of librdkafka, with a consumer polled within transactions."""
 
     def __init__(self, stage: Stage, name: str):
         self._stage = stage
         self._name = name
         self._random = stage.random(name)
-        self._lives = 0
+        self._starts = 0
 
     def run(self) -> None:
-        """Until the stage is over; then the last transaction has ended."""
-        self._begin_life()
+        """Run transactions until the stage is over; the last one is ended."""
+        self._start()
         while not self._stage.is_over.is_set():
             operation = self._stage.history.begin(
-                f"{self._name}.{self._lives}", is_transaction=True
+                f"{self._name}.{self._starts}", is_transaction=True
             )
             try:
                 self._transaction(operation)
@@ -122,20 +122,20 @@ class Transactions:
                 self._give_up(operation, error.args[0])
         self._consumer.close()
 
-    def _start_anew(self) -> None:
-        """As after a crash, but that what the last life has under way may still come: too late.
+    def _restart(self) -> None:
+        """Start again as after a crash; requests of the last producer may still arrive, too late.
 
-        librdkafka (2.16.0) that is destroyed with partitions yet to be added to a transaction
-        may fail an assertion of its own, and end this process.
+        librdkafka (2.16.0) may end this process by a failed assertion if a producer is destroyed
+        before all partitions were added to its transaction.
         """
         left = self._producer
-        self._begin_life()
-        with suppress(KafkaException):  # It knows that it is fenced, and adds nothing any more.
+        self._start()
+        with suppress(KafkaException):  # It is fenced, and adds no partitions.
             left.flush(PATIENCE_S)
 
-    def _begin_life(self) -> None:
+    def _start(self) -> None:
         stage = self._stage
-        self._lives += 1
+        self._starts += 1
         self._producer = Producer(
             stage.config(
                 transactional_id=self._name,
@@ -153,7 +153,7 @@ class Transactions:
             random.choice([self._write, self._write, self._write, self._read])(operation)
         if random.random() < _CLIENT_CRASHES:
             self._stage.history.end(operation, Verdict.UNDONE)
-            self._start_anew()
+            self._restart()
         elif random.random() < _ABORTS:
             self._abort()
             self._stage.history.end(operation, Verdict.UNDONE)
@@ -163,7 +163,7 @@ class Transactions:
             self._stage.history.end(operation, Verdict.DONE)
 
     def _give_up(self, operation: Operation, error: KafkaError) -> None:
-        """Abort, or begin anew where even that cannot be."""
+        """Abort, or start again if that fails too."""
         history = self._stage.history
         try:
             if not error.txn_requires_abort():
@@ -175,11 +175,11 @@ class Transactions:
                 self._stage.surprises.append(f"{self._name}: {fatal}")
             is_open = operation.decided is not None
             history.end(operation, Verdict.UNKNOWN if is_open else Verdict.UNDONE)
-            self._start_anew()
+            self._restart()
 
     def _abort(self) -> None:
-        # An AddPartitionsToTxn that is answered after EndTxn, as when the broker was killed
-        # between them, fails an assertion of librdkafka's and ends this process.
+        # If the response to AddPartitionsToTxn comes after that to EndTxn, as after a kill
+        # of the broker between them, librdkafka ends this process by a failed assertion.
         self._producer.flush(PATIENCE_S)
         _insist(self._producer.abort_transaction)
 
@@ -195,7 +195,7 @@ class Transactions:
 
 
 def consume_assigned(stage: Stage, name: str, *, committed: bool) -> None:
-    """Read everything from the start on, on partitions of one's own."""
+    """Read all records from the start on, with assigned partitions."""
     consumer = _assigned(stage, committed=committed)
     while not stage.is_over.is_set():
         read = _poll(stage, consumer, 0.2, committed=committed)
@@ -205,7 +205,7 @@ def consume_assigned(stage: Stage, name: str, *, committed: bool) -> None:
 
 
 def consume_subscribed(stage: Stage, name: str) -> None:
-    """Read as a member of a group, committing now and then, leaving and coming back."""
+    """Read as a member of a group, committing sometimes, leaving and joining again."""
     random = stage.random(name)
     while not stage.is_over.is_set():
         _membership(stage, name, random, time.monotonic() + random.uniform(10, 30))
@@ -279,7 +279,7 @@ def _poll(stage: Stage, consumer: Consumer, wait_s: float, *, committed: bool) -
 
 
 def _insist(call: Any) -> None:
-    """Call until it works. Raises KafkaException for what calling again does not help."""
+    """Call until it succeeds. Raises KafkaException for errors that are not retriable."""
     until_s = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A real broker under real clients, killed and paused every few seconds, and what came of it."""
+"""A real broker with real clients, killed and paused every few seconds, and the violations."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from tests.histories.real_clients import PLACES, TOPICS, Stage, Transactions
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How long a campaign goes on: until both are reached. With `kills`, nothing is paused."""
+    """The length of a campaign: until both are reached. With `kills`, there are no pauses."""
 
     seed: int
     operations: int = 0
     kills: int | None = None
     settings: Sequence[str] = ()
-    """The broker's, as `--set` takes them."""
+    """The broker's settings, in the form of `--set`."""
     transaction_timeout_ms: int = 30_000
-    """What the end of a run may have to wait for."""
+    """How long the end of a run may have to wait for open transactions."""
 
 
 class Run:
@@ -51,7 +51,7 @@ class Run:
         self.violations: list[str] = []
 
     def run(self, progress: Callable[[int], None] = lambda _: None) -> Stage:
-        """Run it all; `progress` is called with the count that `reached` compares."""
+        """Run the campaign; `progress` is called with the count that `reached` compares."""
         self._broker.start()
         try:
             stage = Stage(
@@ -94,7 +94,7 @@ class Run:
                 self._broker.go_on()
 
     def _kill_and_start(self) -> None:
-        """Sometimes a second time, while it comes up."""
+        """Kill and start the broker, sometimes again while it is starting."""
         self._broker.kill()
         self.kills += 1
         time.sleep(self._random.uniform(0, 0.5))
@@ -122,7 +122,7 @@ def _clients(stage: Stage) -> dict[str, Callable[[], None]]:
 
 
 def _where(thread: threading.Thread) -> str:
-    """The calls that it is in, the innermost last."""
+    """The active calls of a thread, the innermost last."""
     frame = sys._current_frames().get(thread.ident or -1)
     calls = traceback.extract_stack(frame) if frame is not None else ()
     return " > ".join(f"{Path(call.filename).name}:{call.lineno} {call.name}" for call in calls)
@@ -144,14 +144,14 @@ def _make_topics(bootstrap: str) -> None:
 
 
 def _drain(stage: Stage) -> None:
-    """Read everything twice, and the groups' positions."""
-    # Otherwise the ends would be the last stable offsets: those of transactions left open.
+    """Read all records twice, and the groups' positions."""
+    # With read_committed the ends would be last stable offsets, below open transactions.
     consumer = Consumer(stage.config(group_id="drain", isolation_level="read_uncommitted"))
     ends = {
         place: consumer.get_watermark_offsets(TopicPartition(*place), 30)[1] for place in PLACES
     }
     consumer.close()
-    # The transactions of clients that crashed have to time out before all is stable.
+    # The transactions of crashed clients have to time out before everything is stable.
     committed, uncommitted = (
         _read_all(stage, isolation, ends) for isolation in ("read_committed", "read_uncommitted")
     )
@@ -172,7 +172,7 @@ def _drain(stage: Stage) -> None:
 
 
 def _read_all(stage: Stage, isolation: str, until: dict[Place, int]) -> dict[Place, list[Any]]:
-    """Offsets and values of every place up to where it ends."""
+    """Offsets and values of every place up to its end."""
     consumer = Consumer(
         stage.config(
             group_id="drain",

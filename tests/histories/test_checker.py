@@ -1,4 +1,4 @@
-"""The checker finds each kind of violation planted in a history, and none in a sound one."""
+"""The checker finds each kind of violation in a history, and none in a valid one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Q = ("u", 0)
 
 
 class Story:
-    """A sound history: three plain writes, a committed and an aborted transaction, readers.
+    """A valid history: three plain writes, a committed and an aborted transaction, readers.
 
     P holds 0 1 2, then 10 11 of the transaction, its marker, the aborted 20 and its marker.
     """
@@ -178,22 +178,22 @@ PLANTED: list[tuple[Callable[[Story], None], Kind]] = [
 ]
 
 
-def test_a_sound_history_has_no_violation() -> None:
+def test_a_valid_history_has_no_violation() -> None:
     assert check(Story().history) == []
 
 
 @pytest.mark.parametrize(("plant", "kind"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
-def test_a_planted_violation_is_found(plant: Callable[[Story], None], kind: Kind) -> None:
+def test_each_kind_of_violation_is_found(plant: Callable[[Story], None], kind: Kind) -> None:
     story = Story()
     plant(story)
     assert kind in story.kinds()
 
 
-def test_every_kind_is_planted() -> None:
+def test_every_kind_of_violation_has_a_case() -> None:
     assert {kind for _, kind in PLANTED} == set(Kind)
 
 
-def test_positions_set_anew_may_go_back_and_skip() -> None:
+def test_positions_may_go_back_and_skip_after_a_seek_or_an_assignment() -> None:
     story = Story()
     read = next(story.after.reads())
     read.records[:] = [(P, 1, 1)]
@@ -201,7 +201,7 @@ def test_positions_set_anew_may_go_back_and_skip() -> None:
     assert story.kinds() == set()
 
 
-def test_what_nobody_heard_of_may_be_there_or_not() -> None:
+def test_writes_of_unknown_outcome_may_be_missing() -> None:
     story = Story()
     story.plain[2].verdict = Verdict.UNKNOWN
     assert story.kinds() == set()
@@ -211,7 +211,7 @@ def test_what_nobody_heard_of_may_be_there_or_not() -> None:
     assert story.kinds() == set()
 
 
-def test_offsets_of_a_transaction_nobody_knows_the_end_of_may_stand() -> None:
+def test_offsets_of_a_transaction_of_unknown_outcome_may_be_committed() -> None:
     story = Story()
     story.dropped.verdict = Verdict.UNKNOWN
     story.dropped.decided = story.history.tick()
@@ -220,7 +220,7 @@ def test_offsets_of_a_transaction_nobody_knows_the_end_of_may_stand() -> None:
     assert story.kinds() == set()
 
 
-def test_a_power_cut_may_take_a_suffix_but_leave_no_hole_and_revive_nothing() -> None:
+def test_a_power_cut_may_remove_a_suffix_but_leave_no_hole_and_commit_nothing() -> None:
     before = Drained([(0, 0), (2, 2)], [(0, 0), (1, 1), (2, 2)], 3)
     assert check_power_cut(P, before, Drained([(0, 0)], [(0, 0), (1, 1)], 2), {}) == []
     assert check_power_cut(P, before, Drained([], [], 0), {}) == []
@@ -245,11 +245,11 @@ AUTHORS = {1: Author("tx", 1), 2: Author("tx", 1), 3: Author("tx", 2), 5: Author
     ],
     ids=["committed by a later one's marker", "aborted by a timeout", "open for ever"],
 )
-def test_what_may_have_lost_its_marker_to_a_power_cut_may_end_anew(after: Drained) -> None:
+def test_a_transaction_that_lost_its_marker_in_a_power_cut_may_end_again(after: Drained) -> None:
     assert check_power_cut(P, ACKNOWLEDGED, after, AUTHORS) == []
 
 
-def test_a_marker_may_stand_behind_what_another_producer_left_open() -> None:
+def test_a_marker_may_follow_open_records_of_another_producer() -> None:
     before = Drained([(0, 1), (1, 2)], [(0, 1), (1, 2)], 4)
     authors = {1: Author("tx", 1), 2: Author("other", 1)}
     aborted = Drained([], before.uncommitted, 1, 3)
@@ -264,7 +264,7 @@ def test_a_marker_may_stand_behind_what_another_producer_left_open() -> None:
     [("tx", True, []), ("tx", False, [Kind.ABORTED_READ]), ("other", True, [Kind.ABORTED_READ])],
     ids=["its own, of the same epoch", "its own, of an older epoch", "another's"],
 )
-def test_the_marker_of_an_earlier_transaction_may_come_again_and_commit_the_last(
+def test_a_repeated_marker_of_an_earlier_transaction_may_commit_the_last_one(
     earlier: str, has_first_protocol: bool, kinds: list[Kind]
 ) -> None:
     before = Drained([(0, 1)], [(0, 1), (2, 2)], 4)
@@ -302,5 +302,5 @@ def test_the_marker_of_an_earlier_transaction_may_come_again_and_commit_the_last
         "plain, not seen",
     ],
 )
-def test_what_a_power_cut_cannot_do_is_found(after: Drained, kind: Kind) -> None:
+def test_impossible_outcomes_of_a_power_cut_are_found(after: Drained, kind: Kind) -> None:
     assert kind in {each.kind for each in check_power_cut(P, ACKNOWLEDGED, after, AUTHORS)}

@@ -97,7 +97,7 @@ class Cluster:
         return hashlib.md5(b"%d" % self._ids).digest()
 
     def register(self, id: int, *, unfence: bool = True, rack: str | None = None) -> int:
-        """Start a new incarnation of a broker; the previous one sends nothing more."""
+        """Start a new incarnation of a broker; the previous one sends no further requests."""
         self._starts += 1
         self.controller.machine.state.sessions.end(id)
         epoch = self.submit(

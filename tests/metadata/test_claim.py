@@ -27,12 +27,12 @@ def claimed_by(path: Path, cluster_id: str) -> None:
         directory.release()
 
 
-def test_new_directories_fit_every_cluster(tmp_path: Path) -> None:
+def test_new_directories_are_accepted_for_any_cluster(tmp_path: Path) -> None:
     check_cluster(RealDisk(), two(tmp_path), "c")
     assert not any(tmp_path.iterdir()), "nothing is written"
 
 
-def test_directories_of_another_cluster_are_refused_by_name(tmp_path: Path) -> None:
+def test_directories_of_another_cluster_are_refused_with_their_path(tmp_path: Path) -> None:
     claimed_by(tmp_path, "c")
     check_cluster(RealDisk(), two(tmp_path), "c")
     with pytest.raises(UnusableDirectory, match="a belongs to cluster c, but the controllers to d"):

@@ -59,7 +59,7 @@ def test_a_newer_feature_is_named(name, level):
         (6, "Kafka 3.3"),
     ],
 )
-def test_the_kafka_version_and_the_way_out_are_named(level, words):
+def test_the_kafka_version_and_a_remedy_are_named(level, words):
     cluster = Cluster()
     cluster.image.replay(r.FeatureLevelRecord(name="metadata.version", feature_level=level))
     with pytest.raises(UnusableDirectory, match=words):
@@ -68,7 +68,7 @@ def test_the_kafka_version_and_the_way_out_are_named(level, words):
 
 @pytest.fixture
 def data(tmp_path):
-    """A directory that was stopped in good order."""
+    """A directory after a clean stop."""
     broker = InProcessBroker(tmp_path / "data", ManualClock())
     broker.create("t")
     now(broker.broker.stop())
@@ -76,7 +76,7 @@ def data(tmp_path):
 
 
 def files(data):
-    """All but the log's own leavings, which opening it tidies up."""
+    """All files except the producer snapshots, which opening the log removes."""
     return {
         str(file.relative_to(data)): file.read_bytes()
         for file in data.rglob("*")

@@ -104,7 +104,7 @@ def test_replacing_resets_what_is_not_named(cluster):
     assert configs(cluster) == {"segment.bytes": "2000000"}
 
 
-def test_a_changed_minimum_of_replicas_clears_who_is_eligible_to_lead(cluster):
+def test_a_changed_min_insync_replicas_clears_the_eligible_leader_replicas(cluster):
     before = cluster.log.end_offset
     alter(cluster, TOPIC, "t", ("min.insync.replicas", SET, "2"))
     assert [type(record) for record in cluster.records(before)] == [
@@ -113,7 +113,7 @@ def test_a_changed_minimum_of_replicas_clears_who_is_eligible_to_lead(cluster):
     ]
 
 
-def test_the_cluster_keeps_one_minimum_of_replicas_while_leaders_are_eligible_by_it(cluster):
+def test_the_cluster_default_of_min_insync_replicas_is_kept_with_eligible_leader_replicas(cluster):
     assert alter(cluster, BROKER, "1", ("min.insync.replicas", SET, "1")) == (
         Error.INVALID_CONFIG,
         "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
@@ -135,7 +135,7 @@ def test_groups_and_subscriptions_have_configs(cluster):
     )
 
 
-def test_configs_go_with_their_topic_and_come_back_with_the_log(cluster):
+def test_configs_are_deleted_with_their_topic_and_restored_from_the_log(cluster):
     alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"))
     cluster.controller.load()
     assert cluster.controller.machine.image.config(TOPIC, "t") == {"retention.ms": "7"}

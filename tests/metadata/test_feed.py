@@ -1,4 +1,4 @@
-"""A broker whose image lags behind the controller: which responses wait for it."""
+"""A broker whose image lags behind the controller: which responses wait for the image."""
 
 import asyncio
 from itertools import pairwise
@@ -43,7 +43,7 @@ def produce():
     )
 
 
-def test_others_are_served_while_hundreds_of_partitions_come_and_go(
+def test_requests_are_served_while_hundreds_of_partitions_are_created_and_deleted(
     kafka, manual_clock: ManualClock, monkeypatch
 ):
     made, dropped = Broker._made, Broker._drop
@@ -80,13 +80,13 @@ def test_others_are_served_while_hundreds_of_partitions_come_and_go(
     assert list(kafka.broker.partitions) == [("busy", 0)]
 
 
-def test_the_metadata_offset_is_that_of_the_feed(kafka):
+def test_the_metadata_offset_is_that_of_the_image(kafka):
     before = kafka.broker.metadata_offset
     kafka.create("t")
     assert kafka.broker.metadata_offset == kafka.broker.feed.position - 1 > before
 
 
-def test_a_lone_broker_keeps_its_place_while_its_process_sleeps(kafka, manual_clock):
+def test_a_single_broker_is_not_fenced_after_a_suspension_of_its_process(kafka, manual_clock):
     manual_clock.sleep(3_600_000)
     manual_clock.advance(60_000)
     assert not kafka.broker.image.brokers[1].fenced
@@ -104,18 +104,18 @@ def test_a_fenced_broker_comes_back_with_its_next_heartbeat(kafka, manual_clock)
     assert not kafka.broker.image.brokers[1].fenced
 
 
-def test_keeping_the_voters_in_the_log_is_answered_though_no_metadata_follows(kafka):
+def test_a_kraft_version_update_gets_its_response_without_metadata_records(kafka):
     key = UpdateFeaturesRequest.FeatureUpdateKey(
         feature="kraft.version", max_version_level=1, upgrade_type=1
     )
     exchange = kafka.begin(UpdateFeaturesRequest(feature_updates=[key]), 1)
     assert exchange.is_done and exchange.response.error_code == 0
     assert kafka.broker.quorum.kraft_version == 1
-    # What is decided behind the control records is followed as before.
+    # Records after the control records are followed as before.
     assert kafka.create("t")
 
 
-def test_what_brokers_ask_of_controllers_is_not_for_clients(kafka):
+def test_clients_may_not_send_requests_of_brokers_to_controllers(kafka):
     keys = {
         each.api_key
         for each in kafka.call(

@@ -41,7 +41,7 @@ def test_records_are_framed_as_kafka_frames_them():
         b"\xff" * 9,
     ],
 )
-def test_a_record_that_is_not_understood_is_never_skipped(frame):
+def test_an_unknown_record_is_an_error(frame):
     with pytest.raises(UnknownMetadata):
         decode_frame(frame)
 
@@ -111,14 +111,14 @@ def test_a_frozen_image_stays_as_it_is():
     assert [repr(record) for record in image.snapshot()] != before
 
 
-def test_a_metadata_transaction_counts_when_it_ends():
+def test_a_metadata_transaction_is_applied_when_it_ends():
     image = fold([r.BeginTransactionRecord(name="x"), r.TopicRecord(name="t", topic_id=b"t" * 16)])
     assert not image.topics and image.in_transaction
     image.replay(r.EndTransactionRecord())
     assert list(image.topics) == ["t"] and not image.in_transaction
 
 
-def test_an_aborted_metadata_transaction_never_happened():
+def test_an_aborted_metadata_transaction_is_not_applied():
     image = fold(
         [
             r.BeginTransactionRecord(name="x"),
@@ -129,7 +129,7 @@ def test_an_aborted_metadata_transaction_never_happened():
     assert not image.topics
 
 
-def test_what_is_not_served_yet_survives_a_snapshot():
+def test_records_of_unsupported_features_survive_a_snapshot():
     kept = [
         r.ClientQuotaRecord(
             entity=[r.ClientQuotaRecord.EntityData(entity_type="user", entity_name=None)],

@@ -59,7 +59,7 @@ def test_an_isr_shrinks_and_grows_within_the_leader_epoch(cluster: Cluster) -> N
     assert (partition(cluster).leader_epoch, partition(cluster).partition_epoch) == (0, 2)
 
 
-def test_an_isr_that_is_in_place_already_is_confirmed_without_a_record(cluster: Cluster) -> None:
+def test_an_unchanged_isr_is_confirmed_without_a_record(cluster: Cluster) -> None:
     before = cluster.log.end_offset
     assert propose(cluster, 1, 2, 3) == DecidedIsr(1, 0, (1, 2, 3), 0, 0)
     assert cluster.log.end_offset == before
@@ -81,7 +81,9 @@ def test_replicas_that_leave_below_the_minimum_stay_eligible_as_leaders(cluster:
     assert partition(cluster).eligible_leader_replicas == []
 
 
-def test_a_leader_that_recovers_may_grow_the_isr_once_it_says_that_it_has(cluster: Cluster) -> None:
+def test_a_recovering_leader_may_grow_the_isr_once_it_reports_its_recovery(
+    cluster: Cluster,
+) -> None:
     image = cluster.controller.machine.image
     present = image.topics["t"].partitions[0]
     present.isr, present.leader_recovery_state = [1], 1

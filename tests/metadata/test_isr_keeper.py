@@ -1,4 +1,4 @@
-"""The ISR keeper proposes changes one request at a time, and believes only decisions."""
+"""The ISR keeper proposes one change at a time, and applies only the controller's decisions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def play(scenario: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(run())
 
 
-def test_a_follower_that_lags_is_proposed_away_and_leaves_with_the_decision() -> None:
+def test_a_lagging_follower_is_removed_once_the_controller_has_decided() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.shrink()
         assert scene.controller.proposed == [(1, 2)]
@@ -117,7 +117,7 @@ def test_a_follower_that_catches_up_is_proposed_at_its_fetch() -> None:
     play(scenario)
 
 
-def test_followers_that_catch_up_meanwhile_are_proposed_next() -> None:
+def test_followers_that_catch_up_during_a_request_are_proposed_next() -> None:
     async def scenario(scene: Scene) -> None:
         scene.replicas.set_isr(1)
         scene.replicas.replicate(2)
@@ -138,9 +138,7 @@ def test_followers_that_catch_up_meanwhile_are_proposed_next() -> None:
         RuntimeError("of any other kind"),
     ],
 )
-def test_a_request_that_fails_is_repeated_and_its_proposal_counts_meanwhile(
-    failure: Exception,
-) -> None:
+def test_a_failed_request_is_repeated_and_its_proposal_stays_pending(failure: Exception) -> None:
     async def scenario(scene: Scene) -> None:
         scene.replicas.set_isr(1)
         scene.replicas.replicate(2)
@@ -157,7 +155,7 @@ def test_a_request_that_fails_is_repeated_and_its_proposal_counts_meanwhile(
     play(scenario)
 
 
-def test_one_partition_is_repeated_after_an_error_that_may_pass() -> None:
+def test_a_partition_is_proposed_again_after_a_retriable_error() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.shrink()
         await scene.controller.decide(KafkaError(Error.NOT_CONTROLLER))
@@ -168,7 +166,7 @@ def test_one_partition_is_repeated_after_an_error_that_may_pass() -> None:
     play(scenario)
 
 
-def test_a_decision_for_the_present_isr_ends_the_proposal() -> None:
+def test_a_decision_for_the_current_isr_ends_the_proposal() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.shrink()
         await scene.controller.decide(scene.decided(1, 2, 3, partition_epoch=0))
@@ -177,7 +175,9 @@ def test_a_decision_for_the_present_isr_ends_the_proposal() -> None:
     play(scenario)
 
 
-def test_a_partition_without_a_decision_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_partition_without_a_decision_does_not_delay_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.shrink()
         other = Replicas()
@@ -212,7 +212,7 @@ def test_a_refused_replica_is_proposed_again_at_its_next_fetch() -> None:
     play(scenario)
 
 
-def test_an_outdated_proposal_counts_until_newer_metadata_arrives() -> None:
+def test_an_outdated_proposal_stays_pending_until_newer_metadata_arrives() -> None:
     async def scenario(scene: Scene) -> None:
         scene.replicas.set_isr(1, 2)
         scene.replicas.replicate(3)

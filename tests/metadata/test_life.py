@@ -61,7 +61,7 @@ def test_a_controlled_stop_is_written_as_kafka_writes_it(cluster):
     assert cluster.image.brokers[1].fenced
 
 
-def test_a_broker_that_is_unregistered_hands_over_what_it_led_and_is_forgotten():
+def test_an_unregistered_broker_loses_its_leaderships_and_its_registration():
     cluster = Cluster(1, 2)
     cluster.create("t", assignments=[(0, [2, 1])])
     before, registered = cluster.log.end_offset, epoch(cluster, 2)
@@ -98,7 +98,7 @@ def test_after_a_crash_the_leader_epoch_moves_too(cluster):
     assert (found.leader, found.leader_epoch, found.isr) == (1, 1, [1])
 
 
-def test_an_epoch_of_an_earlier_life_is_fenced(cluster):
+def test_the_epoch_of_an_earlier_registration_is_fenced(cluster):
     with pytest.raises(KafkaError) as caught:
         cluster.submit(Heartbeat(broker_id=1, broker_epoch=epoch(cluster) - 1, metadata_offset=99))
     assert caught.value.error is Error.STALE_BROKER_EPOCH
@@ -226,7 +226,7 @@ def test_feature_updates_are_refused_in_kafkas_words(cluster, update, message):
         (10, 8, True),
     ],
 )
-def test_metadata_versions_without_new_records_can_be_left_downwards(current, target, is_allowed):
+def test_metadata_versions_without_new_records_can_be_downgraded(current, target, is_allowed):
     image = MetadataImage()
     image.replay(r.FeatureLevelRecord(name="metadata.version", feature_level=current))
     state = SimpleNamespace(image=image, config=BrokerConfig.of())
@@ -250,7 +250,7 @@ def test_voters_once_kept_in_the_log_stay_there(cluster, upgrade_type):
     )
 
 
-def test_the_level_of_the_quorum_is_no_business_of_the_metadata_records(cluster):
+def test_the_kraft_version_is_not_in_the_metadata_records(cluster):
     cluster.submit(UpdateFeatures([FeatureUpdate("kraft.version", 1, 1)]))
     assert "kraft.version" not in cluster.image.features
 
@@ -264,7 +264,7 @@ def test_feature_updates_take_effect_all_or_none(cluster):
     assert cluster.image.features["transaction.version"] == 1
 
 
-def test_an_unregistered_controller_is_forgotten():
+def test_an_unregistered_controller_is_removed():
     image = MetadataImage()
     image.replay(r.RegisterControllerRecord(controller_id=7))
     image.replay(r.UnregisterControllerRecord(controller_id=8))

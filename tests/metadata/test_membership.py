@@ -1,4 +1,4 @@
-"""A broker's registration, heartbeats and controlled shutdown, as its controllers answer them."""
+"""A broker's registration, heartbeats and controlled shutdown under scripted responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GO = Standing(is_caught_up=True, is_fenced=True, should_shut_down=True)
 
 
 class Controllers:
-    """The channel: what each next request is answered with; the last answer is repeated."""
+    """The channel, with the responses to the next requests; the last one is repeated."""
 
     def __init__(self, clock: ManualClock):
         self.clock = clock
@@ -93,7 +93,7 @@ class Stage:
         return await self._over(self.membership.leave(), most_ms)
 
     async def _over(self, coroutine: Any, most_ms: int) -> Error | None:
-        """Run it while time passes; the error that it ended with, if any."""
+        """Run a coroutine while time passes; returns the error that it ended with, if any."""
         task = asyncio.ensure_future(coroutine)
         for _ in range(most_ms // 50):
             for _ in range(3):
@@ -132,14 +132,14 @@ def test_a_registration_that_is_wrong_ends_the_start_at_once(stage: Stage) -> No
     assert stage.controllers.registrations == 1
 
 
-def test_a_registration_waits_for_a_controller_as_long_as_it_takes(stage: Stage) -> None:
+def test_a_registration_waits_for_a_controller_without_a_limit(stage: Stage) -> None:
     absent = [Error.REQUEST_TIMED_OUT, Error.NETWORK_EXCEPTION, Error.NOT_CONTROLLER] * 20
     stage.controllers.to_registrations = [*absent, EPOCH]
     assert asyncio.run(stage.join()) is None
     assert stage.controllers.registrations == 61
 
 
-def test_a_broker_is_in_service_once_a_heartbeat_says_so(stage: Stage) -> None:
+def test_a_broker_is_in_service_once_a_heartbeat_response_unfences_it(stage: Stage) -> None:
     stage.controllers.to_beats = [FENCED, Error.NOT_CONTROLLER, Error.REQUEST_TIMED_OUT, SERVING]
     assert asyncio.run(stage.join()) is None
     assert len(stage.controllers.beats) == 4
@@ -151,7 +151,7 @@ def test_a_start_whose_registration_was_replaced_fails(stage: Stage) -> None:
     assert asyncio.run(stage.join()) is Error.STALE_BROKER_EPOCH
 
 
-def test_a_controlled_shutdown_asks_until_it_is_granted_and_only_once(stage: Stage) -> None:
+def test_a_controlled_shutdown_sends_heartbeats_until_it_is_granted(stage: Stage) -> None:
     async def test() -> None:
         assert await stage.join() is None
         stage.controllers.beats.clear()
@@ -159,7 +159,7 @@ def test_a_controlled_shutdown_asks_until_it_is_granted_and_only_once(stage: Sta
         begun_ms = stage.clock.now_ms()
         assert await stage.leave() is None
         assert [beat.wants_shut_down for beat in stage.controllers.beats] == [True] * 4
-        # The second follows at once: most shutdowns are granted then.
+        # The second heartbeat follows at once: most shutdowns are granted then.
         assert stage.clock.now_ms() - begun_ms == 50 + 2000 + 2000
         assert await stage.leave() is None
         assert len(stage.controllers.beats) == 4
@@ -167,7 +167,9 @@ def test_a_controlled_shutdown_asks_until_it_is_granted_and_only_once(stage: Sta
     asyncio.run(test())
 
 
-def test_a_controlled_shutdown_gives_up_when_the_session_has_ended_unheard(stage: Stage) -> None:
+def test_a_controlled_shutdown_ends_with_the_session_if_no_controller_responds(
+    stage: Stage,
+) -> None:
     async def test() -> None:
         assert await stage.join() is None
         stage.controllers.to_beats = [Error.REQUEST_TIMED_OUT]

@@ -1,4 +1,4 @@
-"""How long one step of the metadata's work keeps the loop from everybody else."""
+"""How long one step of processing metadata blocks the event loop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHARED_S = 0.04
 
 @pytest.fixture(autouse=True)
 def no_collector():
-    """A broker has it run seldom, and a test's heap is not a broker's."""
+    """Without garbage collection, which is rare in a broker, whose heap is also smaller."""
     gc.disable()
     yield
     gc.enable()
@@ -29,7 +29,7 @@ def no_collector():
 class Stopwatch:
     """The longest time that one callback of a cluster's clock, or one call, has taken.
 
-    The clock goes on with what the thread computes, as turns end by the clock.
+    The clock advances with the thread's processor time, since turns end by the clock.
     """
 
     def __init__(self, cluster: Cluster):
@@ -65,7 +65,7 @@ def test_thousands_of_partitions_are_decided_and_followed_in_short_steps():
     assert watch.longest_s < LONGEST_S
 
 
-def test_a_snapshot_keeps_the_loop_only_while_the_image_is_frozen():
+def test_a_snapshot_blocks_the_loop_only_while_the_image_is_frozen():
     cluster = Cluster()
     cluster.create("many", num_partitions=PARTITIONS)
     watch = Stopwatch(cluster)

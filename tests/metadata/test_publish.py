@@ -35,33 +35,33 @@ def cluster():
     return Cluster(1, 2)
 
 
-def test_a_new_topic_places_the_partitions_that_belong_here(cluster):
+def test_a_new_topic_places_the_partitions_of_this_broker(cluster):
     cluster.create("t", assignments=[(0, [1]), (1, [2]), (2, [1])])
     cluster.create("both", assignments=[(0, [2, 1])])
     placed = [done[1:3] for done in cluster.host.done if done[0] == "place"]
     assert placed == [("t", 0), ("t", 2), ("both", 0)]
 
 
-def test_a_new_topic_is_placed_before_its_configs_are_told(cluster):
+def test_a_new_topic_is_placed_before_its_configs_are_applied(cluster):
     cluster.create("t", assignments=[(0, [1])], configs={"retention.ms": "7"})
     assert cluster.host.done == [("place", "t", 0, 0), ("configure", "t", {"retention.ms": "7"})]
 
 
-def test_growth_places_only_what_is_new(cluster):
+def test_added_partitions_are_the_only_ones_placed(cluster):
     cluster.create("t", assignments=[(0, [1])])
     cluster.host.done.clear()
     cluster.submit(CreatePartitions([Growth("t", 2, [[1]])]))
     assert cluster.host.done == [("place", "t", 1, 0)]
 
 
-def test_a_deleted_topic_is_dropped_and_told(cluster):
+def test_a_deleted_topic_is_dropped_and_reported(cluster):
     cluster.create("t", assignments=[(0, [1])])
     cluster.host.done.clear()
     cluster.submit(DeleteTopics([TopicReference("t")]))
     assert cluster.host.done == [("drop", "t", 0), ("deleted", ["t"])]
 
 
-def test_nothing_is_done_before_it_is_committed(cluster):
+def test_no_change_is_applied_before_it_is_committed(cluster):
     cluster.log.commits_at_once = False
     ticket = cluster.controller.post(CreateTopics([NewTopic(name="t", assignments=[(0, [1])])]))
     assert not cluster.host.done and not ticket.done and "t" not in cluster.image.topics
@@ -70,7 +70,7 @@ def test_nothing_is_done_before_it_is_committed(cluster):
     assert cluster.host.done == [("place", "t", 0, 0)] and ticket.done
 
 
-def test_dynamic_configs_of_this_broker_and_of_all_are_told(cluster):
+def test_dynamic_configs_of_this_broker_and_of_all_are_applied(cluster):
     for name in ("1", "2", ""):
         resource = ResourceChanges(4, name, [Change("log.retention.ms", Kind.SET, "7")])
         assert cluster.submit(AlterConfigs([resource])) == [None]
@@ -100,9 +100,7 @@ def test_a_start_looks_at_each_partition_once_however_long_its_history():
     ]
 
 
-def test_one_partition_that_cannot_be_placed_is_tried_again_while_the_others_follow(
-    cluster, caplog
-):
+def test_a_partition_that_cannot_be_placed_is_retried_while_the_others_are_placed(cluster, caplog):
     place = cluster.host.place_partition
     is_full = True
 
@@ -155,7 +153,7 @@ def test_an_unexpected_error_is_retried_and_then_ends_the_broker(cluster):
     assert "later" not in cluster.image.topics
 
 
-def test_a_batch_that_is_followed_again_is_not_folded_again(cluster):
+def test_a_batch_that_is_published_again_is_not_folded_again(cluster):
     place = cluster.host.place_partition
     is_broken = True
 
@@ -173,7 +171,7 @@ def test_a_batch_that_is_followed_again_is_not_folded_again(cluster):
     assert cluster.host.done == [("place", "t", 0, 0), ("place", "t", 0, 1)]
 
 
-def test_records_that_make_no_image_end_the_broker(cluster):
+def test_records_that_cannot_be_folded_end_the_broker(cluster):
     cluster.feed.add(Committed([PartitionRecord(topic_id=b"?" * 16)], 99))
     cluster.feed.deliver()
     cluster.clock.advance(60_000)
@@ -182,7 +180,7 @@ def test_records_that_make_no_image_end_the_broker(cluster):
 
 
 def test_thousands_of_partitions_are_followed_in_steps(cluster):
-    """Each takes a millisecond here: between any two turns others are served."""
+    """Each partition takes a millisecond here: other work runs between the steps."""
     turns = []
 
     def work(*partition):
@@ -203,7 +201,7 @@ def test_thousands_of_partitions_are_followed_in_steps(cluster):
         assert max(after - before for before, after in pairwise(turns)) <= 2
 
 
-def test_what_is_committed_is_answered_even_if_its_observer_fails(cluster):
+def test_a_committed_command_gets_its_reply_even_if_the_observer_fails(cluster):
     def fail(committed):
         raise RuntimeError("a bug")
 
@@ -260,7 +258,7 @@ def test_records_of_a_transaction_are_followed_at_its_end_in_whatever_batches_th
     ]
 
 
-def test_nothing_follows_from_a_transaction_that_is_aborted():
+def test_an_aborted_transaction_changes_nothing():
     publisher, host = publisher_of()
     deliver(publisher, Committed([BeginTransactionRecord(name="x")], 5))
     deliver(publisher, Committed(list(topic_records("t", b"t" * 16, [1])), 7))
@@ -268,7 +266,7 @@ def test_nothing_follows_from_a_transaction_that_is_aborted():
     assert host.done == [] and not publisher.image.topics
 
 
-def test_a_snapshot_replaces_the_image_and_only_what_it_lacks_is_dropped():
+def test_a_snapshot_replaces_the_image_and_only_missing_partitions_are_dropped():
     publisher, host = publisher_of(
         topic_records("kept", b"k" * 16, [1]),
         topic_records("gone", b"g" * 16, [1]),

@@ -1,4 +1,4 @@
-"""Reassignments move partitions to other replicas, and can be called off (KIP-455)."""
+"""Reassignments move partitions to other replicas, and can be cancelled (KIP-455)."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def cluster():
 
 
 def move(cluster, topic, partitions, *, version=1, may_change_factor=True):
-    """Ask for replicas by partition; returns (error code, message) of each."""
+    """Reassign partitions to replicas; returns (error code, message) of each."""
     asked = AlterPartitionReassignmentsRequest.ReassignableTopic
     response = cluster.call(
         alter_partition_reassignments,
@@ -66,14 +66,14 @@ def moving(cluster, *asked):
     ]
 
 
-def test_a_partition_that_is_where_it_shall_be_stays_as_it_is(cluster):
+def test_a_reassignment_to_the_same_replicas_changes_nothing(cluster):
     before = cluster.log.end_offset
     assert move(cluster, "t", {0: [1, 2]}) == [(0, None)]
     assert cluster.log.end_offset == before
     assert moving(cluster) == []
 
 
-def test_replicas_that_are_in_sync_already_are_taken_at_once(cluster):
+def test_a_reassignment_to_in_sync_replicas_completes_at_once(cluster):
     assert move(cluster, "t", {0: [2]}) == [(0, None)]
     partition = cluster.image.partition("t", 0)
     assert (partition.replicas, partition.isr, partition.leader) == ([2], [2], 2)
@@ -81,21 +81,21 @@ def test_replicas_that_are_in_sync_already_are_taken_at_once(cluster):
     assert moving(cluster) == []
 
 
-def test_another_order_changes_who_is_preferred_but_not_who_leads(cluster):
+def test_another_order_changes_the_preferred_leader_but_not_the_leader(cluster):
     move(cluster, "t", {0: [2, 1]})
     partition = cluster.image.partition("t", 0)
     assert (partition.replicas, partition.leader, partition.leader_epoch) == ([2, 1], 1, 0)
     assert partition.directories == [bytes([2]) * 16, bytes([1]) * 16]
 
 
-def test_a_new_replica_is_added_before_an_old_one_goes(cluster):
+def test_a_new_replica_is_added_before_an_old_one_is_removed(cluster):
     assert move(cluster, "t", {0: [1, 3]}) == [(0, None)]
     assert moving(cluster) == [("t", 0, [1, 3, 2], [3], [2])]
     assert moving(cluster, ("t", [0, 1, 9]), ("no", [0])) == moving(cluster)
     assert moving(cluster, ("t", [1])) == []
 
 
-def test_a_reassignment_that_is_called_off_leaves_what_was(cluster):
+def test_a_cancelled_reassignment_restores_the_replicas(cluster):
     move(cluster, "t", {0: [3]})
     assert move(cluster, "t", {0: None}) == [(0, None)]
     partition = cluster.image.partition("t", 0)
@@ -131,11 +131,11 @@ def test_a_reassignment_that_is_called_off_leaves_what_was(cluster):
         ),
     ],
 )
-def test_what_cannot_be_is_refused(cluster, replicas, expected):
+def test_invalid_reassignments_are_refused(cluster, replicas, expected):
     assert move(cluster, "t", {0: replicas}) == [expected]
 
 
-def test_unknown_partitions_are_told_apart_from_unknown_topics(cluster):
+def test_unknown_partitions_and_unknown_topics_have_their_own_messages(cluster):
     unknown = Error.UNKNOWN_TOPIC_OR_PARTITION
     assert move(cluster, "no", {0: [1]}) == [(unknown, "Unable to find a topic named no.")]
     assert move(cluster, "t", {7: [1], 1: [1]}) == [

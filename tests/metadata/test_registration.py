@@ -1,4 +1,4 @@
-"""Brokers register, keep their sessions, and lose or end them."""
+"""Brokers register, keep their sessions by heartbeats, and are fenced or stop."""
 
 import pytest
 
@@ -55,14 +55,14 @@ def refusal(cluster, *args, **changed):
 
 
 def silence(cluster, ms, *brokers):
-    """Time passes in which only these brokers send heartbeats, as often as a broker does."""
+    """Let time pass in which only these brokers send heartbeats."""
     for _ in range(0, ms, 100):
         cluster.clock.advance(100)
         for broker in brokers:
             cluster.beat(broker)
 
 
-def test_a_live_broker_is_not_replaced_by_another_of_its_id(cluster):
+def test_a_live_broker_is_not_replaced_by_another_with_its_id(cluster):
     assert refusal(cluster) is Error.DUPLICATE_BROKER_REGISTRATION
     assert refusal(cluster, 1) is Error.DUPLICATE_BROKER_REGISTRATION
 
@@ -80,14 +80,14 @@ def test_a_broker_in_controlled_shutdown_may_be_replaced(cluster):
     assert register(cluster).error_code == 0
 
 
-def test_who_asks_once_more_keeps_its_epoch_and_stays_unfenced(cluster):
+def test_a_repeated_registration_keeps_its_epoch_and_stays_unfenced(cluster):
     known = cluster.image.brokers[2]
     again = register(cluster, incarnation_id=known.registration.incarnation_id)
     assert again.broker_epoch == known.epoch
     assert not cluster.image.brokers[2].fenced
 
 
-def test_the_own_broker_of_an_earlier_life_does_not_keep_the_new_one_waiting(cluster):
+def test_the_controllers_own_broker_registers_without_waiting_for_its_old_session(cluster):
     cluster.controller.load()  # As after kill -9.
     assert register(cluster, 1).error_code == 0
     assert refusal(cluster, 2) is Error.DUPLICATE_BROKER_REGISTRATION
@@ -103,7 +103,7 @@ def test_the_own_broker_of_an_earlier_life_does_not_keep_the_new_one_waiting(clu
         ({"log_dirs": [bytes([1]) * 16]}, Error.INVALID_REGISTRATION),
     ],
 )
-def test_a_registration_that_does_not_fit_is_refused(cluster, changed, error):
+def test_an_invalid_registration_is_refused(cluster, changed, error):
     assert refusal(cluster, 3, **changed) is error
 
 
@@ -119,7 +119,7 @@ def test_a_feature_beyond_the_brokers_range_is_refused(cluster):
     assert refusal(cluster, 3, features=features) is Error.UNSUPPORTED_VERSION
 
 
-def test_a_broker_is_unfenced_once_it_knows_of_itself(cluster):
+def test_a_broker_is_unfenced_once_it_has_its_own_registration(cluster):
     epoch = register(cluster, 3).broker_epoch
 
     def beat(**values):
@@ -142,7 +142,7 @@ def test_a_broker_is_unfenced_once_it_knows_of_itself(cluster):
 @pytest.mark.parametrize(
     ("broker", "error"), [(2, Error.STALE_BROKER_EPOCH), (9, Error.BROKER_ID_NOT_REGISTERED)]
 )
-def test_a_heartbeat_of_somebody_else_is_refused(cluster, broker, error):
+def test_a_heartbeat_with_another_id_or_epoch_is_refused(cluster, broker, error):
     with pytest.raises(KafkaError) as caught:
         cluster.call(
             broker_heartbeat,
@@ -161,14 +161,14 @@ def test_a_broker_that_falls_silent_is_fenced_and_others_lead(cluster):
     assert (partition.leader, partition.isr) == (1, [1])
 
 
-def test_a_heartbeat_that_waits_at_the_door_as_the_session_ends_still_counts(cluster):
+def test_an_unread_heartbeat_at_the_end_of_the_session_still_counts(cluster):
     cluster.clock.advance(TIMEOUT_MS)
     cluster.beat(2)
     silence(cluster, TIMEOUT_MS - 100)
     assert not cluster.image.brokers[2].fenced
 
 
-def test_time_in_which_the_controller_did_not_run_counts_for_nobody(cluster):
+def test_time_in_which_the_controller_was_suspended_ends_no_session(cluster):
     cluster.clock.sleep(10 * TIMEOUT_MS)
     silence(cluster, GRACE_MS)
     assert not cluster.image.brokers[2].fenced
@@ -183,7 +183,7 @@ def test_the_controllers_own_broker_is_never_fenced_by_time(cluster):
     assert not cluster.image.brokers[1].fenced and cluster.image.brokers[2].fenced
 
 
-def test_a_broker_stops_once_the_others_know_who_leads_instead(cluster):
+def test_a_broker_may_stop_once_the_others_know_the_new_leaders(cluster):
     behind = cluster.log.end_offset - 1
     assert not cluster.beat(2, wants_shut_down=True).should_shut_down
     assert cluster.image.topics["t"].partitions[0].leader == 1
@@ -201,7 +201,7 @@ def test_a_broker_stops_once_the_others_know_who_leads_instead(cluster):
     assert (fenced.broker_id, fenced.fenced) == (2, 1)
 
 
-def test_directories_are_assigned_each_for_itself(cluster):
+def test_each_directory_assignment_has_its_own_result(cluster):
     topic_id = cluster.image.topics["t"].id
     kind = AssignReplicasToDirsRequest.DirectoryData
 

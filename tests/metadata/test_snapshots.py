@@ -68,7 +68,7 @@ def test_a_log_that_did_not_change_is_never_due(quorum):
 
 
 @pytest.mark.parametrize("grown_bytes, written", [(100_000, 0), (200_000, 1)])
-def test_a_stop_spares_the_next_start_a_long_log(quorum, grown_bytes, written):
+def test_a_stop_writes_a_snapshot_of_a_long_log(quorum, grown_bytes, written):
     quorum.bytes_since_snapshot = grown_bytes
     SnapshotSchedule(quorum, followed(), 0).write_at_stop()
     assert quorum.written == written

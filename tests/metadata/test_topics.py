@@ -1,4 +1,4 @@
-"""Creating, deleting and growing topics, in Kafka's words."""
+"""Creating, deleting and growing topics, with Kafka's messages."""
 
 import pytest
 
@@ -199,7 +199,7 @@ def test_manual_assignments_are_kept():
     assert partitions[0].leader == 3
 
 
-def test_one_bad_topic_does_not_hold_up_the_others(cluster):
+def test_one_bad_topic_does_not_affect_the_others(cluster):
     reply = cluster.submit(CreateTopics([NewTopic(name="a b"), NewTopic(name="good")]))
     assert reply["a b"].error is Error.INVALID_TOPIC_EXCEPTION
     assert reply["good"].num_partitions == 1
@@ -212,7 +212,7 @@ def test_validating_creates_nothing(cluster):
     assert not cluster.image.topics
 
 
-def test_a_request_for_too_many_partitions_is_refused_whole(cluster):
+def test_a_request_for_too_many_partitions_is_refused_completely(cluster):
     with pytest.raises(KafkaError) as caught:
         cluster.submit(CreateTopics([NewTopic(name="t", num_partitions=10_001)]))
     assert (caught.value.error, caught.value.message) == (
@@ -241,7 +241,7 @@ def test_topics_are_deleted_by_name_and_by_id(cluster):
     assert not cluster.image.config(2, "a")
 
 
-def test_deleting_unknown_topics_tells_by_what_they_were_asked_for(cluster):
+def test_deleting_unknown_names_and_ids_returns_different_errors(cluster):
     reply = cluster.submit(DeleteTopics([TopicReference("a"), TopicReference(None, b"x" * 16)]))
     assert [error.error for *_, error in reply] == [
         Error.UNKNOWN_TOPIC_OR_PARTITION,

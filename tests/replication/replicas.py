@@ -1,4 +1,4 @@
-"""Partitions of several brokers that replicate to each other by hand, under a manual clock."""
+"""Replicas of a partition whose fetches a test triggers, under a manual clock."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Replicas:
         return appended.base_offset
 
     def fetch(self, broker: int, max_bytes: int = 1 << 20) -> LeaderData:
-        """What a fetch of that broker returns; the leader notes its position, as Fetch does."""
+        """The response to a broker's fetch; the leader records its position, as Fetch does."""
         follower = self[broker].follower
         assert follower is not None
         epoch, offset = self[broker].leader_epoch, follower.fetch_offset
@@ -113,7 +113,7 @@ class Replicas:
         )
 
     def replicate(self, broker: int, max_bytes: int = 1 << 20) -> LeaderData:
-        """One fetch, taken over by the follower."""
+        """One fetch, whose response the follower applies."""
         follower = self[broker].follower
         assert follower is not None
         data = self.fetch(broker, max_bytes)
@@ -121,9 +121,7 @@ class Replicas:
         return data
 
     def settle(self, *brokers: int) -> None:
-        """Have these followers, or all, fetch until they have everything and know that it is
-        committed.
-        """
+        """Have these followers, or all, fetch until they have all records and high watermarks."""
         others = [
             broker for broker in brokers or self.partitions if broker != self.leadership.leader_id
         ]

@@ -74,7 +74,7 @@ def test_a_fetch_with_the_final_epoch_has_no_session() -> None:
     assert len(sessions) == 0
 
 
-def test_a_full_fetch_opens_a_session_and_is_answered_whole() -> None:
+def test_a_full_fetch_opens_a_session_and_gets_every_partition() -> None:
     sessions = FetchSessions(10)
     session_id, included = settle(sessions.open(target(0, 0, wanted(0, 1)), NOW))
     assert session_id > 0
@@ -122,7 +122,7 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     assert {each.partition: each.fetch_offset for each in context.wanted} == {0: 50, 2: 0}
 
 
-def test_a_partition_with_records_goes_to_the_end_of_the_line() -> None:
+def test_a_partition_with_records_is_moved_to_the_end() -> None:
     sessions = FetchSessions(10)
     session_id = opened(sessions, 0, 1, 2)
     settle(sessions.open(target(session_id, 1), NOW), {0: Result(9, 0, has_records=True)})
@@ -184,14 +184,14 @@ def test_a_full_or_final_fetch_ends_the_session_it_names(epoch: int) -> None:
     assert refusal(sessions, target(session_id, 1)) == 70
 
 
-def test_without_a_slot_a_fetch_goes_on_without_a_session() -> None:
+def test_without_a_free_slot_a_fetch_gets_no_session() -> None:
     sessions = FetchSessions(1)
     assert opened(sessions, 0) > 0
     assert opened(sessions, 0, 1) == 0
     assert opened(FetchSessions(0), 0) == 0
 
 
-def test_a_session_unused_for_two_minutes_makes_room() -> None:
+def test_a_session_unused_for_two_minutes_is_evicted() -> None:
     sessions = FetchSessions(2)
     first, second = opened(sessions, 0), opened(sessions, 0)
     settle(sessions.open(target(first, 1), NOW + 100_000), now_ms=NOW + 100_000)
@@ -200,7 +200,7 @@ def test_a_session_unused_for_two_minutes_makes_room() -> None:
     assert first in sessions._sessions
 
 
-def test_a_larger_session_evicts_a_smaller_one_that_has_lived() -> None:
+def test_a_larger_session_evicts_a_smaller_one_of_some_age() -> None:
     sessions = FetchSessions(1)
     small = opened(sessions, 0)
     later = NOW + 120_001

@@ -252,7 +252,7 @@ def test_a_partition_out_of_range_waits_for_the_leaders_offsets() -> None:
     assert following.plan().wanted[following.key] == Position(0, 7, -1, 7)
 
 
-def test_unknown_offsets_of_the_leader_are_asked_for_again_later() -> None:
+def test_unknown_offsets_of_the_leader_are_requested_again_later() -> None:
     following = Following()
     following.plan()
     following.fetcher.accept(0)
@@ -333,8 +333,8 @@ def test_a_required_sync_comes_before_the_next_fetch() -> None:
     assert following.plan().wanted[following.key].fetch_offset == 1
 
 
-def test_a_sync_that_a_crash_left_undone_is_done_before_the_first_fetch() -> None:
-    """Otherwise nothing would sync the log, and nothing would ever be fetched again."""
+def test_a_sync_missed_by_a_crash_precedes_the_first_fetch() -> None:
+    """Otherwise the log would never be synced, and the partition never fetched again."""
     following = Following(flush_messages=1)
     replicas = following.only
     replicas.append(b"v")

@@ -39,7 +39,7 @@ def test_a_follower_learns_the_high_watermark_from_before_its_own_fetch() -> Non
     assert replicas[2].high_watermark == 1
 
 
-def test_a_follower_is_committed_no_further_than_its_own_end() -> None:
+def test_a_followers_high_watermark_is_at_most_its_log_end() -> None:
     replicas = Replicas(2)
     replicas.set_isr(1)
     for number in range(3):
@@ -109,7 +109,7 @@ def test_transactions_are_open_stable_and_aborted_on_followers_too() -> None:
     assert len(replicas[2].log.aborted_transactions(0, 2)) == 1
 
 
-def test_what_the_new_leader_does_not_have_is_truncated() -> None:
+def test_records_that_the_new_leader_does_not_have_are_truncated() -> None:
     replicas = Replicas()
     replicas.append(b"committed")
     replicas.settle()
@@ -141,7 +141,7 @@ def test_truncation_comes_before_the_high_watermark_is_known() -> None:
     assert replicas[1].high_watermark == 3
 
 
-def test_an_epoch_that_brought_no_batch_is_forgotten_by_a_follower() -> None:
+def test_an_epoch_without_batches_is_dropped_by_a_follower() -> None:
     replicas = Replicas()
     replicas.append(b"a")
     replicas.settle()
@@ -155,7 +155,7 @@ def test_an_epoch_that_brought_no_batch_is_forgotten_by_a_follower() -> None:
     assert replicas.stored(3) == replicas.stored(2)
 
 
-def test_logs_that_part_over_several_epochs_meet_in_steps() -> None:
+def test_logs_that_diverge_over_several_epochs_are_truncated_in_steps() -> None:
     """KIP-279: neither log may know the other's epochs."""
     replicas = Replicas()
     replicas.append(b"common")
@@ -188,7 +188,7 @@ def test_a_fast_failover_to_a_leader_without_the_epoch_in_between_leaves_no_dive
 
 
 def test_the_epoch_last_fetched_is_that_of_the_log_after_responses_without_records() -> None:
-    """KAFKA-15510: otherwise the leader would find a divergence that there is not."""
+    """KAFKA-15510: otherwise the leader would report a divergence where there is none."""
     replicas = Replicas(2)
     replicas.append(b"a")
     replicas.settle()
@@ -239,7 +239,7 @@ def test_compaction_on_a_follower_keeps_the_newest_batch_of_each_producer() -> N
     assert producer is not None and producer.last_sequence == 7
 
 
-def test_an_answer_to_an_outdated_request_is_not_taken() -> None:
+def test_a_response_to_an_outdated_request_is_ignored() -> None:
     replicas = Replicas()
     replicas.append(b"a")
     data = replicas.fetch(3)
@@ -254,7 +254,7 @@ def test_an_answer_to_an_outdated_request_is_not_taken() -> None:
     assert replicas.stored(3) == replicas.stored(2)
 
 
-def test_batches_of_an_epoch_above_the_leaders_are_left_out() -> None:
+def test_batches_of_an_epoch_above_the_leaders_are_ignored() -> None:
     replicas = Replicas(2)
     replicas.append(b"a")
     later = b"".join(with_prefix(batch(b"b"), 1, 7))
@@ -291,7 +291,7 @@ def test_a_broken_batch_is_refused_with_nothing_appended() -> None:
     assert (replicas[2].log.end_offset, replicas[2].high_watermark) == (0, 0)
 
 
-def test_a_replica_that_was_away_longer_than_records_are_kept_starts_over() -> None:
+def test_a_replica_that_was_away_longer_than_the_retention_starts_over() -> None:
     replicas = Replicas(2, segment_bytes=200)
     replicas.append(b"old", producer_id=7, producer_epoch=0, base_sequence=0)
     replicas.settle()
@@ -310,7 +310,7 @@ def test_a_replica_that_was_away_longer_than_records_are_kept_starts_over() -> N
     assert replicas[2].log.end_offset == 6
 
 
-def test_a_replica_that_is_longer_than_its_leader_is_cut() -> None:
+def test_a_replica_that_is_longer_than_its_leader_is_truncated() -> None:
     replicas = Replicas(2)
     for _ in range(3):
         replicas.append(b"v")
@@ -334,7 +334,7 @@ def test_a_new_replica_of_a_log_that_starts_within_a_batch_gets_all_of_the_batch
     assert replicas[2].log.start_offset == 2
 
 
-def test_more_than_a_segment_in_one_response_goes_into_several() -> None:
+def test_a_response_larger_than_a_segment_is_split_into_several() -> None:
     replicas = Replicas(2)
     replicas[2].configure(replace(replicas[2].log.config, segment_bytes=400))
     for number in range(10):
@@ -344,7 +344,7 @@ def test_more_than_a_segment_in_one_response_goes_into_several() -> None:
     assert all(each.size_bytes <= 400 for each in replicas[2].log.segments)
 
 
-def test_a_follower_syncs_as_flush_messages_asks_for() -> None:
+def test_a_follower_syncs_as_configured_by_flush_messages() -> None:
     replicas = Replicas(2, flush_messages=2)
     replicas.append(b"a")
     replicas.replicate(2)
@@ -372,7 +372,7 @@ def test_a_restarted_follower_begins_with_the_checkpointed_high_watermark() -> N
     assert replicas[2].high_watermark == 4
 
 
-def test_a_new_leader_does_not_know_at_once_what_was_committed() -> None:
+def test_a_new_leader_learns_later_what_was_committed() -> None:
     """KIP-207."""
     replicas = Replicas()
     replicas.append(b"a")
@@ -388,7 +388,7 @@ def test_a_new_leader_does_not_know_at_once_what_was_committed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_whatever_happens_committed_records_stay_and_replicas_agree(seed: int) -> None:
+def test_committed_records_stay_and_replicas_agree_in_random_histories(seed: int) -> None:
     """Elections within the ISR, lag, and ISR changes at random, over three replicas."""
     chosen = random.Random(seed)
     replicas = Replicas(min_insync_replicas=2, segment_bytes=700)
@@ -410,7 +410,7 @@ def test_whatever_happens_committed_records_stay_and_replicas_agree(seed: int) -
                     replicas.set_isr(*change.isr)
             case 5 if len(replicas.leadership.isr) >= 2 and chosen.random() < 0.4:
                 replicas.elect(chosen.choice(replicas.leadership.isr), *replicas.leadership.isr)
-                pending.clear()  # Who waited is answered with an error.
+                pending.clear()  # Waiting requests get an error response.
         for offset in [each for each in pending if each < replicas.leader.high_watermark]:
             acknowledged[offset] = pending.pop(offset)
         for broker in (1, 2, 3) if number % 10 == 0 else ():

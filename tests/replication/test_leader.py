@@ -1,4 +1,4 @@
-"""The leader's role: followers' positions, ISR, high watermark, and what they allow."""
+"""The leader's role: followers' positions, ISR, high watermark, and appends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fetched(replicas: Replicas, broker: int, offset: int, broker_epoch: int = EP
     leader_of(replicas).follower_fetched(broker, offset, 0, broker_epoch, replicas.clock.now_ms())
 
 
-# When a follower had everything.
+# When a follower was caught up.
 
 
 def test_a_follower_at_the_log_end_has_caught_up_now() -> None:
@@ -56,7 +56,7 @@ def test_a_follower_that_is_always_a_little_behind_stays_in_the_isr() -> None:
 # The ISR.
 
 
-def test_a_follower_that_lags_is_to_be_dropped() -> None:
+def test_a_follower_that_lags_is_to_be_removed_from_the_isr() -> None:
     replicas = Replicas()
     replicas.append(b"v")
     for broker in (2, 3):
@@ -80,7 +80,7 @@ def test_a_follower_with_everything_does_not_lag_however_long_it_is_silent() -> 
     assert leader_of(replicas).isr_change(replicas.clock.now_ms()) is None
 
 
-def test_a_follower_at_the_high_watermark_is_to_be_added() -> None:
+def test_a_follower_at_the_high_watermark_is_to_be_added_to_the_isr() -> None:
     replicas = Replicas()
     replicas.set_isr(1, 3)
     for _ in range(4):
@@ -94,7 +94,7 @@ def test_a_follower_at_the_high_watermark_is_to_be_added() -> None:
     assert change is not None and change.isr == (1, 3, 2)
 
 
-def test_who_lacks_what_the_leader_began_with_is_not_added() -> None:
+def test_a_follower_below_the_leader_epochs_start_is_not_added() -> None:
     replicas = Replicas(2)
     replicas.set_isr(1)
     replicas.append(b"a")
@@ -135,7 +135,7 @@ def test_a_fetch_from_before_the_brokers_restart_is_refused_and_changes_nothing(
     assert replicas.leader.high_watermark == 1
 
 
-def test_one_change_at_a_time_and_the_high_watermark_waits_for_whom_it_adds() -> None:
+def test_one_isr_change_at_a_time_and_the_high_watermark_waits_for_added_replicas() -> None:
     replicas = Replicas()
     replicas.set_isr(1, 2)
     fetched(replicas, 3, 0)
@@ -154,7 +154,7 @@ def test_one_change_at_a_time_and_the_high_watermark_waits_for_whom_it_adds() ->
     assert replicas.leader.high_watermark == 1
 
 
-def test_metadata_that_is_known_already_leaves_a_proposal_undecided() -> None:
+def test_known_metadata_does_not_decide_a_proposal() -> None:
     replicas = Replicas()
     replicas.set_isr(1, 2)
     fetched(replicas, 3, 0)
@@ -168,7 +168,7 @@ def test_metadata_that_is_known_already_leaves_a_proposal_undecided() -> None:
     assert leader.maximal_isr == {1, 2}
 
 
-def test_the_high_watermark_waits_for_whom_a_proposal_drops() -> None:
+def test_the_high_watermark_waits_for_replicas_that_a_proposal_removes() -> None:
     replicas = Replicas()
     replicas.append(b"v")
     fetched(replicas, 2, 1)
@@ -183,7 +183,7 @@ def test_the_high_watermark_waits_for_whom_a_proposal_drops() -> None:
     assert replicas.leader.high_watermark == 1, "the controller has agreed"
 
 
-def test_who_has_caught_up_is_waited_for_before_it_is_in_sync() -> None:
+def test_the_high_watermark_waits_for_a_follower_that_has_caught_up() -> None:
     replicas = Replicas()
     replicas.set_isr(1, 2)
     fetched(replicas, 3, 0)
@@ -210,7 +210,7 @@ def test_an_assignment_adds_and_removes_followers() -> None:
     assert error_of(lambda: leader.check_follower(3, -1)) == Error.NOT_LEADER_OR_FOLLOWER
 
 
-def test_what_is_older_than_what_is_known_changes_nothing() -> None:
+def test_older_metadata_changes_nothing() -> None:
     replicas = Replicas()
     old = replicas.leadership
     replicas.set_isr(1, 2)
@@ -221,7 +221,7 @@ def test_what_is_older_than_what_is_known_changes_nothing() -> None:
     assert not replicas[1].is_leader
 
 
-def test_a_new_leader_epoch_gives_those_in_sync_time_to_fetch() -> None:
+def test_a_new_leader_epoch_gives_in_sync_replicas_time_to_fetch() -> None:
     replicas = Replicas()
     replicas.append(b"v")
     replicas.clock.advance(10 * LAG_MS)
@@ -234,7 +234,7 @@ def test_a_new_leader_epoch_gives_those_in_sync_time_to_fetch() -> None:
     assert change is not None and change.isr == (1,)
 
 
-def test_a_position_from_an_earlier_leader_epoch_counts_no_longer() -> None:
+def test_a_position_from_an_earlier_leader_epoch_is_dropped() -> None:
     """The follower may have been truncated by a leader in between that this broker missed."""
     replicas = Replicas(2)
     replicas.append(b"a")
@@ -253,7 +253,7 @@ def test_a_position_from_an_earlier_leader_epoch_counts_no_longer() -> None:
     assert change is not None and change.isr == (1, 2)
 
 
-def test_leader_recovery_state_is_carried() -> None:
+def test_leader_recovery_state_is_kept() -> None:
     replicas = Replicas(2)
     recovering = Leadership(
         leader_id=1,
@@ -295,7 +295,7 @@ def test_too_few_in_sync_refuse_clients_and_coordinators_alike() -> None:
     assert leader.low_watermark == -1
 
 
-def test_who_is_about_to_be_added_counts_after_the_append() -> None:
+def test_a_replica_about_to_be_added_counts_after_the_append() -> None:
     replicas = Replicas(min_insync_replicas=2)
     replicas.set_isr(1)
     fetched(replicas, 2, 0)
@@ -316,7 +316,7 @@ def test_a_new_configuration_takes_effect_at_once() -> None:
     assert replicas.append(b"v", acks=-1) == 1
 
 
-# What waits for the high watermark.
+# State that waits for the high watermark.
 
 
 def test_markers_and_coordinators_records_count_only_below_the_high_watermark() -> None:
@@ -353,7 +353,7 @@ def test_a_transaction_is_stable_once_its_marker_is_committed() -> None:
     assert (partition.high_watermark, partition.last_stable_offset) == (2, 2)
 
 
-def test_callbacks_of_a_lost_leadership_are_forgotten() -> None:
+def test_callbacks_of_a_lost_leadership_are_dropped() -> None:
     replicas = Replicas()
     partition = replicas.leader
     answered: list[str] = []
@@ -394,7 +394,7 @@ def test_the_low_watermark_is_the_smallest_start_of_the_live_replicas() -> None:
     assert leader.low_watermark == 2
 
 
-def test_what_a_start_has_recovered_counts_as_synced() -> None:
+def test_recovered_records_count_as_synced_after_a_start() -> None:
     replicas = Replicas(1, flush_messages=1)
     partition = replicas.leader
     partition.sync_later = lambda _: None

@@ -16,7 +16,7 @@ def case():
 
 
 class Notes:
-    """An observer that notes what it is given, and fails as often as it is asked to."""
+    """An observer that records its batches, and fails as often as the test says."""
 
     def __init__(self):
         self.seen = []
@@ -44,14 +44,14 @@ def test_batches_are_delivered_once_and_in_order_when_they_are_committed(case):
     assert notes.seen == [(["a"], 1), (["b"], 2), (["c"], 3)]
 
 
-def test_what_is_committed_at_once_is_delivered_before_post_returns(case):
+def test_batches_committed_at_once_are_delivered_before_post_returns(case):
     notes = Notes()
     case.runtime.observe(notes)
     case.runtime.post(("enter", "a"))
     assert notes.seen == [(["a"], 1)]
 
 
-def test_an_observers_own_command_is_delivered_after_what_led_to_it(case):
+def test_an_observers_own_command_is_delivered_after_the_batch_that_caused_it(case):
     events = []
 
     def observer(committed):
@@ -68,7 +68,7 @@ def test_an_observers_own_command_is_delivered_after_what_led_to_it(case):
     assert other.seen == [(["a"], 1), (["b"], 2)]
 
 
-def test_what_the_log_holds_is_delivered_when_it_is_first_loaded():
+def test_the_contents_of_the_log_are_delivered_when_it_is_first_loaded():
     case = Case()
     for name in "ab":
         case.log.append(JsonCodec().encode([name], 0, None))
@@ -93,7 +93,7 @@ def test_a_failing_observer_is_offered_the_batch_again_before_any_later_one(case
     assert "failed; it is retried" in caplog.text
 
 
-def test_an_observer_that_keeps_failing_is_reported_and_given_nothing_more(caplog):
+def test_an_observer_that_keeps_failing_is_reported_and_gets_no_further_batches(caplog):
     failures = []
     case = Case(observer_failed=failures.append)
     case.runtime.load()
@@ -111,7 +111,7 @@ def test_an_observer_that_keeps_failing_is_reported_and_given_nothing_more(caplo
         step(observation.reached(1))
 
 
-def test_long_work_lets_others_go_on_between_its_steps(case):
+def test_long_work_yields_between_its_steps(case):
     done = []
 
     def observer(committed):
@@ -128,7 +128,7 @@ def test_long_work_lets_others_go_on_between_its_steps(case):
     assert done == [(name, number) for name in "ab" for number in range(3)]
 
 
-def test_a_failing_step_has_the_batch_begun_again(case):
+def test_a_failing_step_restarts_the_batch(case):
     done = []
 
     def observer(committed):
@@ -144,7 +144,7 @@ def test_a_failing_step_has_the_batch_begun_again(case):
     assert done[:3] == ["begun", "begun", "ended"]
 
 
-def test_a_submitter_can_wait_until_an_observer_has_taken_in_its_batch(case):
+def test_a_submitter_can_wait_until_an_observer_has_processed_its_batch(case):
     def observer(committed):
         yield
 
@@ -161,7 +161,7 @@ def test_a_submitter_can_wait_until_an_observer_has_taken_in_its_batch(case):
     asyncio.run(run())
 
 
-def test_whoever_waits_for_an_observer_hears_of_the_end(case):
+def test_waiters_for_an_observer_fail_when_it_is_stopped(case):
     case.log.commits_at_once = False
 
     async def run():

@@ -42,7 +42,9 @@ def test_alone_in_sync_the_high_watermark_is_the_log_end(partition: Partition) -
     assert partition.high_watermark == partition.end_offset == 3
 
 
-def test_the_high_watermark_is_what_every_in_sync_replica_has(partition: Partition) -> None:
+def test_the_high_watermark_is_the_smallest_end_of_the_in_sync_replicas(
+    partition: Partition,
+) -> None:
     partition.lead(led(1, 1, 2, 3))
     append(partition, 5)
     assert partition.high_watermark == 0
@@ -53,7 +55,7 @@ def test_the_high_watermark_is_what_every_in_sync_replica_has(partition: Partiti
     assert partition.high_watermark == 4
 
 
-def test_a_smaller_isr_commits_what_it_has(partition: Partition) -> None:
+def test_a_smaller_isr_raises_the_high_watermark(partition: Partition) -> None:
     partition.lead(led(1, 1, 2))
     append(partition, 2)
     assert partition.high_watermark == 0
@@ -77,7 +79,7 @@ def test_a_new_leader_epoch_starts_at_the_log_end(partition: Partition) -> None:
     assert partition.log.end_offset_for_epoch(7) == (7, 3)
 
 
-def test_commits_are_told_in_order_of_offset(partition: Partition) -> None:
+def test_commit_callbacks_run_in_order_of_offset(partition: Partition) -> None:
     partition.lead(led(1, 1, 2))
     reached: list[int] = []
     for offset in (3, 1, 2):
@@ -92,7 +94,7 @@ def test_commits_are_told_in_order_of_offset(partition: Partition) -> None:
     assert reached[-1] == 99
 
 
-def test_a_commit_is_told_while_the_append_that_makes_it_returns(partition: Partition) -> None:
+def test_commit_callbacks_run_before_the_committing_append_returns(partition: Partition) -> None:
     reached: list[int] = []
     partition.when_committed(1, lambda: reached.append(partition.high_watermark))
     assert partition.append(batch()) == 1
@@ -152,7 +154,7 @@ def test_transactions_decided_before_a_crash_are_stable_after_it(partition: Part
     assert partition.last_stable_offset == 4
 
 
-def test_a_start_after_a_clean_stop_writes_nothing_to_a_log(
+def test_a_start_after_a_clean_stop_appends_nothing(
     tmp_path: Path, manual_clock: ManualClock
 ) -> None:
     kafka = InProcessBroker(tmp_path / "data", manual_clock)
@@ -170,7 +172,7 @@ def test_a_start_after_a_clean_stop_writes_nothing_to_a_log(
     }
 
 
-def test_what_is_written_after_a_clean_start_has_its_epoch(
+def test_records_written_after_a_clean_start_have_the_new_epoch(
     tmp_path: Path, manual_clock: ManualClock
 ) -> None:
     for _ in range(2):

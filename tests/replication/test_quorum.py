@@ -1,4 +1,4 @@
-"""The metadata quorum's log in a directory, as Kafka keeps it."""
+"""The metadata quorum's log in a directory, in Kafka's format."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ DIRECTORY_ID = b"d" * 16
 CONTROLLER = Endpoint("CONTROLLER", "127.0.0.1", 9093)
 BROKER = Endpoint("PLAINTEXT", "127.0.0.1", 9092)
 EMPTY_BOOTSTRAP = 411
-"""Bytes of what StorageTool of Kafka 4.4.0 formats a metadata log with."""
+"""The bytes that Kafka 4.4.0's StorageTool writes when it formats a metadata log."""
 
 
 incarnations = count(1)
@@ -178,7 +178,7 @@ def test_each_start_leads_in_a_new_epoch_with_a_leader_change(path, metadata):
     assert sorted(epochs) == epochs and set(epochs) == {1, 2, 3}
 
 
-def test_batches_look_as_kafkas_do(path, metadata):
+def test_batches_have_the_format_of_kafkas(path, metadata):
     Node(path).start().stop()
     offset = 0
     for header, _ in log_batches(metadata):
@@ -218,7 +218,7 @@ def test_the_epoch_in_quorum_state_never_goes_back(path, metadata):
     node.stop()
 
 
-def test_a_lost_quorum_state_is_made_anew_from_the_log(path, metadata):
+def test_a_lost_quorum_state_is_rebuilt_from_the_log(path, metadata):
     Node(path).start().stop()
     (metadata / "quorum-state").unlink()
     node = Node(path).start()
@@ -348,14 +348,14 @@ def test_a_dynamic_quorum_of_one_keeps_its_voters_in_the_log(path, metadata):
     }
     values = control_values(metadata)
     assert [kind for kind, _ in values] == [5, 6, 2, 6]
-    # Kafka 4.4 writes and reads version 0 alone, whatever the quorum.
+    # Kafka 4.4 writes and reads only version 0 for every kind of quorum.
     assert LeaderChangeMessage.decode(values[2][1], 0).voters[0].voter_id == 1
-    # The controller's port has changed since.
+    # The controller's port has changed.
     assert VotersRecord.decode(values[3][1], 0).voters[0].endpoints[0].port == 9093
     node.stop()
 
 
-def test_a_quorum_of_the_configuration_becomes_one_of_the_log_for_good(path, metadata):
+def test_a_static_quorum_that_becomes_dynamic_stays_dynamic(path, metadata):
     node = Node(path).start()
     assert node.quorum.kraft_version == 0
     node.quorum.keep_voters()
@@ -393,7 +393,7 @@ def test_voters_are_left_as_they_are_by_a_node_without_a_controller_listener(pat
     assert [kind for kind, _ in control_values(metadata)] == [5, 6, 2]
 
 
-def test_the_bootstrap_snapshot_is_written_once_and_then_obeyed(path, metadata):
+def test_the_bootstrap_snapshot_is_written_once_and_applied(path, metadata):
     metadata.mkdir(parents=True)
     bootstrap = metadata / "00000000000000000000-0000000000.checkpoint"
     disk = RealDisk()
@@ -405,7 +405,7 @@ def test_the_bootstrap_snapshot_is_written_once_and_then_obeyed(path, metadata):
     assert bootstrap_records(disk, str(path), 0) == fewer
 
 
-def test_the_bootstrap_file_of_older_kafkas_is_obeyed(path):
+def test_the_bootstrap_file_of_older_kafkas_is_applied(path):
     path.mkdir()
     older = [FeatureLevelRecord(name="metadata.version", feature_level=20)]
     (path / "bootstrap.checkpoint").write_bytes(b"".join(snapshot_of(older)))
@@ -422,7 +422,7 @@ def test_the_bootstrap_snapshot_does_not_count_as_a_cluster(path, metadata):
     node.stop()
 
 
-def test_a_snapshot_stands_for_all_that_was_before_it(path, metadata):
+def test_a_snapshot_replaces_all_records_before_it(path, metadata):
     node = Node(path).start()
     node.submit(CreateTopics([NewTopic(name="t", num_partitions=3)]))
     assert node.quorum.bytes_since_snapshot > 0
@@ -437,7 +437,7 @@ def test_a_snapshot_stands_for_all_that_was_before_it(path, metadata):
     start.crash()
 
 
-def test_two_snapshots_are_kept_and_segments_go_that_both_cover(path, metadata):
+def test_two_snapshots_are_kept_and_segments_covered_by_both_are_deleted(path, metadata):
     node = Node(path).start()
     ids = []
     for turn in range(4):
@@ -454,8 +454,8 @@ def test_two_snapshots_are_kept_and_segments_go_that_both_cover(path, metadata):
     again.stop()
 
 
-def test_the_first_snapshot_is_not_all_there_is(path, metadata):
-    """What it stands for stays in the log, should its file turn out to be unreadable."""
+def test_the_log_is_kept_beside_the_first_snapshot(path, metadata):
+    """The records that it replaces stay in the log, in case its file is unreadable."""
     node = Node(path).start()
     node.submit(CreateTopics([NewTopic(name="t")]))
     node.log.roll(node.clock.now_ms())
@@ -492,7 +492,7 @@ def test_a_dynamic_quorum_is_in_its_snapshots(path, metadata):
 
 
 class Medium:
-    """Syncs that end when the test says so."""
+    """A disk whose syncs end when the test says so."""
 
     def __init__(self):
         self.begun = []
@@ -518,11 +518,11 @@ def started(path):
 
 
 def ask(node, name):
-    """A topic is asked for; the reply when it is there."""
+    """Request a topic; the reply comes when it is created."""
     return node.controller.post(CreateTopics([NewTopic(name=name)]))
 
 
-def test_nothing_is_answered_nor_followed_before_it_is_synced(path):
+def test_no_reply_is_sent_and_no_record_is_followed_before_the_sync(path):
     node, medium = started(path)
     before = node.quorum.committed_offset
     ticket = ask(node, "t")
@@ -536,7 +536,7 @@ def test_nothing_is_answered_nor_followed_before_it_is_synced(path):
     node.crash()
 
 
-def test_appends_that_come_while_a_sync_runs_share_the_next(path):
+def test_appends_during_a_sync_share_the_next_one(path):
     node, medium = started(path)
     first, *others = [ask(node, name) for name in "abc"]
     assert len(medium.begun) == 1
@@ -548,7 +548,7 @@ def test_appends_that_come_while_a_sync_runs_share_the_next(path):
     node.crash()
 
 
-def test_a_sync_that_fails_is_the_last_and_fails_all_who_wait(path, caplog):
+def test_a_failed_sync_is_the_last_and_fails_all_waiting_replies(path, caplog):
     node, medium = started(path)
 
     async def scenario():
@@ -571,7 +571,7 @@ def test_a_sync_that_fails_is_the_last_and_fails_all_who_wait(path, caplog):
     node.crash()
 
 
-def test_a_stop_waits_for_the_sync_that_runs(path):
+def test_a_stop_waits_for_the_running_sync(path):
     node, medium = started(path)
     ask(node, "t")
     stopping = node.role.stop()
@@ -587,7 +587,7 @@ def test_a_stop_waits_for_the_sync_that_runs(path):
     node.crash()
 
 
-def test_a_snapshot_written_beside_others_is_of_the_moment_it_was_begun(path, metadata):
+def test_a_snapshot_written_in_the_background_has_the_state_of_its_start(path, metadata):
     node, medium = started(path)
     ask(node, "before")
     medium.end()
@@ -615,7 +615,7 @@ def test_a_snapshot_written_beside_others_is_of_the_moment_it_was_begun(path, me
     node.crash()
 
 
-def test_a_stop_waits_for_the_snapshot_under_way(path):
+def test_a_stop_waits_for_the_running_snapshot(path):
     node, medium = started(path)
     image, ended = node.metadata.image, []
     node.quorum.begin_snapshot(

@@ -1,4 +1,4 @@
-"""A broker's copy of the metadata log: what the leader returns is appended, committed, replaced."""
+"""A broker's copy of the metadata log: appends, commits, truncation and snapshots."""
 
 import json
 
@@ -27,7 +27,7 @@ VOTERS = (3000, 3001)
 
 
 class Start:
-    """One start of an observer on a directory, and what it delivered."""
+    """One start of an observer on a directory, and the batches that it delivered."""
 
     def __init__(self, path):
         self.delivered = []
@@ -120,7 +120,7 @@ def test_a_response_to_an_earlier_position_is_ignored(start):
     assert broker.delivered == ["a"]
 
 
-def test_an_older_epoch_has_no_say_and_the_newest_is_remembered(start, path):
+def test_an_older_epoch_is_ignored_and_the_newest_is_stored(start, path):
     broker = start()
     assert broker.observer.elect(3001, 7, VOTERS)
     assert not broker.observer.elect(3000, 6, VOTERS)
@@ -132,13 +132,13 @@ def test_an_older_epoch_has_no_say_and_the_newest_is_remembered(start, path):
     assert start().observer.position.leader_epoch == 7
 
 
-def test_what_was_never_committed_is_truncated_where_the_logs_diverge(start):
+def test_uncommitted_records_are_truncated_where_the_logs_diverge(start):
     broker = start()
     broker.observer.elect(3000, 1, VOTERS)
     broker.fetch(topics(0, "a"), high_watermark=1)
     broker.fetch(topics(1, "lost"), high_watermark=1)
     broker.observer.elect(3001, 2, VOTERS)
-    # The new leader's epoch 1 ended at offset 1; its high watermark does not count yet.
+    # The new leader's epoch 1 ended at offset 1; its high watermark is not applied yet.
     assert broker.fetch(high_watermark=2, diverging=(1, 1))
     assert broker.observer.position == Position(2, 1, 1, 1)
     assert broker.fetch(topics(1, "b", epoch=2), high_watermark=2)
@@ -174,7 +174,7 @@ def test_a_record_that_is_not_understood_is_an_error(start):
         broker.fetch(batch, high_watermark=1)
 
 
-def test_after_a_restart_the_log_counts_only_once_the_leader_confirms_it(start):
+def test_after_a_restart_the_log_is_delivered_once_the_leader_confirms_it(start):
     broker = start()
     broker.observer.elect(3000, 1, VOTERS)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
@@ -243,7 +243,7 @@ def test_a_snapshot_that_comes_late_is_ignored(start):
     assert broker.delivered == ["a", "b"]
 
 
-def test_a_crash_between_a_snapshot_and_the_new_log_is_mended(start, path):
+def test_a_crash_between_a_snapshot_and_the_new_log_is_repaired(start, path):
     broker = start()
     broker.observer.elect(3000, 4, VOTERS)
     broker.fetch(topics(0, "a"), high_watermark=1)

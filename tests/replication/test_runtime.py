@@ -176,7 +176,7 @@ async def refused(case, command):
     return caught.value.error
 
 
-def test_a_refused_append_fails_its_command_and_disturbs_nobody(case):
+def test_a_refused_append_fails_only_its_command(case):
     step(case.runtime.submit(("enter", "a")))
     before = case.runtime.machine
 
@@ -203,7 +203,7 @@ def test_a_refused_append_moves_no_timer(case):
     assert case.runtime.machine.timers.deadline() == case.clock.now_ms() + 50
 
 
-def test_a_timer_whose_append_is_refused_is_met_a_second_later(case):
+def test_a_timer_whose_append_is_refused_fires_again_a_second_later(case):
     step(case.runtime.submit(("enter", "a")))
     case.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
     case.clock.advance(100)
@@ -227,7 +227,7 @@ class ManyTimers(Doorkeeper):
         return Outcome([key])
 
 
-def test_a_timer_that_is_refused_keeps_no_other_from_being_met():
+def test_a_refused_timer_does_not_delay_others():
     case = Case(ManyTimers)
     case.runtime.load()
     case.log.refuses = lambda batch: b'"a"' in batch
@@ -238,7 +238,7 @@ def test_a_timer_that_is_refused_keeps_no_other_from_being_met():
     assert case.members == ["b", "c", "a"]
 
 
-def test_a_timer_that_cannot_be_decided_keeps_no_other_from_being_met(caplog):
+def test_a_failing_timer_does_not_delay_others(caplog):
     case = Case(ManyTimers)
     case.runtime.load()
     case.runtime.machine.timers.schedule("bug", case.clock.now_ms())
@@ -248,7 +248,7 @@ def test_a_timer_that_cannot_be_decided_keeps_no_other_from_being_met(caplog):
 
 
 class HalfWritten(MemoryLog):
-    """Writes the batch, and fails after that: a sync went wrong, say."""
+    """Writes the batch, and then fails, as when a sync fails."""
 
     def append(self, batch):
         end_offset = super().append(batch)
@@ -259,7 +259,7 @@ class HalfWritten(MemoryLog):
     fails_late = False
 
 
-def test_an_append_that_fails_half_way_has_the_machine_rebuilt_in_steps():
+def test_a_partly_failed_append_rebuilds_the_machine_in_steps():
     case = Case(log=HalfWritten())
     case.runtime.load()
     for number in range(1200):
@@ -282,7 +282,7 @@ def test_an_append_that_fails_half_way_has_the_machine_rebuilt_in_steps():
     assert case.members == [*range(1200), "b"]
 
 
-def test_a_machine_that_cannot_be_rebuilt_takes_no_commands(caplog):
+def test_a_machine_that_cannot_be_rebuilt_refuses_commands(caplog):
     case = Case(log=HalfWritten())
     case.runtime.load()
     case.log.fails_late = True
@@ -293,7 +293,7 @@ def test_a_machine_that_cannot_be_rebuilt_takes_no_commands(caplog):
     assert "cannot be rebuilt" in caplog.text
 
 
-def test_a_reply_that_is_not_committed_in_time_fails_and_the_state_stays():
+def test_a_reply_that_is_not_committed_in_time_fails_and_the_state_is_kept():
     case = Case(write_timeout_ms=50)
     case.runtime.load()
     case.log.commits_at_once = False
@@ -333,7 +333,7 @@ def test_lost_leadership_fails_every_outstanding_reply(case):
     assert caught.value.error is Error.NOT_COORDINATOR
 
 
-def test_outstanding_replies_fail_in_the_order_they_were_asked_for(case):
+def test_outstanding_replies_fail_in_the_order_of_their_commands(case):
     async def run():
         replies = []
         for name in range(100):
@@ -382,7 +382,7 @@ def marker(producer, kind):
 
 
 @pytest.mark.parametrize(("kind", "members"), [(0, []), (1, ["a"])])
-def test_records_of_a_transaction_count_once_its_marker_commits_them(case, kind, members):
+def test_records_of_a_transaction_apply_once_its_marker_commits_them(case, kind, members):
     producer = Producer(7, 1)
     step(case.runtime.submit(("enter", "a", producer)))
     assert case.members == []

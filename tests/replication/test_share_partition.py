@@ -23,7 +23,7 @@ ACKNOWLEDGED, ARCHIVED = 2, 4
 
 
 def log_of(*sizes: int, first: int = 0) -> bytes:
-    """Batches with so many records each, one after the other."""
+    """A log of batches with these numbers of records."""
     data = b""
     for size in sizes:
         data += b"".join(with_prefix(batch(*[b"v"] * size), first, 0))
@@ -58,7 +58,7 @@ class Group:
         return acknowledge(self.partition, member, acknowledgements, self.now_ms)
 
     def acknowledge(self, member: str, *ranges: tuple[int, int, Sequence[int]]) -> list[StoredRun]:
-        """What is stored for acknowledgements, which then take effect."""
+        """The stored state of acknowledgements, which then take effect."""
         change = self.begin(member, *ranges)
         self.partition.commit(change)
         return change.stored
@@ -83,7 +83,7 @@ def test_the_record_limit_cuts_batches() -> None:
     assert group.fetch("a", 3, exact=False) == [(7, 9, 1)]
 
 
-def test_the_start_offset_follows_the_first_record_in_doubt() -> None:
+def test_the_start_offset_follows_the_first_unacknowledged_record() -> None:
     group = Group(log_of(4, 4))
     group.fetch("a", size=1)
     assert group.acknowledge("a", (4, 7, ACCEPT)) == [StoredRun(4, 7, ACKNOWLEDGED, 1)]
@@ -140,7 +140,7 @@ def test_locks_expire_one_by_one() -> None:
     assert group.fetch("b") == [(0, 1, 2)]
 
 
-def test_often_delivered_records_come_in_smaller_portions_and_alone_at_last() -> None:
+def test_records_with_many_deliveries_are_acquired_in_smaller_portions_and_finally_alone() -> None:
     group = Group(log_of(8))
     seen = []
     for _ in range(6):
@@ -196,7 +196,7 @@ def test_a_state_before_its_start_offset_is_refused() -> None:
     assert refused.value.error is Error.UNKNOWN_SERVER_ERROR
 
 
-def test_a_session_that_ends_releases_what_its_member_has() -> None:
+def test_a_session_that_ends_releases_its_members_records() -> None:
     group = Group(log_of(2, 2))
     group.fetch("a", 1)
     group.fetch("b")

@@ -1,4 +1,4 @@
-"""The rate of replication, over windows as Kafka's, and the lists of throttled replicas."""
+"""The replication rate over windows like Kafka's, and the lists of throttled replicas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def throttle(limit: int | None = 100) -> ReplicationThrottle:
     return ReplicationThrottle(2, lambda: limit, (3, 1000))
 
 
-def test_rate_is_over_one_window_at_least() -> None:
+def test_rate_is_measured_over_at_least_one_window() -> None:
     limited = throttle()
     assert limited.rate(5_000) == 0
     limited.record(80, 5_000)
@@ -20,7 +20,7 @@ def test_rate_is_over_one_window_at_least() -> None:
     assert limited.is_exceeded(5_020)
 
 
-def test_rate_is_over_the_time_since_the_oldest_window() -> None:
+def test_rate_is_measured_since_the_oldest_window() -> None:
     limited = throttle()
     limited.record(150, 5_000)
     limited.record(50, 6_000)

@@ -13,7 +13,7 @@ def taken(timers: Timers, now_ms: int) -> list[Hashable]:
     return keys
 
 
-def test_what_is_due_comes_earliest_first_and_once() -> None:
+def test_due_deadlines_are_returned_once_earliest_first() -> None:
     timers = Timers()
     for key, due_ms in (("b", 20), ("a", 10), ("c", 30)):
         timers.schedule(key, due_ms)
@@ -22,7 +22,7 @@ def test_what_is_due_comes_earliest_first_and_once() -> None:
     assert timers.deadline() == 30
 
 
-def test_a_deadline_that_moved_back_is_met_at_its_new_time_only() -> None:
+def test_a_deadline_that_moved_back_fires_only_at_its_new_time() -> None:
     timers = Timers()
     timers.schedule("a", 10)
     for due_ms in range(11, 1000):
@@ -33,7 +33,7 @@ def test_a_deadline_that_moved_back_is_met_at_its_new_time_only() -> None:
     assert taken(timers, 999) == ["a"]
 
 
-def test_a_deadline_that_moved_forward_is_met_once() -> None:
+def test_a_deadline_that_moved_forward_fires_once() -> None:
     timers = Timers()
     timers.schedule("a", 1000)
     timers.schedule("a", 10)
@@ -42,7 +42,7 @@ def test_a_deadline_that_moved_forward_is_met_once() -> None:
     assert taken(timers, 2000) == []
 
 
-def test_a_cancelled_deadline_is_not_met() -> None:
+def test_a_cancelled_deadline_does_not_fire() -> None:
     timers = Timers()
     timers.schedule("a", 10)
     timers.cancel("a")

@@ -19,7 +19,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_change_wakes_only_whom_it_satisfies(manual_clock: ManualClock) -> None:
+def test_a_change_wakes_only_requests_that_are_ready(manual_clock: ManualClock) -> None:
     async def scenario() -> None:
         waiting, partition, other = Waiting(manual_clock), Watched(), Watched()
         size = 0
@@ -58,7 +58,7 @@ def test_the_deadline_ends_the_wait(manual_clock: ManualClock) -> None:
     run(scenario())
 
 
-def test_a_wait_that_is_abandoned_leaves_no_watch(manual_clock: ManualClock) -> None:
+def test_an_abandoned_wait_removes_its_watch(manual_clock: ManualClock) -> None:
     async def scenario() -> None:
         waiting, partition = Waiting(manual_clock), Watched()
         coroutine = waiting.until(lambda _: True, [partition], 10**15)
@@ -71,7 +71,7 @@ def test_a_wait_that_is_abandoned_leaves_no_watch(manual_clock: ManualClock) -> 
     run(scenario())
 
 
-def test_closing_releases_all_and_lets_nobody_wait(manual_clock: ManualClock) -> None:
+def test_closing_releases_all_waits_and_refuses_new_ones(manual_clock: ManualClock) -> None:
     async def scenario() -> None:
         waiting, partition = Waiting(manual_clock), Watched()
         task = asyncio.ensure_future(waiting.until(lambda _: True, [partition], 10**15))

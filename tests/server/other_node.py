@@ -1,4 +1,4 @@
-"""A node that a test scripts: it receives requests, and answers them as the test says."""
+"""A scripted node: it receives requests, and sends the responses that a test chooses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Asked:
 
 
 class OtherNode:
-    """A node that answers ApiVersions by itself, and what `answers` has an answer to.
+    """A node that responds to ApiVersions by itself, and to requests with a handler in `answers`.
 
     Other requests wait in `asked` for the test.
     """

@@ -1,4 +1,4 @@
-"""An API for tests that echoes, waits, fails or sends no response, as its request says."""
+"""An API for tests: its request chooses whether it echoes, waits, fails or sends no response."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ProbeResponse(Response, answers=ProbeRequest):
 
 
 class Gate:
-    """Where requests that wait are held, and which of them were unwound."""
+    """Holds the requests that wait, and records which of them were cancelled."""
 
     def __init__(self) -> None:
         self.waiting: list[asyncio.Future[None]] = []

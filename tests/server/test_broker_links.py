@@ -168,7 +168,7 @@ def test_share_states_are_kept_at_the_other_broker(tmp_path: Path) -> None:
     with_other(tmp_path, scenario)
 
 
-def test_a_broker_out_of_service_is_not_asked(tmp_path: Path) -> None:
+def test_a_broker_out_of_service_gets_no_request(tmp_path: Path) -> None:
     async def scenario(links: BrokerLinks, other: Node) -> None:
         with pytest.raises(KafkaError) as unknown:
             await links.write_markers(9, [MarkerBatch(ending(7), [("t", 0)])])

@@ -47,7 +47,7 @@ def put(kafka: InProcessBroker, count: int, keys: int = 10, topic: str = "t") ->
 
 
 async def finished(cleaning: Cleaning) -> None:
-    """Compact until no log is dirty enough."""
+    """Compact until no log is dirty enough to be compacted."""
     cleaning.start_if_due()
     await eventually_async(lambda: cleaning._task is None)
 
@@ -68,9 +68,7 @@ def test_a_dirty_topic_is_compacted_in_another_process(
     asyncio.run(finished(Cleaning(kafka.broker)))
 
 
-def test_what_is_appended_while_a_process_compacts_is_there_afterwards(
-    kafka: InProcessBroker,
-) -> None:
+def test_records_appended_during_a_compaction_are_kept(kafka: InProcessBroker) -> None:
     put(kafka, 500)
 
     async def scenario() -> int:

@@ -139,7 +139,7 @@ def test_a_request_of_a_megabyte_is_served(served: Served, client: RawClient) ->
         assert client.receive(ProbeRequest, 1).text == "big"
 
 
-def test_other_connections_go_on_while_one_waits(served: Served) -> None:
+def test_other_connections_are_served_while_one_waits(served: Served) -> None:
     with RawClient(served.port) as patient, RawClient(served.port) as other:
         patient.send(probe("wait", "at last"), 0)
         served.until(lambda: served.gate.waiting)
@@ -148,7 +148,7 @@ def test_other_connections_go_on_while_one_waits(served: Served) -> None:
         assert patient.receive(ProbeRequest, 0).text == "at last"
 
 
-def test_records_stay_readable_for_a_handler_that_says_so(served: Served) -> None:
+def test_records_stay_readable_for_a_handler_that_keeps_them(served: Served) -> None:
     with RawClient(served.port) as patient, RawClient(served.port) as other:
         for size in (10, 30_000, 600_000):
             data = b"z" * size
@@ -163,7 +163,7 @@ def test_records_stay_readable_for_a_handler_that_says_so(served: Served) -> Non
             assert patient.receive(ProbeRequest, 0).text == "after"
 
 
-def test_what_comes_while_a_request_waits_is_kept_and_bounded(served: Served) -> None:
+def test_requests_that_arrive_while_one_waits_are_buffered_within_a_limit(served: Served) -> None:
     with RawClient(served.port) as client:
         client.send(probe("wait", "first"), 0)
         served.until(lambda: served.gate.waiting)
@@ -181,7 +181,7 @@ def test_what_comes_while_a_request_waits_is_kept_and_bounded(served: Served) ->
         sender.join()
 
 
-def test_a_waiting_request_ends_when_the_peer_goes(served: Served) -> None:
+def test_a_waiting_request_is_cancelled_when_the_peer_disconnects(served: Served) -> None:
     with RawClient(served.port) as client:
         client.send(probe("wait"), 0)
         served.until(lambda: served.gate.waiting)
@@ -190,7 +190,7 @@ def test_a_waiting_request_ends_when_the_peer_goes(served: Served) -> None:
     served.call(served.gate.open)
 
 
-def test_a_client_that_does_not_read_is_not_served_on(served: Served) -> None:
+def test_a_client_that_does_not_read_is_not_served_further(served: Served) -> None:
     text = "y" * 32_000
     with RawClient(served.port) as client:
         client.socket.settimeout(0.5)
@@ -221,11 +221,11 @@ def test_small_requests_with_large_responses_do_not_fill_the_memory(served: Serv
         sender.join()
 
 
-def test_an_error_is_told_in_the_response(client: RawClient) -> None:
+def test_an_error_is_returned_in_the_response(client: RawClient) -> None:
     assert client.call(probe("refuse"), 0).error_code == 44
 
 
-def test_a_fault_is_told_without_its_details(
+def test_an_unexpected_exception_is_returned_without_its_details(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     response = client.call(probe("break", "x"), 0)
@@ -277,7 +277,7 @@ def test_a_connection_is_muted_without_a_response_too(served: Served) -> None:
         assert client.receive(ProbeRequest, 0).text == "later"
 
 
-def test_a_muted_connection_is_neither_idle_nor_in_the_way_of_a_stop(served: Served) -> None:
+def test_a_muted_connection_is_not_idle_and_does_not_delay_a_stop(served: Served) -> None:
     with RawClient(served.port) as client:
         assert client.call(probe("exceed a quota"), 0).text == "slow"
         for now_ms in range(0, 2_000_000, 100_000):
@@ -288,7 +288,7 @@ def test_a_muted_connection_is_neither_idle_nor_in_the_way_of_a_stop(served: Ser
     served.call(served.clock.advance, 500)
 
 
-def test_the_end_of_a_muted_connection_is_seen_at_once(served: Served) -> None:
+def test_the_end_of_a_muted_connection_is_noticed_at_once(served: Served) -> None:
     with RawClient(served.port) as client:
         assert client.call(probe("exceed a quota"), 0).text == "slow"
     served.until(lambda: not served.listener.connections)
@@ -341,7 +341,7 @@ def test_a_hostile_peer_does_not_fill_the_log(
     assert "49 more like this" in caplog.records[-1].getMessage()
 
 
-def test_requests_before_a_bad_one_are_still_answered(served: Served) -> None:
+def test_requests_before_a_bad_one_still_get_responses(served: Served) -> None:
     with RawClient(served.port) as client:
         payload = frame(probe(text="good"), 0)
         good = struct.pack(">i", len(payload)) + payload
@@ -399,7 +399,7 @@ def test_bad_client_software_name_or_version_is_an_invalid_request(
         (None, 2, 42),
     ],
 )
-def test_a_client_that_means_another_broker_has_to_rebootstrap(
+def test_a_client_that_expects_another_cluster_or_node_has_to_rebootstrap(
     client: RawClient, cluster_id: str | None, node_id: int, error: int
 ) -> None:
     request = ApiVersionsRequest(
@@ -411,18 +411,18 @@ def test_a_client_that_means_another_broker_has_to_rebootstrap(
     response = client.call(request, 5)
     assert response.error_code == error
     assert bool(response.api_keys) == (not error)
-    # The connection stays open either way, and older versions do not ask.
+    # The connection stays open either way, and older versions have no such fields.
     assert client.call(request, 4).error_code == 0
 
 
-def test_a_bad_client_name_counts_before_the_broker_that_is_meant(client: RawClient) -> None:
+def test_a_bad_client_name_is_reported_before_a_wrong_cluster_or_node(client: RawClient) -> None:
     request = ApiVersionsRequest(
         client_software_name="", client_software_version="1", cluster_id="another", node_id=1
     )
     assert client.call(request, 5).error_code == 42
 
 
-def test_a_feature_is_shown_once_its_apis_are_served(
+def test_a_feature_is_reported_once_its_apis_are_served(
     client: RawClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
@@ -445,13 +445,13 @@ def test_a_feature_is_shown_once_its_apis_are_served(
         monkeypatch.undo()
 
 
-def test_features_with_a_range_from_zero_are_told_from_version_4_on(client: RawClient) -> None:
+def test_features_with_a_range_from_zero_are_reported_from_version_4_on(client: RawClient) -> None:
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     assert [f.name for f in client.call(request, 3).supported_features] == ["metadata.version"]
     assert "transaction.version" in {f.name for f in client.call(request, 4).supported_features}
 
 
-def test_the_level_of_a_quorum_that_keeps_its_voters_is_told(client: RawClient) -> None:
+def test_the_kraft_version_of_a_quorum_that_keeps_its_voters_is_reported(client: RawClient) -> None:
     request = ApiVersionsRequest(client_software_name="x", client_software_version="1")
     [feature] = client.call(request, 4).finalized_features
     assert (feature.name, feature.max_version_level) == ("kraft.version", 1)
@@ -505,7 +505,7 @@ def test_a_connection_whose_request_waits_is_not_idle(served: Served) -> None:
         assert client.receive(ProbeRequest, 0).text == "patience"
 
 
-def test_a_request_that_dribbles_in_is_cut_off(
+def test_a_request_that_arrives_too_slowly_is_cut_off(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawClient(served.port) as slow:
@@ -524,7 +524,7 @@ def test_a_request_that_dribbles_in_is_cut_off(
     assert "takes too long" in caplog.text
 
 
-def test_what_came_before_the_closing_is_not_served_after_it(served: Served) -> None:
+def test_requests_received_before_a_close_are_not_served_after_it(served: Served) -> None:
     with RawClient(served.port) as client:
         client.call(probe(), 0)
         [connection] = served.listener._connections
@@ -540,7 +540,7 @@ def test_what_came_before_the_closing_is_not_served_after_it(served: Served) -> 
         assert client.is_closed() and not served.gate.waiting
 
 
-def test_draining_answers_what_is_under_way(served: Served) -> None:
+def test_draining_sends_the_responses_to_running_requests(served: Served) -> None:
     with RawClient(served.port) as waiting, RawClient(served.port) as idle:
         idle.call(probe(), 0)
         waiting.send(probe("wait", "in time"), 0)

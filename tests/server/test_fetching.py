@@ -1,4 +1,4 @@
-"""A broker starts to fetch a partition when another leads it, and stops when that ends."""
+"""A broker fetches a partition while another broker leads it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE, THERE = 1, 2
 
 
 class Recorded:
-    """A `Fetching` that notes its calls."""
+    """A `Fetching` that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

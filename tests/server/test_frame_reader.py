@@ -1,4 +1,4 @@
-"""Frames from arbitrary pieces, and the buffers that they arrive in."""
+"""Frames from arbitrary pieces of data, and the buffers that they arrive in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that break every rule before and after authentication, on each kind of listener.
+"""Clients that violate the protocol before and after authentication, on each kind of listener.
 
 WIREKAFKA_FRAMES and WIREKAFKA_STALLED set how many there are in a longer run: 250000 and 2000.
 """
@@ -40,7 +40,7 @@ _ATTACKERS = 4
 _MEMORY_BYTES = 64 << 20
 _REQUESTS = 100
 _SLOWEST_S = 0.25
-"""Beyond this an honest client's median request was held up by the others."""
+"""Above this the hostile clients have delayed an honest client's median request."""
 _HOST = "127.0.0.1"
 _MODULES = "org.apache.kafka.common.security"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -60,7 +60,7 @@ class Target:
     def connect(self, listener: str) -> SaslClient:
         """A new connection, after the TLS handshake where there is one."""
         client = SaslClient(self.ports[listener], timeout_s=30)
-        # Very many connections in TIME_WAIT would use up the ports.
+        # A huge number of connections in TIME_WAIT would use up the ports.
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         if listener in ("SSL", "SASL_SSL"):
             client.socket = self.context.wrap_socket(client.socket, server_hostname=_HOST)
@@ -132,7 +132,7 @@ def _create_carol(target: Target) -> None:
 
 
 class Honest:
-    """Clients that go on working: one on every listener."""
+    """Well-behaved clients, one on every listener."""
 
     def __init__(self, target: Target):
         self._target = target
@@ -146,7 +146,7 @@ class Honest:
         self._before_bytes = target.memory_bytes()
 
     def assert_unharmed(self, attack: str) -> None:
-        """They and newcomers are served in time, and the broker has not grown."""
+        """These and new clients are served in time, and the broker's memory has not grown."""
         self._ask()
         grown_bytes = self._target.memory_bytes() - self._before_bytes
         print(f"{attack}: {grown_bytes / (1 << 20):.1f} MiB more")
@@ -188,7 +188,7 @@ STAGES: dict[str, tuple[str, bool, float]] = {
 }
 
 
-def test_the_shares_are_all() -> None:
+def test_the_stages_send_all_frames() -> None:
     assert sum(share for _, _, share in STAGES.values()) == pytest.approx(1)
 
 
@@ -219,10 +219,12 @@ def _attack(connect: Callable[[], RawClient], seed: int, count: int) -> None:
                     answer = client.socket.recv(100)
                     assert answer == b"", f"{data.hex()} was answered {answer.hex()}"
             except (ConnectionResetError, BrokenPipeError, ssl.SSLEOFError):
-                pass  # It is closed, and had not read everything.
+                pass  # The broker closed the connection before it read everything.
 
 
-def test_nothing_but_the_login_is_answered_before_it(target: Target, honest: Honest) -> None:
+def test_only_login_requests_get_a_response_before_the_login(
+    target: Target, honest: Honest
+) -> None:
     """Well-formed requests of every other API close the connection without a response."""
     for data in islice(odd_frames(5), min(_FRAMES, 20_000) // 4):
         (key,) = struct.unpack_from(">h", data, 4)
@@ -234,11 +236,11 @@ def test_nothing_but_the_login_is_answered_before_it(target: Target, honest: Hon
     honest.assert_unharmed("requests before the login")
 
 
-# SASL messages in other orders, of other sizes, with other contents.
+# SASL messages in the wrong order, of the wrong size, or with the wrong contents.
 
 
 def _metadata_is_refused(client: SaslClient) -> bool:
-    """Whether the client is not served: nothing of the cluster is revealed to it."""
+    """Whether the client is refused Metadata, so that it learns nothing about the cluster."""
     try:
         client.call(MetadataRequest(topics=None), 9)
     except (RawClient.Closed, BrokenPipeError, ConnectionResetError, ssl.SSLError):
@@ -351,7 +353,7 @@ MISUSES = (
 
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("misuse", MISUSES, ids=lambda each: each.__name__.strip("_"))
-def test_a_misused_login_lets_nobody_in(
+def test_a_malformed_login_exchange_does_not_authenticate(
     target: Target, listener: str, misuse: Callable[[SaslClient], None]
 ) -> None:
     for _ in range(max(1, _FRAMES // 25_000)):
@@ -360,7 +362,7 @@ def test_a_misused_login_lets_nobody_in(
             assert _metadata_is_refused(client)
 
 
-def test_a_replayed_login_lets_nobody_in(target: Target) -> None:
+def test_a_replayed_login_does_not_authenticate(target: Target) -> None:
     """The recorded messages of a good SCRAM login are of no use on another connection."""
     scram = ScramClient("carol", "carol-secret")
     with target.connect("SASL_PLAINTEXT") as victim:
@@ -405,7 +407,7 @@ STALLS = (_silent, _part_of_a_frame, _after_the_handshake, _within_scram, _after
 
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("stall", STALLS, ids=lambda each: each.__name__.strip("_"))
-def test_stalled_logins_cost_little_and_harm_nobody(
+def test_stalled_logins_cost_little_and_delay_no_other_client(
     target: Target, honest: Honest, listener: str, stall: Callable[[SaslClient], None]
 ) -> None:
     with ExitStack() as open_until_the_end:

@@ -29,7 +29,7 @@ _STALLED = int(os.environ.get("WIREKAFKA_STALLED", "100"))
 _MEMORY_BYTES = 64 << 20
 _REQUESTS = 200
 _SLOWEST_S = 0.25
-"""Beyond this an honest client's median request was held up by the others."""
+"""Above this the hostile clients have delayed an honest client's median request."""
 _HOST = "127.0.0.1"
 
 
@@ -70,7 +70,7 @@ class Honest(RawClient):
         return statistics.median(durations)
 
 
-def test_garbage_harms_nobody_and_is_logged_once_for_each_reason(
+def test_garbage_delays_no_other_client_and_is_logged_once_for_each_reason(
     serving: Serving, authority: Authority
 ) -> None:
     chance = random.Random(3)
@@ -92,7 +92,7 @@ def test_garbage_harms_nobody_and_is_logged_once_for_each_reason(
 
 
 @pytest.mark.parametrize("stage", ["silent", "part of a hello", "after a hello"])
-def test_stalled_handshakes_cost_little_and_harm_nobody(
+def test_stalled_handshakes_cost_little_and_delay_no_other_client(
     serving: Serving, authority: Authority, stage: str
 ) -> None:
     hello = _client_hello(authority)

@@ -43,7 +43,7 @@ async def advance(kafka: InProcessBroker, total_ms: int, step_ms: int = 1000) ->
 
 
 async def synced(kafka: InProcessBroker, offset: int) -> None:
-    """Let time pass until the log is synced up to there."""
+    """Let time pass until the log is synced up to an offset."""
 
     async def is_synced() -> bool:
         await advance(kafka, 1000)
@@ -75,7 +75,7 @@ def test_retention_by_time_deletes_old_segments(kafka: InProcessBroker) -> None:
     run(scenario())
 
 
-def test_retention_lets_others_go_on_after_a_few_partitions(
+def test_retention_yields_to_requests_after_a_few_partitions(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "abcde":
@@ -98,7 +98,9 @@ def test_retention_lets_others_go_on_after_a_few_partitions(
     assert sorted(looked_at) == ["a-0", "b-0", "c-0", "d-0", "e-0"]
 
 
-def test_a_deleted_topics_files_go_after_the_delay(kafka: InProcessBroker, tmp_path: Path) -> None:
+def test_a_deleted_topics_files_are_removed_after_the_delay(
+    kafka: InProcessBroker, tmp_path: Path
+) -> None:
     kafka.create("t", file_delete_delay_ms="60000")
     append(kafka, b"x")
 
@@ -117,7 +119,7 @@ def test_a_deleted_topics_files_go_after_the_delay(kafka: InProcessBroker, tmp_p
     run(scenario())
 
 
-def test_many_deleted_partitions_go_a_few_files_at_a_time(
+def test_many_deleted_partitions_are_removed_a_few_files_at_a_time(
     kafka: InProcessBroker, tmp_path: Path
 ) -> None:
     kafka.create("t", 60, file_delete_delay_ms="1000")
@@ -143,7 +145,7 @@ def test_many_deleted_partitions_go_a_few_files_at_a_time(
     run(scenario())
 
 
-def test_checkpoints_are_written_when_something_moved(
+def test_checkpoints_are_written_when_an_offset_has_changed(
     kafka: InProcessBroker, tmp_path: Path
 ) -> None:
     kafka.create("t")
@@ -194,7 +196,7 @@ def test_flush_ms_syncs_in_time(kafka: InProcessBroker) -> None:
     run(scenario())
 
 
-def test_flush_messages_syncs_before_the_answer(
+def test_flush_messages_syncs_before_the_response(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kafka.create("t", flush_messages="2")
@@ -216,7 +218,7 @@ def test_flush_messages_syncs_before_the_answer(
     monkeypatch.undo()
 
 
-def test_a_full_disk_refuses_records_and_takes_them_again(
+def test_a_full_disk_refuses_records_until_there_is_room(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kafka.create("t")
@@ -240,7 +242,7 @@ def test_a_full_disk_refuses_records_and_takes_them_again(
     run(scenario())
 
 
-def test_a_task_that_fails_is_told_once_and_done_again(
+def test_a_task_that_fails_is_logged_once_and_run_again(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
@@ -257,7 +259,7 @@ def test_a_task_that_fails_is_told_once_and_done_again(
     assert caplog.text.count("check_space failed") == 2
 
 
-def test_after_the_stop_nothing_is_done(
+def test_no_task_runs_after_the_stop(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""Several log.dirs: partitions spread over them, stay where they are, and each is checked."""
+"""Several log.dirs: partitions are spread over them, and stay in their directories."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def test_partitions_spread_and_stay_where_they_are(
     again.stop()
 
 
-def test_the_metadata_says_where_each_replica_is(tmp_path: Path, manual_clock: ManualClock) -> None:
+def test_the_metadata_names_the_directory_of_each_replica(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
     kafka = started(tmp_path, manual_clock)
     kafka.create("t", 6)
     kafka.create("short-lived")
@@ -67,7 +69,7 @@ def test_the_metadata_says_where_each_replica_is(tmp_path: Path, manual_clock: M
 
 
 def partition_in(kafka: InProcessBroker, index: int) -> PartitionImage:
-    """As the metadata has it."""
+    """The partition's registration in the metadata."""
     return kafka.broker.image.topics["t"].partitions[index]
 
 
@@ -89,7 +91,7 @@ def test_a_directory_of_another_cluster_is_refused(
     started(tmp_path, manual_clock).stop()
 
 
-def test_recovery_of_many_logs_tells_how_far_it_is(
+def test_recovery_of_many_logs_logs_its_progress(
     tmp_path: Path,
     manual_clock: ManualClock,
     caplog: pytest.LogCaptureFixture,

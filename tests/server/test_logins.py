@@ -52,13 +52,13 @@ class Client:
         self.transport.feed(struct.pack(">i", len(payload)) + payload)
 
     def received(self) -> bytes:
-        """What has arrived, which is then forgotten."""
+        """Take what has arrived so far."""
         data = bytes(self.transport.received)
         self.transport.received.clear()
         return data
 
     def ask(self, request: Request, version: int) -> Any:
-        """The response to a request; None if there is none yet, or never."""
+        """The response to a request; None if there is none."""
         self.send(request, version)
         return self.answer(type(request), version)
 
@@ -121,7 +121,7 @@ def test_pipelined_requests_are_served_under_the_new_identity(node: InProcessBro
     assert len(sizes) == 3 and not client.is_closed
 
 
-def test_a_failed_login_is_answered_and_closed_after_the_delay(
+def test_a_failed_login_gets_its_response_and_is_closed_after_the_delay(
     node: InProcessBroker, clock: ManualClock
 ) -> None:
     client, other = Client(node), Client(node)

@@ -1,4 +1,4 @@
-"""Following the controllers' log: whom the observer asks, for what, and what it makes of it."""
+"""Following the controllers' log: the observer's requests, and how it applies the responses."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class Stage:
         )
 
     def lead(self, index: int) -> None:
-        """Let every controller name this one as the leader, to those who look for it."""
+        """Let every controller report this one as the leader."""
         for each in self.controllers:
             each.answers[DescribeClusterRequest] = DescribeClusterResponse(
                 endpoint_type=2,
@@ -248,7 +248,7 @@ def test_another_leader_is_followed_where_the_response_says_it_is(path: Path) ->
         new.batches, new.end, new.epoch = list(old.batches), old.end, 2
         new.append("b")
         old.leader_id, old.epoch, old.others = new.id, 2, [new]
-        old.answers[DescribeClusterRequest] = lambda asked: None  # It is not asked again.
+        old.answers[DescribeClusterRequest] = lambda asked: None  # Not called.
         old.change()
         await stage.has("a", "b")
         assert (stage.observer.leader_id, stage.observer.epoch) == (3001, 2)

@@ -29,7 +29,7 @@ class Asker(asyncio.Protocol):
         self.answer.set_result(data)
 
 
-def test_who_connects_before_a_port_accepts_is_served_once_it_does() -> None:
+def test_a_connection_made_before_a_port_accepts_is_served_later() -> None:
     async def scenario() -> bytes:
         net = SocketNet()
         port = net.listen("127.0.0.1", 0)
@@ -55,7 +55,7 @@ def test_a_port_that_is_taken_is_named() -> None:
     net.listen(host, number).close()
 
 
-def test_nobody_is_reached_at_a_closed_port() -> None:
+def test_a_connection_to_a_closed_port_is_refused() -> None:
     async def scenario() -> None:
         net = SocketNet()
         port = net.listen("127.0.0.1", 0)

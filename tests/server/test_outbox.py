@@ -1,4 +1,4 @@
-"""Large fetches: from file to socket, to slow readers too, and what happens when a file fails."""
+"""Large fetches: from file to socket, with slow readers and failing files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_all(connected: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def read_by_drops(connected: socket.socket) -> bytes:
+def read_slowly(connected: socket.socket) -> bytes:
     """A reader that is slower than the sender, and takes little at a time."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
     parts = []
@@ -87,7 +87,7 @@ def read_by_drops(connected: socket.socket) -> bytes:
 
 
 def exchange(loop: asyncio.AbstractEventLoop, sender: Sender, read: Reader) -> bytes:
-    """What a reader in another thread gets until the sender hangs up."""
+    """What a reader in another thread receives until the sender closes the connection."""
     received: list[bytes] = []
 
     async def run() -> None:
@@ -111,7 +111,7 @@ def exchange(loop: asyncio.AbstractEventLoop, sender: Sender, read: Reader) -> b
     return received[0]
 
 
-@pytest.mark.parametrize("read", [read_all, read_by_drops])
+@pytest.mark.parametrize("read", [read_all, read_slowly])
 def test_bytes_and_files_arrive_whole_and_in_order(
     loop: asyncio.AbstractEventLoop, records: LogSlice, read: Reader
 ) -> None:
@@ -122,7 +122,7 @@ def test_bytes_and_files_arrive_whole_and_in_order(
     assert exchange(loop, sender, read) == b"first" + _DATA + b"between" + cut + cut + b"last"
 
 
-def test_what_a_slow_reader_has_not_taken_stays_in_the_file(
+def test_data_that_a_slow_reader_has_not_read_stays_in_the_file(
     loop: asyncio.AbstractEventLoop, records: LogSlice
 ) -> None:
     most = 0
@@ -134,11 +134,13 @@ def test_what_a_slow_reader_has_not_taken_stays_in_the_file(
             most = max(most, self._transport.get_write_buffer_size())
 
     sender = Watching([b"head", *[records] * 4, b"tail"])
-    assert exchange(loop, sender, read_by_drops) == b"head" + _DATA * 4 + b"tail"
+    assert exchange(loop, sender, read_slowly) == b"head" + _DATA * 4 + b"tail"
     assert 0 < most < 1 << 20
 
 
-def test_a_file_that_ends_early_is_told(loop: asyncio.AbstractEventLoop, records: LogSlice) -> None:
+def test_a_file_that_ends_early_is_an_error(
+    loop: asyncio.AbstractEventLoop, records: LogSlice
+) -> None:
     [(file, _, _)] = records.regions()
     os.truncate(file.path, 1 << 20)
     sender = Sender([b"head", records, b"tail"])
@@ -155,7 +157,7 @@ def test_a_peer_that_goes_away_ends_the_sending(
 
 
 @pytest.mark.parametrize(("configured", "expected"), [("50000", {50_000, 100_000}), ("-1", None)])
-def test_what_is_accepted_has_the_configured_send_buffer(
+def test_accepted_connections_have_the_configured_send_buffer(
     loop: asyncio.AbstractEventLoop, tmp_path: Path, configured: str, expected: set[int] | None
 ) -> None:
     async def accepted_with() -> int:
@@ -182,7 +184,7 @@ def test_what_is_accepted_has_the_configured_send_buffer(
         await node.stop()
         return size
 
-    size_bytes = loop.run_until_complete(accepted_with())  # Linux reports twice as much.
+    size_bytes = loop.run_until_complete(accepted_with())  # Linux reports twice the size.
     assert size_bytes in expected if expected is not None else size_bytes > 200_000
 
 
@@ -226,7 +228,7 @@ class Recorded(asyncio.Transport):
         self.deliver()
 
     def deliver(self) -> None:
-        """The peer takes what there is."""
+        """The peer reads what was written."""
         self.received += self._unsent
         self._unsent.clear()
         if self._paused:
@@ -235,7 +237,7 @@ class Recorded(asyncio.Transport):
 
 
 @pytest.mark.parametrize("encrypts", [True, False])
-def test_a_transport_that_is_no_plain_socket_gets_everything_itself(
+def test_a_transport_that_is_no_plain_socket_is_given_all_bytes(
     records: LogSlice, encrypts: bool
 ) -> None:
     ours, peers = socket.socketpair()

@@ -8,7 +8,7 @@ from wirekafka.server import clean_worker
 
 
 class Time:
-    """Passes only while slept through."""
+    """Advances only by `sleep`."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -20,7 +20,7 @@ class Time:
         self.now_s += seconds
 
 
-def test_bytes_take_the_time_they_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processing_is_limited_to_the_configured_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     time = Time()
     monkeypatch.setattr(clean_worker, "time", time)
     pace = clean_worker.Pace(1000.0)

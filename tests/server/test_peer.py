@@ -213,7 +213,7 @@ def test_stalled_response_times_out() -> None:
     with_peer(scenario)
 
 
-def test_node_that_does_not_answer_api_versions_is_given_up() -> None:
+def test_node_that_does_not_respond_to_api_versions_is_disconnected() -> None:
     async def scenario(peer: Peer, other: OtherNode) -> None:
         other.answers[ApiVersionsRequest] = lambda asked: None
         error = await failure(asking(peer))

@@ -319,7 +319,7 @@ def test_peer_logs_in_again_before_its_session_ends() -> None:
     scripted(scenario)
 
 
-def test_requests_sent_before_the_second_login_are_answered() -> None:
+def test_requests_sent_before_the_second_login_get_their_responses() -> None:
     async def scenario(peer: Peer, other: OtherNode, clock: ManualClock) -> None:
         early = asyncio.create_task(ask(peer))
         first = await other.asked.get()

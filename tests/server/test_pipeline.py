@@ -1,4 +1,4 @@
-"""The stages of a request, apart from sockets: admission, failures, throttling."""
+"""The stages of a request, without sockets: admission, failures, throttling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Handler = Callable[[Route, Any, Call], Any]
 
 
 class Standing:
-    """A hook with a handler of the test's own."""
+    """A hook that runs a handler of the test."""
 
     def __init__(self, handler: Handler):
         self.handle = handler
@@ -91,19 +91,19 @@ async def return_what_cannot_be_encoded(route: Route, request: Any, call: Call) 
 
 
 class Turn:
-    """Suspends once, as waiting for a future does."""
+    """Suspends once, as an awaited future does."""
 
     def __await__(self) -> Iterator[None]:
         yield
 
 
 _SAYS_NO_ERROR = {("DescribeLogDirs", 1), ("DescribeLogDirs", 2)}
-"""Kafka's response has no place for one either."""
+"""APIs whose response has no error code, in Kafka either."""
 
 
 @pytest.mark.parametrize("handler", [break_down, break_down_later, return_what_cannot_be_encoded])
 @pytest.mark.parametrize("declared", APIS, ids=lambda declared: declared.name)
-def test_a_handler_that_raises_is_answered_in_every_version(
+def test_a_handler_that_raises_leads_to_an_error_response_in_every_version(
     kafka: InProcessBroker, declared: registry.Api, handler: Handler
 ) -> None:
     pipeline = Pipeline(Standing(handler))
@@ -127,7 +127,7 @@ def test_a_handler_that_raises_is_logged_once_a_minute(
     assert "19 more" in caplog.records[-1].getMessage()
 
 
-def test_only_what_authentication_takes_is_admitted_before_it(kafka: InProcessBroker) -> None:
+def test_only_authentication_requests_are_admitted_before_it(kafka: InProcessBroker) -> None:
     pipeline, call = Pipeline(), Call(kafka.broker)
     call.require_authentication()
     admitted = set()
@@ -151,7 +151,7 @@ def test_nothing_is_decoded_before_it_is_admitted(kafka: InProcessBroker) -> Non
         Pipeline().serve(payload, 0, len(payload), call, Replies())
 
 
-def test_a_throttled_request_says_for_how_long(kafka: InProcessBroker) -> None:
+def test_a_throttled_response_contains_the_throttle_time(kafka: InProcessBroker) -> None:
     def throttle(route: Route, request: Any, call: Call) -> Any:
         call.throttle_ms = 250
         return route.handle(request, call)

@@ -1,4 +1,4 @@
-"""Produce requests served without decoding them: answered and stored as by the handler."""
+"""Produce requests served without decoding: same responses and logs as with the handler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Data = Topic.PartitionProduceData
 
 
 class Client:
-    """One connection's requests, served one after the other; knows which were repeats."""
+    """One connection's requests, one at a time; records which the cache served."""
 
     def __init__(self, kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch):
         self.call = Call(kafka.broker)
@@ -46,7 +46,7 @@ class Client:
 
     @property
     def remembered(self) -> dict[bytes, Any]:
-        """What is known of this client's requests of version 9."""
+        """The cache's entry for this client's requests of version 9."""
         return dict(self.cache._known.get(self.call.identity, {}).get(9, {}))
 
     def send(self, payload: bytes) -> bytes:
@@ -58,7 +58,7 @@ class Client:
         return b"".join(map(bytes, replies.buffers)) + bytes(replies.tail)
 
     def produce(self, records: Any, version: int = 9, **options: Any) -> Any:
-        """The answer for the one partition."""
+        """The response for the one partition."""
         data = self.send(frame(request_of(records, **options), version, 7, "me"))
         correlation_id, response = decode_response(ProduceResponse, version, data[4:])
         assert struct.unpack_from(">i", data) == (len(data) - 4,) and correlation_id == 7
@@ -99,7 +99,7 @@ def client(kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> Client:
 
 @pytest.mark.parametrize("acks", [1, -1])
 @pytest.mark.parametrize("version", range(9, 14))
-def test_what_is_as_before_is_answered_like_it(
+def test_repeated_requests_are_served_by_the_cache(
     kafka: InProcessBroker, client: Client, version: int, acks: int
 ) -> None:
     options = {"acks": acks, "topic_id": kafka.partition("t").topic_id}
@@ -116,7 +116,7 @@ def test_what_is_as_before_is_answered_like_it(
 
 
 @pytest.mark.parametrize("client_id", [None, "", "a" * 300])
-def test_any_client_id_will_do(
+def test_requests_with_any_client_id_are_cached(
     kafka: InProcessBroker, client: Client, client_id: str | None
 ) -> None:
     payload = frame(request_of(batch()), 9, 7, client_id)
@@ -124,7 +124,7 @@ def test_any_client_id_will_do(
     assert client.repeated == [False, True] and kafka.partition("t").end_offset == 2
 
 
-def test_another_partition_topic_or_acks_is_not_as_before(
+def test_a_change_of_partition_topic_or_acks_is_no_repetition(
     kafka: InProcessBroker, client: Client
 ) -> None:
     kafka.create("other")
@@ -139,14 +139,14 @@ def test_another_partition_topic_or_acks_is_not_as_before(
     ]
 
 
-def test_without_acks_nothing_is_answered(kafka: InProcessBroker, client: Client) -> None:
+def test_acks_0_gets_no_response(kafka: InProcessBroker, client: Client) -> None:
     payload = frame(request_of(batch(), acks=0), 9, 7, "me")
     assert [client.send(payload) for _ in range(3)] == [b""] * 3
     assert client.repeated == [False, True, True]
     assert kafka.partition("t").end_offset == 3
 
 
-def test_log_append_time_is_told(kafka: InProcessBroker, client: Client) -> None:
+def test_log_append_time_is_returned(kafka: InProcessBroker, client: Client) -> None:
     kafka.create("stamped", message_timestamp_type="LogAppendTime")
     for repeated in (False, True):
         assert client.produce(batch(), topic="stamped").log_append_time_ms == kafka.clock.now_ms()
@@ -161,7 +161,9 @@ def cut(records: bytes) -> bytes:
     return records[:40]
 
 
-def test_a_refused_batch_is_told_by_the_handler(kafka: InProcessBroker, client: Client) -> None:
+def test_a_refused_batch_gets_its_error_from_the_handler(
+    kafka: InProcessBroker, client: Client
+) -> None:
     client.produce(batch())
     refused = {
         corrupt(batch()): 2,
@@ -177,7 +179,7 @@ def test_a_refused_batch_is_told_by_the_handler(kafka: InProcessBroker, client: 
     assert client.produce(batch()).base_offset == 1 and client.repeated[-1]
 
 
-def test_sequences_are_kept(kafka: InProcessBroker, client: Client) -> None:
+def test_sequences_are_checked(kafka: InProcessBroker, client: Client) -> None:
     producer = {"producer_id": 5, "producer_epoch": 0}
     for sequence in range(3):
         client.produce(batch(base_sequence=sequence, **producer))
@@ -209,7 +211,7 @@ def have_every_message_flushed(kafka: InProcessBroker) -> None:
     ("change", "error"),
     [(give_up_leadership, 6), (have_a_replica_join, 0), (have_every_message_flushed, 0)],
 )
-def test_a_partition_that_is_not_this_brokers_alone_is_for_the_handler(
+def test_a_partition_with_other_replicas_or_syncs_is_left_to_the_handler(
     kafka: InProcessBroker, client: Client, change: Change, error: int
 ) -> None:
     client.produce(batch())
@@ -218,7 +220,7 @@ def test_a_partition_that_is_not_this_brokers_alone_is_for_the_handler(
     assert client.repeated == [False, False]
 
 
-def test_a_deleted_topic_is_unknown_and_one_of_its_name_is_another(
+def test_a_deleted_topic_is_unknown_and_a_recreated_one_has_its_own_entry(
     kafka: InProcessBroker, client: Client
 ) -> None:
     old = {"version": 13, "topic_id": kafka.partition("t").topic_id}
@@ -235,7 +237,7 @@ def test_a_deleted_topic_is_unknown_and_one_of_its_name_is_another(
     assert kafka.partition("t").end_offset == 2
 
 
-def test_a_request_cut_short_or_with_tags_is_for_the_decoder(
+def test_a_truncated_or_tagged_request_is_left_to_the_decoder(
     kafka: InProcessBroker, client: Client
 ) -> None:
     payload = frame(request_of(batch()), 9, 7, "me")
@@ -251,7 +253,7 @@ def test_a_request_cut_short_or_with_tags_is_for_the_decoder(
     assert client.send(payload) and client.repeated[-1]
 
 
-def test_what_is_not_where_it_is_looked_for_is_not_remembered(
+def test_requests_with_another_layout_are_not_cached(
     kafka: InProcessBroker, client: Client
 ) -> None:
     payload = frame(request_of(batch()), 9, 7, "me")
@@ -262,7 +264,7 @@ def test_what_is_not_where_it_is_looked_for_is_not_remembered(
     assert kafka.partition("t").end_offset == 2
 
 
-def test_internal_topics_are_for_the_handler(kafka: InProcessBroker, client: Client) -> None:
+def test_internal_topics_are_left_to_the_handler(kafka: InProcessBroker, client: Client) -> None:
     kafka.create("__consumer_offsets")
     payload = frame(request_of(batch(), "__consumer_offsets"), 9, 7, "__admin_client")
     for _ in range(2):
@@ -271,7 +273,7 @@ def test_internal_topics_are_for_the_handler(kafka: InProcessBroker, client: Cli
     assert kafka.partition("__consumer_offsets").end_offset == 2
 
 
-def test_what_is_known_is_bounded(
+def test_the_size_of_the_cache_is_bounded(
     kafka: InProcessBroker, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(produce_cache, "_MOST", 4)
@@ -281,7 +283,7 @@ def test_what_is_known_is_bounded(
     assert client.send(frame(request_of(batch()), 9, 7, "client 9")) and client.repeated[-1]
 
 
-def test_one_identity_does_not_serve_another(kafka: InProcessBroker, client: Client) -> None:
+def test_an_entry_is_not_used_for_another_principal(kafka: InProcessBroker, client: Client) -> None:
     for principal, repeated in (
         ("User:ann", False),
         ("User:ann", True),
@@ -309,9 +311,7 @@ def test_a_client_that_must_authenticate_is_served_nothing(
     assert client.repeated == [False, True, False] and kafka.partition("t").end_offset == 2
 
 
-def test_a_change_of_the_metadata_drops_what_is_known(
-    kafka: InProcessBroker, client: Client
-) -> None:
+def test_a_change_of_the_metadata_clears_the_cache(kafka: InProcessBroker, client: Client) -> None:
     for _ in range(2):
         client.produce(batch())
         client.produce(batch(), index=1)
@@ -323,7 +323,7 @@ def test_a_change_of_the_metadata_drops_what_is_known(
     assert client.repeated[-1]
 
 
-def test_brokers_of_one_process_share_nothing(
+def test_brokers_of_one_process_do_not_share_entries(
     tmp_path: Path,
     kafka: InProcessBroker,
     client: Client,

@@ -77,13 +77,13 @@ from wirekafka.log import validate
 from wirekafka.testing import Broker
 
 MOST_BYTES = 2 << 20
-"""What refusing an attack may allocate."""
+"""How many bytes refusing an attack may allocate."""
 
 _SOFTWARE = {"client_software_name": "x", "client_software_version": "1"}
 
 
 class Allocations:
-    """The most bytes that Python objects took at a time within a `with` block."""
+    """The peak memory of Python objects within a `with` block, in bytes."""
 
     def __enter__(self) -> Allocations:
         tracemalloc.start()

@@ -1,4 +1,4 @@
-"""Logs of a broker that was killed, recovered in processes of their own."""
+"""Logs of a killed broker are recovered in worker processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECOVER = partial(recovery_pool.recover, processes=2)
 
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a kill left of five logs of several segments, with producers and an aborted one."""
+    """Five logs of a killed process: several segments, two producers, an aborted transaction."""
     monkeypatch.setattr(log_directory, "_LARGE_BYTES", 1)
     monkeypatch.setattr(log_directory, "_WORTH_PROCESSES_BYTES", 1)
     path = tmp_path / "left"
@@ -66,7 +66,7 @@ def state(log: Log) -> dict[str, object]:
     }
 
 
-def test_logs_are_as_if_the_broker_had_recovered_them_itself(
+def test_logs_are_the_same_as_when_the_broker_recovers_them_itself(
     left: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     copy = left.parent / "copy"
@@ -82,7 +82,7 @@ def test_logs_are_as_if_the_broker_had_recovered_them_itself(
         directory.release()
 
 
-def test_what_was_recovered_in_another_process_is_not_taken_for_synced(left: Path) -> None:
+def test_logs_recovered_in_another_process_do_not_count_as_synced(left: Path) -> None:
     directory = opened(left, RECOVER)
     log = directory.logs["t", 0]
     assert log.recovery_point == 0 < log.end_offset
@@ -105,7 +105,7 @@ def test_a_torn_tail_is_cut_there_and_a_bad_batch_takes_its_log_offline(left: Pa
     directory.release()
 
 
-def test_without_processes_the_broker_recovers_by_itself(
+def test_without_worker_processes_the_broker_recovers_by_itself(
     left: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(recovery_pool.sys, "executable", shutil.which("false"))
@@ -115,7 +115,7 @@ def test_without_processes_the_broker_recovers_by_itself(
     directory.release()
 
 
-def test_one_process_is_the_broker_itself(left: Path) -> None:
+def test_with_one_process_the_broker_recovers_by_itself(left: Path) -> None:
     jobs = [
         RecoveryJob(
             directory=str(left / "t-0"),
@@ -135,7 +135,7 @@ def test_after_a_clean_stop_no_process_is_started(left: Path) -> None:
     directory.release()
 
 
-def test_only_what_lies_behind_the_recovery_point_counts(left: Path) -> None:
+def test_only_bytes_above_the_recovery_point_count(left: Path) -> None:
     segments = sorted((left / "t-4").glob("*.log"))
     second = int(segments[1].stem)
 
@@ -149,7 +149,7 @@ def test_only_what_lies_behind_the_recovery_point_counts(left: Path) -> None:
     assert counted(second + 1) == sum(sizes[1:])
 
 
-def test_a_job_survives_its_way_to_another_process() -> None:
+def test_an_encoded_job_is_decoded_to_an_equal_job() -> None:
     opening = Opening(is_clean=False, recovery_point=7, start_offset=3, now_ms=NOW_MS)
     config = TopicConfig(cleanup_policy=("compact", "delete"), segment_bytes=123_456)
     job = RecoveryJob(directory="/data/t-0", config=config, opening=opening)
@@ -157,7 +157,7 @@ def test_a_job_survives_its_way_to_another_process() -> None:
     assert afterwards(opening).is_clean and not afterwards(opening).is_synced
 
 
-def test_a_worker_ends_with_its_input_even_amid_a_job(left: Path) -> None:
+def test_a_worker_ends_with_its_input_even_during_a_job(left: Path) -> None:
     opening = Opening(is_clean=False, now_ms=NOW_MS)
     job = RecoveryJob(directory=str(left / "t-0"), config=CONFIG, opening=opening)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A broker's requests to controllers on other nodes: who is asked, when again, and what is sent."""
+"""A broker's requests to controllers on other nodes: search, retries and contents."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Stage:
     feed: Feed = field(default_factory=Feed)
 
     def lead(self, leader: int | None) -> None:
-        """Let all controllers report this one, by its index, as the active one; it answers."""
+        """Let all controllers report the one with this index as active, which serves requests."""
         brokers = [
             DescribeClusterResponse.Broker(broker_id=3000 + index, host=host, port=port)
             for index, (host, port) in enumerate(each.address for each in self.controllers)
@@ -139,7 +139,7 @@ def kinds(node: OtherNode) -> list[str]:
     return [type(asked.request).__name__ for asked in node.history]
 
 
-# Which controller is asked.
+# The search for the active controller.
 
 
 def test_active_controller_is_found_by_asking_any_controller() -> None:
@@ -151,7 +151,7 @@ def test_active_controller_is_found_by_asking_any_controller() -> None:
     on_stage(3, scenario)
 
 
-def test_controllers_that_do_not_answer_are_passed_over() -> None:
+def test_controllers_that_do_not_respond_are_skipped() -> None:
     async def scenario(stage: Stage) -> None:
         stage.lead(1)
         for each in (stage.controllers[0], stage.controllers[2]):
@@ -181,7 +181,7 @@ def test_search_fails_while_no_controller_is_active_and_is_logged_once(
     on_stage(2, scenario)
 
 
-def test_searches_at_the_same_time_are_one() -> None:
+def test_concurrent_searches_are_combined() -> None:
     async def scenario(stage: Stage) -> None:
         found = await asyncio.gather(*(stage.search.find() for _ in range(4)))
         assert set(found) == {stage.controller(0)}
@@ -337,7 +337,7 @@ def test_heartbeat_without_a_controller_times_out_within_half_a_session(
     on_stage(1, scenario)
 
 
-def test_attempts_become_rarer_and_brokers_do_not_keep_step() -> None:
+def test_retries_back_off_with_jitter() -> None:
     waits = [[BACKOFF.delay_ms(attempt) for _ in range(50)] for attempt in (0, 1, 2, 3, 4, 5, 1000)]
     for each, middle in zip(waits, (50, 100, 200, 400, 500, 500, 500), strict=True):
         assert all(0.8 * middle <= wait <= 1.2 * middle for wait in each)

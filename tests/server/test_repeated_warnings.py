@@ -1,4 +1,4 @@
-"""Warnings that repeat: the first is logged, the others are counted and reported later."""
+"""Repeated warnings: the first is logged, the others are counted and reported later."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_other_kinds_and_hosts_are_logged(
     assert len(messages(caplog)) == 4
 
 
-def test_what_was_not_logged_is_reported_once(
+def test_suppressed_warnings_are_reported_once(
     warnings: RepeatedWarnings, caplog: pytest.LogCaptureFixture
 ) -> None:
     for now_ms in range(5):
@@ -74,7 +74,7 @@ def test_a_single_warning_is_not_reported_again(
     assert len(messages(caplog)) == 1
 
 
-def test_a_clock_that_is_set_back_does_not_keep_warnings_out(
+def test_a_clock_that_is_set_back_does_not_suppress_warnings(
     warnings: RepeatedWarnings, caplog: pytest.LogCaptureFixture
 ) -> None:
     warn(warnings, now_ms=10 * INTERVAL_MS)

@@ -79,7 +79,7 @@ class Stage:
         self.publish()
 
     def publish(self, *, isr: tuple[int, ...] = (LEADER, FOLLOWER)) -> None:
-        """The leadership of all partitions, to both brokers."""
+        """Publish the leadership of all partitions to both brokers."""
         self.partition_epoch += 1
         leadership = Leadership(
             leader_id=LEADER,
@@ -100,7 +100,7 @@ class Stage:
         self.leading(index).leading().append_from_client(batch(*values), 1, self.clock.now_ms())
 
     def is_copied(self) -> bool:
-        """Whether every replica has the leader's log, and knows that all is committed."""
+        """Whether every replica has the leader's log and high watermark."""
         return all(
             replica.high_watermark == replica.log.end_offset == self.leading(index).log.end_offset
             and read_all(replica.log) == read_all(self.leading(index).log)
@@ -192,7 +192,7 @@ def test_a_changed_number_of_fetchers_moves_the_partitions() -> None:
     on_stage(scenario)
 
 
-def test_a_follower_goes_on_after_the_connection_broke() -> None:
+def test_a_follower_continues_after_a_lost_connection() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.create()
         for _ in range(3):
@@ -206,7 +206,7 @@ def test_a_follower_goes_on_after_the_connection_broke() -> None:
     on_stage(scenario)
 
 
-def test_a_request_that_gets_no_response_is_given_up() -> None:
+def test_a_request_that_gets_no_response_times_out() -> None:
     async def scenario(stage: Stage) -> None:
         await stage.create()
         await stage.until(stage.is_copied)

@@ -1,4 +1,4 @@
-"""`wirekafka serve` from the outside: ready, served, stopped, killed, started again."""
+"""`wirekafka serve` as a process: started, configured, stopped, killed and restarted."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_second_process_on_the_directory_is_refused_in_one_line(data: Path) ->
             assert client.call(ApiVersionsRequest(), 0).error_code == 0
 
 
-def test_a_port_that_is_taken_is_told_in_one_line(data: Path) -> None:
+def test_a_port_that_is_in_use_is_reported_in_one_line(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with Serving(data, listen=f"127.0.0.1:{port}") as serving:
@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_is_told_in_one_line(data: Path) -> None:
         assert serving.port
 
 
-def test_a_wrong_setting_is_told_in_one_line(data: Path) -> None:
+def test_a_wrong_setting_is_reported_in_one_line(data: Path) -> None:
     with Serving(data, "--set", "num.partitions=many") as serving:
         assert serving.stop() == 1
         [line] = serving.errors.strip().splitlines()
@@ -162,14 +162,16 @@ def test_a_wrong_setting_is_told_in_one_line(data: Path) -> None:
         ("listeners=SSL://127.0.0.1:0", "ssl.keystore.location"),
     ],
 )
-def test_what_cannot_be_served_is_told_in_one_line(data: Path, setting: str, named: str) -> None:
+def test_an_unsupported_configuration_is_reported_in_one_line(
+    data: Path, setting: str, named: str
+) -> None:
     with Serving(data, "--set", setting, listen="") as serving:
         assert serving.stop() == 1
         [line] = serving.errors.strip().splitlines()
         assert named in line
 
 
-def test_an_unknown_setting_is_warned_of(data: Path) -> None:
+def test_an_unknown_setting_is_logged_as_a_warning(data: Path) -> None:
     with Serving(data, "--set", "no.such.option=1") as serving:
         assert serving.port
         serving.stop()
@@ -195,7 +197,7 @@ def test_a_properties_file_configures_listeners(data: Path, tmp_path: Path) -> N
         assert len(client.call(MetadataRequest(topics=None), 9).topics[0].partitions) == 3
 
 
-def test_advertised_listeners_are_what_metadata_tells(data: Path) -> None:
+def test_metadata_returns_the_advertised_listeners(data: Path) -> None:
     with (
         Serving(data, "--set", "advertised.listeners=PLAINTEXT://kafka.example.com:443") as serving,
         serving.client() as client,
@@ -204,7 +206,9 @@ def test_advertised_listeners_are_what_metadata_tells(data: Path) -> None:
 
 
 @pytest.mark.parametrize("listen", ["PLAINTEXT://:0", "0.0.0.0:0"])
-def test_a_listener_at_every_address_tells_one_that_works_here(data: Path, listen: str) -> None:
+def test_a_wildcard_listener_advertises_an_address_that_works_locally(
+    data: Path, listen: str
+) -> None:
     with Serving(data, listen=listen) as serving:
         assert serving.ready == f"wirekafka ready: 127.0.0.1:{serving.port}"
         with serving.client() as client:
@@ -213,7 +217,7 @@ def test_a_listener_at_every_address_tells_one_that_works_here(data: Path, liste
             assert advertised(client) == [(host, port)]
 
 
-def test_the_environment_configures_too(data: Path) -> None:
+def test_environment_variables_configure_the_broker(data: Path) -> None:
     with (
         Serving(data, environment={"KAFKA_NUM_PARTITIONS": "4"}) as serving,
         serving.client() as client,
@@ -224,7 +228,7 @@ def test_the_environment_configures_too(data: Path) -> None:
 
 def test_the_environment_names_the_cluster_of_a_new_directory(data: Path) -> None:
     first, other = "5L6g3nShT-eMCtK--X86sw", "b1R0aGVyIG9yYWNsZSEhIQ"
-    for given in (first, other):  # As with Kafka's image, a directory keeps what it has.
+    for given in (first, other):  # As with Kafka's image, a directory keeps its id.
         with (
             Serving(data, environment={"CLUSTER_ID": given}) as serving,
             serving.client() as client,
@@ -281,7 +285,7 @@ def test_a_broker_that_waits_for_its_controllers_says_so_once_and_can_be_stopped
     tmp_path: Path,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
-        # A port that is taken by somebody who accepts no connection.
+        # A port that is bound but accepts no connection.
         controller = f"127.0.0.1:{nobody.getsockname()[1]}"
         settings = {
             "process.roles": "broker",

@@ -1,4 +1,4 @@
-"""flush.messages: an acknowledgement means synced, and those who wait share one sync."""
+"""flush.messages: acknowledged records are synced, and waiting requests share one sync."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
     kafka.create("t", flush_messages="1")
     kafka.create("other")
     yield kafka
-    with suppress(KafkaError):  # Its medium may be gone.
+    with suppress(KafkaError):  # The simulated disk may refuse the stop's sync.
         kafka.stop()
 
 
@@ -38,7 +38,7 @@ def medium(monkeypatch: pytest.MonkeyPatch) -> Medium:
 
 
 class Medium:
-    """A slow one: each sync ends when it is let to, or fails."""
+    """A slow disk: each sync ends or fails when the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self.syncs: list[int] = []
@@ -56,16 +56,16 @@ class Medium:
         monkeypatch.setattr(Flush, "run", slow)
 
     async def finish(self, *waiting: Exchange) -> None:
-        """Let one more sync end, and wait until these are answered."""
+        """Let one more sync end, and wait until these requests have responses."""
         self._may_end.release()
         await eventually_async(lambda: all(each.is_done for each in waiting))
 
     def let_go(self) -> None:
-        """Hold none back any more."""
+        """Let all further syncs end at once."""
         self._may_end.release(99)
 
     async def begun(self, count: int) -> None:
-        """Wait until so many have begun."""
+        """Wait until this number of syncs have begun."""
         await eventually_async(lambda: len(self.syncs) >= count)
 
 
@@ -96,7 +96,7 @@ def error_of(exchange: Exchange) -> int:
     return int(exchange.response.responses[0].partition_responses[0].error_code)
 
 
-def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: Medium) -> None:
+def test_producers_share_one_sync(kafka: InProcessBroker, medium: Medium) -> None:
     async def scenario() -> None:
         partition = kafka.partition("t")
         first = produce(kafka, 1)
@@ -117,7 +117,7 @@ def test_producers_wait_for_the_medium_together(kafka: InProcessBroker, medium: 
     play(kafka, medium, scenario)
 
 
-def test_what_could_not_be_synced_is_refused_and_nothing_is_tried_again(
+def test_records_that_could_not_be_synced_are_refused_without_a_retry(
     kafka: InProcessBroker, medium: Medium
 ) -> None:
     async def scenario() -> None:

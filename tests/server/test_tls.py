@@ -99,7 +99,7 @@ def test_keys_are_read_from_every_kind_of_store(
             settings["ssl_keystore_key"] = issued.key_pem(PASSWORD).replace("\n", " ")
             settings["ssl_keystore_certificate_chain"] = issued.chain_pem
             settings["ssl_key_password"] = PASSWORD
-        case "PKCS12" | "JKS":  # Java makes PKCS#12 stores under both names.
+        case "PKCS12" | "JKS":  # Java uses both extensions for PKCS#12 stores.
             settings["ssl_keystore_type"] = store
             settings["ssl_keystore_location"] = issued.pkcs12()
             settings["ssl_keystore_password"] = PASSWORD
@@ -151,7 +151,7 @@ def test_options_of_the_listener_overrule_the_common_ones(
         ),
     ],
 )
-def test_what_cannot_be_used_is_one_line_and_no_start(
+def test_unusable_tls_settings_prevent_the_start_with_one_line(
     start: Start, settings: dict[str, Any], complaint: str
 ) -> None:
     with pytest.raises(ValueError) as refused:
@@ -173,7 +173,7 @@ def test_a_jks_store_is_refused_with_the_way_to_convert_it(start: Start, tmp_pat
 
 
 @pytest.mark.parametrize("store", ["PEM", "PEM inline", "PKCS12"])
-def test_a_client_is_known_by_its_certificate(
+def test_a_clients_principal_comes_from_its_certificate(
     start: Start, authority: Authority, server: Issued, alice: Issued, store: str
 ) -> None:
     settings: dict[str, Any] = {"ssl_client_auth": "required", "ssl_truststore_type": "PEM"}
@@ -194,7 +194,7 @@ def test_a_client_is_known_by_its_certificate(
         assert not client.is_served()
 
 
-def test_a_requested_certificate_may_be_missing_but_not_false(
+def test_a_requested_certificate_may_be_missing_but_not_invalid(
     start: Start, authority: Authority, tmp_path: Path
 ) -> None:
     broker = start(
@@ -319,7 +319,7 @@ def dynamic(start: Start, server: Issued, tmp_path: Path) -> tuple[Broker, Path]
 
 
 def serial_of(broker: Broker, authority: Authority) -> int:
-    """The serial number of the certificate that the broker shows."""
+    """The serial number of the certificate that the broker presents."""
     with TlsClient(port_of(broker), client_context(authority)) as client:
         encrypted: Any = client.socket
         assert client.is_served()

@@ -30,7 +30,7 @@ _BATCH_BYTES = 900_000
 
 
 class Eavesdropper(RawClient):
-    """A client over TLS that keeps all the bytes that came over the wire."""
+    """A TLS client that keeps all encrypted bytes that it received."""
 
     def __init__(self, port: int, certificate: Path, read_bytes: int):
         super().__init__(port, timeout_s=30)

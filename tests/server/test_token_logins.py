@@ -1,4 +1,4 @@
-"""Delegation tokens log in as their owner, whichever way they were created, until they expire."""
+"""A delegation token authenticates its owner until it expires."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def node(tmp_path: Path, clock: ManualClock) -> Iterator[InProcessBroker]:
 
 
 def create(node: InProcessBroker, owner: str = "", lifetime_ms: int = -1) -> Any:
-    """A token that alice requests."""
+    """Create a token as alice."""
     client = Client(node)
     client.log_in()
     named = {"owner_principal_type": "User", "owner_principal_name": owner} if owner else {}
@@ -178,7 +178,7 @@ def test_tokens_survive_a_restart(tmp_path: Path, clock: ManualClock) -> None:
     second.stop()
 
 
-def test_without_a_secret_there_are_no_tokens(tmp_path: Path, clock: ManualClock) -> None:
+def test_without_a_secret_key_tokens_are_disabled(tmp_path: Path, clock: ManualClock) -> None:
     node = started(tmp_path, clock)
     client = Client(node)
     client.log_in()

@@ -1,6 +1,6 @@
 """Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`.
 
-With `--replication`, of three replicas of a partition instead of a broker and its clients.
+With `--replication`, the seeds are of three replicas of a partition instead of a broker.
 """
 
 from __future__ import annotations

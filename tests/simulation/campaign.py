@@ -1,4 +1,4 @@
-"""Many seeds on several processes."""
+"""Runs many seeds in several processes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from functools import partial
 from tests.simulation.simulation import Result, simulate
 
 Simulate = Callable[[int], Result]
-"""Runs one seed; has to be a function of a module, as it is called in other processes."""
+"""Runs one seed; must be a module-level function, since it is called in other processes."""
 
 
 class Campaign:
-    """Runs seeds as fast as the machine can; `results` come in any order."""
+    """Runs seeds on all processors; `results` come in any order."""
 
     def __init__(self, seeds: range, processes: int, simulate: Simulate = simulate):
         self._seeds = seeds
@@ -26,7 +26,7 @@ class Campaign:
         self._crashes = 0
 
     def results(self) -> Iterator[Result]:
-        """One result per seed; leaving off early ends the processes."""
+        """One result per seed; closing the generator early ends the processes."""
         context = multiprocessing.get_context("forkserver")
         with context.Pool(self._processes, maxtasksperchild=500) as pool:
             for result in pool.imap_unordered(
@@ -40,7 +40,7 @@ class Campaign:
                 yield result
 
     def summary(self) -> str:
-        """What was run."""
+        """A summary of the seeds that were run."""
         return (
             f"{self._done:,} seeds, {self._steps:,} operations, {self._crashes:,} crashes,"
             f" {len(self.failed)} failing seeds"

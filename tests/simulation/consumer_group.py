@@ -1,4 +1,4 @@
-"""A member of a group whose partitions the broker assigns (KIP-848), read and committed by it."""
+"""A member of a consumer group (KIP-848): it reads its partitions, and commits offsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEFT, _AWAY = -1, -2
 
 
 class BrokerAssignedMember:
-    """One member; of its kind some are static, and some subscribe by a regular expression."""
+    """One member; some members are static, and some subscribe by a regular expression."""
 
     def __init__(self, world: World, name: str, group: str, random: Random):
         self._world = world
@@ -40,13 +40,13 @@ class BrokerAssignedMember:
         self._random = random
         self._instance_id = name if random.random() < 0.3 else None
         self._has_regex = random.random() < 0.3
-        # A late commit of this epoch would set the group back, in Kafka too.
+        # A late commit of this epoch would move committed offsets back, in Kafka too.
         self._wire: Wire = world.wire(name, may_linger=False)
         self._reader = Reader(self._wire, world.topic_ids, committed=True, by_id=False)
         self._coordinator = Coordinator(GROUP, group)
         self._names = {id: topic for topic, id in world.topic_ids.items()}
         self._committed: dict[Place, int] = {}
-        self._start_anew()
+        self._join_as_new_member()
 
     async def run(self) -> None:
         """Send heartbeats, read and commit until the world ends."""
@@ -59,14 +59,14 @@ class BrokerAssignedMember:
                 await self._wire.pause()
             except Refused as refused:
                 if refused.error in _EXPELLED:
-                    self._start_anew()
+                    self._join_as_new_member()
                 elif refused.error not in _RETRIED:
                     self._world.surprises.append(f"{self._name} got the error {refused}")
                 self._is_full = True
                 await self._wire.pause()
         self._wire.close()
 
-    def _start_anew(self) -> None:
+    def _join_as_new_member(self) -> None:
         """Forget all partitions and join under another id, as after a restart."""
         self._member_id = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
         self._epoch = 0
@@ -98,7 +98,7 @@ class BrokerAssignedMember:
         }
 
     def _heartbeat(self, epoch: int | None = None) -> Request:
-        """The request of a heartbeat, or of one that leaves if an epoch is given."""
+        """A heartbeat request; with an epoch, the one that leaves the group."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group,
             member_id=self._member_id,
@@ -126,7 +126,7 @@ class BrokerAssignedMember:
         ]
 
     async def _follow_assignment(self) -> None:
-        """Commit and drop what is revoked, and begin with what is new."""
+        """Commit and drop revoked partitions, and start reading new ones."""
         positions = self._reader.positions
         if not positions.keys() <= self._assigned:
             await self._commit()
@@ -140,9 +140,9 @@ class BrokerAssignedMember:
             self._is_full = True
 
     async def _go_away(self) -> None:
-        """Leave, for a while if it is a static member, or be silent until others take over.
+        """Leave, temporarily if it is a static member, or be silent until others take over.
 
-        After a silence some go on as if nothing had happened, as a process that was suspended.
+        After a silence some continue unchanged, like a process that was suspended.
         """
         if self._random.random() < 0.5:
             epoch = _LEFT if self._instance_id is None or self._random.random() < 0.5 else _AWAY
@@ -152,7 +152,7 @@ class BrokerAssignedMember:
             if self._reader.positions and self._random.random() < 0.7:
                 await self._commit_at(self._reader.positions)
                 return
-        self._start_anew()
+        self._join_as_new_member()
 
     # Offsets
 

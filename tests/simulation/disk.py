@@ -15,11 +15,11 @@ UNBOUNDED_BYTES = 1 << 40
 
 
 class Crash(BaseException):
-    """The machine stops here. Not an Exception: no code under test may handle it."""
+    """The machine stops here. A BaseException, so that no code under test handles it."""
 
 
 class Outcome(Enum):
-    """What a crash leaves of what was written and not synced."""
+    """What a crash leaves of unsynced writes."""
 
     ALL_KEPT = "the process was killed, the system goes on"
     UNSYNCED_LOST = "neither bytes nor names that were not synced"
@@ -59,8 +59,8 @@ class SimulatedDisk:
     """Implements `Disk`. Every change is counted: `failures` and `crash_at` go by that count.
 
     `operations` counts what was done so far. `failures` maps the number of an operation to the
-    errno it ends with, having done nothing. At operation `crash_at` the disk crashes, before it,
-    or amid it if it is an append. `capacity_bytes` bounds the sum of all files.
+    errno it ends with, having done nothing. At operation `crash_at` the disk crashes: before it, or
+    within it if it is an append. `capacity_bytes` bounds the sum of all files.
     """
 
     def __init__(self, seed: int = 0, capacity_bytes: int = UNBOUNDED_BYTES):
@@ -75,7 +75,7 @@ class SimulatedDisk:
         self.locks: set[str] = set()
 
     def after_crash(self, outcome: Outcome, seed: int) -> SimulatedDisk:
-        """The disk that the machine finds when it is back."""
+        """The disk as the machine finds it after the crash."""
         disk = SimulatedDisk(seed, self.capacity_bytes)
         disk.root = _survivor(self.root, outcome, Random(seed))
         return disk
@@ -197,7 +197,7 @@ class SimulatedDisk:
         return self.capacity_bytes
 
     def operation(self, what: str) -> None:
-        """Count a change, and fail or crash if its turn has come."""
+        """Count a change, and fail or crash if that is due."""
         number = self.operations
         self.operations += 1
         self.log.append(what)
@@ -221,7 +221,7 @@ class SimulatedDisk:
         return node
 
     def require_space(self, size_bytes: int, path: str) -> None:
-        # Adding up all files for every append takes its time.
+        # Adding up the sizes of all files at every append would be slow.
         if self.capacity_bytes < UNBOUNDED_BYTES and self.free_bytes("/") < size_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
@@ -339,7 +339,7 @@ def _survivor(directory: DirectoryNode, outcome: Outcome, random: Random) -> Dir
 
 def _surviving_bytes(node: FileNode, outcome: Outcome, random: Random) -> bytes:
     data = bytes(node.data)
-    # Files here are appended to or replaced whole, so what is not synced is the end.
+    # Files are appended to or replaced completely, so unsynced bytes are at the end.
     common = min(len(node.synced), len(data))
     fresh = len(data) - common
     match outcome:

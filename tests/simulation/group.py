@@ -1,4 +1,4 @@
-"""A member of a consumer group: joins, reads what it is assigned, commits, is lost, comes back."""
+"""A member of a classic group: it joins, reads, commits, fails and returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Member:
         self._world = world
         self._name = name
         self._group = group
-        # A late commit of this generation would set the group back, in Kafka too.
+        # A late commit of this generation would move committed offsets back, in Kafka too.
         self._wire: Wire = world.wire(name, may_linger=False)
         self._reader = Reader(self._wire, world.topic_ids, committed=True, by_id=False)
         self._coordinator = Coordinator(GROUP, group)
@@ -53,7 +53,7 @@ class Member:
         self._wire.close()
 
     async def _join(self) -> bool:
-        """Take part in a generation, and learn where to begin; whether that went well."""
+        """Join a generation and fetch the committed offsets; returns whether that succeeded."""
         kind = JoinGroupRequest.Protocol
         joined = await self._wire.ask(
             JoinGroupRequest(
@@ -188,7 +188,7 @@ class Member:
             _check(code, "offset commit")
 
     async def _go_away(self) -> None:
-        """Leave, or be silent until the others go on alone."""
+        """Leave, or be silent until the group has removed this member."""
         random = self._world.random
         if random.random() < 0.5:
             await self._wire.ask(
@@ -211,7 +211,7 @@ def _check(code: int, asked: str) -> None:
 
 
 def _shares(members: list[str]) -> dict[str, bytes]:
-    """The places dealt out to the members in turn."""
+    """The places assigned to the members in turn."""
     return {
         member: json.dumps(PLACES[at :: len(members)]).encode()
         for at, member in enumerate(sorted(members))

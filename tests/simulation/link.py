@@ -1,4 +1,4 @@
-"""One simulated connection: its two ends, and all that is under way between them."""
+"""One simulated connection: its two ends, and the data in flight between them."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Link:
     def is_silent(self) -> bool:
         return self.to_client.is_silent
 
-    # Coming to be.
+    # Connecting.
 
     def open(self, protocol_factory: ProtocolFactory) -> asyncio.Future[Any]:
-        """Ask the other host for it; the client's protocol to come, or ConnectionRefusedError."""
+        """Connect to the other host; a future of the protocol or ConnectionRefusedError."""
         self._protocol_factory = protocol_factory
         self.to_server.signal(self._arrived)
         return self._connected
 
     def accepted(self, protocol: asyncio.BaseProtocol) -> None:
-        """The target takes it, with this protocol."""
+        """The target accepts it, with this protocol."""
         self.to_client.signal(self._made)
         self.server.protocol = protocol
         protocol.connection_made(self.server)
@@ -66,7 +66,7 @@ class Link:
         self.to_client.signal(self._refused)
 
     def give_up(self) -> None:
-        """The client waits for it no longer."""
+        """The client stops waiting for it."""
         self._connected.cancel()
         self.client.abort()
 
@@ -76,21 +76,21 @@ class Link:
             self._failed(ConnectionResetError())
         self.check_gone()
 
-    # Its end.
+    # Closing and breaking.
 
     def cut(self) -> None:
-        """Both ends see it break; nothing under way arrives."""
+        """Both ends see it break; data in flight is lost."""
         self.to_server.stop()
         self.to_client.stop()
         self.server.vanish()
         self.client.vanish()
 
     def silence(self) -> None:
-        """Nothing reaches the client any more, and it does not hear of that."""
+        """From now on no data reaches the client, which does not notice."""
         self.to_client.is_silent = True
 
     def linger(self) -> None:
-        """The client sees it break; what it sent arrives all the same, late."""
+        """The client sees it break, but what it has sent still arrives, late."""
         if not self._source.lingers:
             self.cut()
             return
@@ -100,7 +100,7 @@ class Link:
         self.client.vanish()
 
     def host_died(self, host: Host, *, is_heard: bool) -> None:
-        """One host's process is no more; the other may hear of it once anything gets there."""
+        """One host's process has ended; the other notices when it next sends something."""
         for end, at in ((self.client, self._source), (self.server, self._target)):
             if at is host and not end.is_closing():
                 end.kill()
@@ -111,7 +111,7 @@ class Link:
         self.check_gone()
 
     def end_sent(self, end: End, *, loses_data: bool) -> None:
-        """One end closes or breaks off; the other sees it behind what still arrives."""
+        """One end closes or aborts; the other sees that after the data in flight."""
         coming, going, other = self._ways(end)
         coming.stop()
         if loses_data or (going.is_cut and not self._source.lingers):
@@ -121,18 +121,18 @@ class Link:
             self.copy.client.close()
 
     def send(self, end: End, data: bytes) -> None:
-        """What one end writes."""
+        """Transmit what one end writes."""
         self._ways(end)[1].send(data)
         if end is self.client and self.copy is not None:
             self.copy.client.write(data)
 
     def resume(self) -> None:
-        """The way may be free again."""
+        """Deliver again, if the way is no longer cut."""
         self.to_server.resume()
         self.to_client.resume()
 
     def check_gone(self) -> None:
-        """Forget it once both ends are gone."""
+        """Remove it from the network once both ends are closed."""
         if self.client.is_closing() and self.server.is_closing():
             self._network.links.pop(self.number, None)
 
@@ -140,7 +140,7 @@ class Link:
         self._network.loop.call_soon(callback, *arguments)
 
     def _ways(self, end: End) -> tuple[Direction, Direction, End]:
-        """The way to an end, the way from it, and the other end."""
+        """The direction to an end, the direction from it, and the other end."""
         if end is self.client:
             return self.to_client, self.to_server, self.server
         return self.to_server, self.to_client, self.client
@@ -171,7 +171,7 @@ class Link:
 
     def _failed(self, error: ConnectionError) -> None:
         self._connected.set_exception(error)
-        self._connected.exception()  # Nobody waits for a copy.
+        self._connected.exception()  # Nobody awaits a duplicate connection.
 
 
 class End(MemoryTransport):
@@ -199,7 +199,7 @@ class End(MemoryTransport):
 
 
 class Direction:
-    """One way of a connection: bytes arrive in order, late, or not while the way is cut."""
+    """One direction of a connection: bytes arrive in order, delayed, and not while it is cut."""
 
     def __init__(
         self, network: Network, ends: tuple[Host, Host], name: str, deliver: Callable[[bytes], None]
@@ -230,19 +230,19 @@ class Direction:
         self._schedule(data)
 
     def signal(self, callback: Callable[[], None]) -> None:
-        """Call back after all that is under way has arrived, even if the data is lost."""
+        """Call back after the time at which all data in flight arrives, even if it is lost."""
         self._schedule(callback)
 
     def hold(self, delay_s: float) -> None:
-        """Nothing that has not arrived yet does so before then."""
+        """Delay everything that has not arrived yet."""
         self._held_until_s = self._network.loop.time() + delay_s
 
     def stop(self) -> None:
-        """Drop the data that is under way and that comes."""
+        """Drop the data in flight and all later data."""
         self._is_stopped = True
 
     def resume(self) -> None:
-        """Let pass what was stuck, if the way is free."""
+        """Deliver what was held up, unless the direction is cut."""
         network = self._network
         if self._stuck and not self.is_cut:
             stuck, self._stuck = self._stuck, 0

@@ -1,4 +1,4 @@
-"""An asyncio loop whose time stands still while anything runs, and jumps to the next timer."""
+"""An asyncio loop in virtual time, which jumps to the next timer when nothing else is ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START_MS = 1_700_000_000_000
 
 
 class Stuck(Exception):
-    """Nothing is left to happen, and someone still waits."""
+    """A deadlock: no event is left, and something still waits."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -29,7 +29,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._virtual_s
 
     def select(self, timeout_s: float | None) -> list[Any]:
-        """What the base class calls when nothing is ready: let time pass."""
+        """Called by the base class when nothing is ready: advance the time."""
         if timeout_s is None:
             raise Stuck("everyone waits for someone else")
         if timeout_s > 0:
@@ -39,7 +39,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """At once, so that threads add no chance of their own."""
+        """Run it at once, so that threads add no nondeterminism."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -55,7 +55,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 class NodeClock:
-    """A `Clock` of one run of a node: once it is dead, none of its timers fires."""
+    """The `Clock` of one run of a node; its timers do not fire once `is_dead`."""
 
     def __init__(self, loop: VirtualLoop, skew_ms: int = 0):
         self._loop = loop

@@ -1,5 +1,4 @@
-"""A network of named hosts in memory: it delays, cuts and copies, and keeps order only within a
-connection."""
+"""A network of named hosts in memory: it delays, duplicates and loses connections' data."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ _FIRST_FREE_PORT = 32_768
 
 @dataclass(slots=True)
 class Weather:
-    """How bad the network is; probabilities are per connection or per piece of data."""
+    """The faults of the network; probabilities are per connection or per piece of data."""
 
     slow: float = 0.02
-    """That a piece takes seconds instead of a millisecond."""
+    """The probability that a piece takes seconds instead of a millisecond."""
     torn: float = 0.1
-    """That a piece arrives in two."""
+    """The probability that a piece arrives in two parts."""
     copied: float = 0.0
-    """That what a connection says arrives once more, over another one."""
+    """The probability that a connection's data arrives again, over another connection."""
 
 
 class Network:
@@ -46,8 +45,8 @@ class Network:
         self._serial = 0
 
     def host(self, name: str, *, lingers: bool = False) -> Host:
-        """A new machine. With `lingers`, what it sent may arrive after it lost the connection,
-        and once more over another one."""
+        """A new machine. With `lingers`, its data may arrive after it lost the connection, and
+        again over another one."""
         assert name not in self._hosts, f"{name} is there already"
         host = self._hosts[name] = Host(self, name, len(self._hosts) + 1, lingers=lingers)
         return host
@@ -58,19 +57,18 @@ class Network:
         return list(self._hosts)
 
     def find(self, name: str) -> Host | None:
-        """The machine of that name."""
+        """The machine with that name."""
         return self._hosts.get(name)
 
     # Links and partitions.
 
     def cut(self, source: str, target: str) -> None:
-        """From now on nothing gets from one host to another, until `mend`: it waits, as what TCP
-        sends again and again does."""
+        """Hold up everything sent from one host to another until `mend`, as TCP retransmits."""
         self.trace.note(f"cut {source} -> {target}")
         self._cuts.add((source, target))
 
     def mend(self, source: str, target: str) -> None:
-        """What waits, and what comes, gets through again."""
+        """Deliver what was held up by `cut`, and everything sent from now on."""
         if (source, target) in self._cuts:
             self.trace.note(f"mend {source} -> {target}")
             self._cuts.remove((source, target))
@@ -78,7 +76,7 @@ class Network:
                 link.resume()
 
     def part(self, some: Iterable[str], others: Iterable[str]) -> None:
-        """Cut both ways between every host of one group and every host of another."""
+        """Cut both directions between every host of one group and every host of another."""
         others = list(others)
         for one in some:
             for other in others:
@@ -89,7 +87,7 @@ class Network:
         return (source, target) in self._cuts
 
     def break_one(self) -> None:
-        """Break some connection, in one of the ways in which connections break."""
+        """Break a random connection in a random way."""
         links = [link for link in self.links.values() if link.is_up]
         if not links:
             return
@@ -99,7 +97,7 @@ class Network:
         how()
 
     def heal(self) -> None:
-        """From now on nothing goes wrong; connections that were silenced break."""
+        """End all faults; connections that were silenced break."""
         self.weather = Weather(slow=0, torn=0, copied=0)
         for source, target in sorted(self._cuts):
             self.mend(source, target)
@@ -113,7 +111,7 @@ class Network:
 
 
 class Host:
-    """One machine: the `Net` of a node, or where a client connects from."""
+    """One machine: the `Net` of a node, or the source of a client's connections."""
 
     def __init__(self, network: Network, name: str, number: int, *, lingers: bool):
         self.network = network
@@ -161,9 +159,9 @@ class Host:
         self._ports.pop(port, None)
 
     def crash(self) -> None:
-        """The process has died: its ports are free, and its peers hear of it if they can.
+        """End the process: its ports become free, and its peers notice if they can be reached.
 
-        Or the whole machine has, which nobody hears of: half of the time.
+        In half of the cases the whole machine ends, which no peer notices.
         """
         self._ports.clear()
         is_heard = self.network.random.random() < 0.5
@@ -178,7 +176,7 @@ class Host:
 
 
 class SimulatedPort:
-    """A listening port; who connects before it accepts waits."""
+    """A listening port; connections wait until it accepts."""
 
     def __init__(self, host: Host, name: str, number: int):
         self._host = host

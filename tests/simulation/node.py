@@ -1,4 +1,4 @@
-"""A node in the simulation: it starts, crashes at any operation on its disk, and comes back."""
+"""A node in the simulation: it starts, crashes at any operation of its disk, and restarts."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class MortalDisk(SimulatedDisk):
         super().operation(what)
 
     def require_space(self, size_bytes: int, path: str) -> None:
-        """There always is some; adding up all files for every append takes its time."""
+        """Do nothing: space is unlimited, and adding up all files at every append would be slow."""
 
     def free_bytes(self, path: str) -> int:
         return self.capacity_bytes
 
 
 class SimulatedNode:
-    """A real `Node` on a host of its own. `outcome` is what its next crash leaves of what was not
-    synced."""
+    """A real `Node` on a host of its own. `outcome` is what its next crash leaves of unsynced
+    writes."""
 
     def __init__(self, network: Network, name: str, random: Random, settings: dict[str, str]):
         self.name = name
@@ -77,7 +77,7 @@ class SimulatedNode:
         return self._node.broker
 
     async def start(self) -> None:
-        """Come up, crashing on the way as often as was arranged for."""
+        """Start, and start again after each crash that was scheduled during the start."""
         while True:
             self._disk.on_crash = self._crashed
             disk, clock = self._disk, NodeClock(self._network.loop)
@@ -103,7 +103,7 @@ class SimulatedNode:
             return
 
     async def stop(self) -> None:
-        """Stop in order, or crash on the way."""
+        """Stop cleanly, or crash during the stop."""
         node = self._node
         assert node is not None and self._clock is not None
         try:
@@ -121,15 +121,15 @@ class SimulatedNode:
         self._crashed()
 
     def crash_soon(self, operations: int) -> None:
-        """Crash at the so-maniest operation on the disk from now; a negative one: do not."""
+        """Crash at this number of disk operations from now; not at all if it is negative."""
         self._disk.crash_at = self._disk.operations + operations if operations >= 0 else -1
 
     def files(self) -> dict[str, bytes]:
-        """All that is on its disk."""
+        """The files on its disk."""
         return self._disk.files()
 
     def recover(self) -> None:
-        """Have the disk that the crash left."""
+        """Replace the disk by what the crash left of it."""
         survivor = self._disk.after_crash(self.outcome, self._random.getrandbits(32))
         self._disk = MortalDisk(self._random.getrandbits(32))
         self._disk.root = survivor.root
@@ -144,12 +144,12 @@ class SimulatedNode:
 
 
 def new_loop() -> VirtualLoop:
-    """A loop that takes a crashed node's unwinding for what it is."""
+    """A loop that does not report the exceptions of a crashed node."""
     loop = VirtualLoop()
-    loop.set_exception_handler(_tell_all_but_crashes)
+    loop.set_exception_handler(_report_all_but_crashes)
     return loop
 
 
-def _tell_all_but_crashes(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+def _report_all_but_crashes(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
     if not isinstance(context.get("exception"), Crash):
         loop.default_exception_handler(context)

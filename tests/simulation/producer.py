@@ -1,4 +1,4 @@
-"""An idempotent producer: several batches under way, sent again until each is acknowledged."""
+"""An idempotent producer: several batches in flight, retried until each is acknowledged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIME_MS = 1_700_000_000_000
 
 @dataclass(slots=True, kw_only=True)
 class Batch:
-    """Records of one operation for one place, as they stay however often they are sent."""
+    """The records of one operation for one place; the same bytes in each retry."""
 
     place: Place
     sends: list[Send]
@@ -31,7 +31,7 @@ class Batch:
     transactional_id: str | None = None
 
     def request(self, topic_id: bytes) -> ProduceRequest:
-        """A Produce of this batch alone."""
+        """A Produce request with only this batch."""
         name, index = self.place
         kind = ProduceRequest.TopicProduceData
         records = encode_batch(
@@ -60,13 +60,13 @@ class Batch:
         )
 
     def acknowledged(self, base_offset: int) -> None:
-        """Note where it went."""
+        """Record its base offset."""
         for at, send in enumerate(self.sends):
             send.offset = base_offset + at
 
 
 def outcome(answer: Any) -> Any:
-    """What a Produce of one batch was answered."""
+    """The result of a Produce request with one batch."""
     return answer.responses[0].partition_responses[0]
 
 
@@ -84,7 +84,7 @@ class IdempotentProducer:
         self._identity = -1, -1
 
     async def run(self) -> None:
-        """Write everything, and return when all is acknowledged."""
+        """Write all batches, and return when all are acknowledged."""
         answer = await ask_until_not_busy(
             self._wire,
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1),
@@ -118,7 +118,7 @@ class IdempotentProducer:
         return world.history.begin(self._name, *sends), batch
 
     async def _push(self) -> bool:
-        """Send what is pending, in order; whether all of it was acknowledged."""
+        """Send pending batches in order; returns whether all were acknowledged."""
         futures: list[asyncio.Future[Any]] = []
         try:
             for _, batch in self._pending:
@@ -142,16 +142,16 @@ class IdempotentProducer:
             self._world.history.end(operation, Verdict.DONE)
             return True
         if error not in BUSY and is_first:
-            # What follows a batch that was refused is out of order; the first never is.
+            # Batches after a refused one are out of order; the first batch never is.
             _, batch = self._pending.popleft()
             if error is not Error.OUT_OF_ORDER_SEQUENCE_NUMBER or not self._has_others(batch):
                 self._world.surprises.append(f"{self._name}: {error.name} for its oldest batch")
         return False
 
     def _has_others(self, batch: Batch) -> bool:
-        """Whether a later one went to the same place, so that this one may be there as well.
+        """Whether a later batch went to the same place, so that this one may be stored as well.
 
-        Kafka's snapshots of producers keep the last batch only: after a restart, one before it
-        that is sent again is not known for what it is, and refused as out of order.
+        Kafka's producer snapshots keep only the last batch: after a restart, a retry of an earlier
+        one is not recognized as a duplicate, and refused as out of order.
         """
         return any(other.place == batch.place for _, other in self._pending)

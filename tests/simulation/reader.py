@@ -1,4 +1,4 @@
-"""A consumer's fetches: positions, and what read_committed leaves out."""
+"""A consumer's fetches: its positions, and the records that read_committed leaves out."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Reader:
         self._is_fresh = True
 
     def seek(self, positions: dict[Place, int]) -> None:
-        """Begin there."""
+        """Set positions."""
         self.positions = dict(positions)
         self.ends.clear()
         self._is_fresh = True
 
     async def poll(self, max_wait_ms: int = 200) -> Read:
-        """What one fetch of every leader brings. Raises Lost, Refused."""
+        """Send one fetch to every leader; returns the records. Raises Lost, Refused."""
         by_leader: dict[Address, list[Place]] = {}
         for place in self.positions:
             by_leader.setdefault(await self._wire.find(Leader(*place)), []).append(place)
@@ -99,7 +99,7 @@ class Reader:
 
 
 def visible(partition: Any, position: int) -> tuple[list[tuple[int, int]], int]:
-    """Offsets and values that a consumer at `position` takes from a fetch, and where it is then."""
+    """The offsets and values that a consumer at `position` gets, and its new position."""
     aborted = sorted(
         (each.first_offset, each.producer_id) for each in partition.aborted_transactions or ()
     )
@@ -131,7 +131,7 @@ def _is_abort(key: Any) -> bool:
 
 
 async def read_to_end(reader: Reader, places: Iterable[Place]) -> list[tuple[Place, int, int]]:
-    """Every record there is from the start on, up to where the isolation lets this reader go."""
+    """Every record from the start on, up to the end that the isolation level allows."""
     reader.seek(dict.fromkeys(places, 0))
     found: list[tuple[Place, int, int]] = []
     while not reader.is_at_end():

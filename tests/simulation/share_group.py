@@ -32,12 +32,12 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 MOST_DELIVERIES = 25
-"""So many that the network does not lose all of one record's."""
+"""So many deliveries that the network cannot lose all of one record's."""
 _GROUP_RESOURCE = 32
 _SILENCE_S = 8
 _FETCHES_PER_BEAT = 3
 _PATIENCE_S = 60
-"""Within it the members that are gone lose their locks and partitions."""
+"""The time within which failed members lose their locks and partitions."""
 _ACCEPT, _RELEASE, _REJECT = 1, 2, 3
 _FIRST, _LAST, _LEFT = 0, -1, -1
 _EXPELLED = (Error.UNKNOWN_MEMBER_ID, Error.FENCED_MEMBER_EPOCH)
@@ -55,12 +55,12 @@ Range = tuple[int, int, int]
 
 @dataclass
 class Shared:
-    """What the members of one group did with the records of each place, by offset."""
+    """The members' acknowledgements of the records of each place, by offset."""
 
     group: str
     delivered: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
     settled: dict[Place, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """Offsets whose acceptance or rejection was confirmed: they must not be delivered again."""
+    """Offsets whose acceptance or rejection was confirmed; they must not be delivered again."""
     lost_fetches: int = 0
     """Deliveries of any records that may not have reached their member."""
 
@@ -88,7 +88,7 @@ class Shared:
         wire.close()
 
     async def finish(self, world: World) -> None:
-        """Let one more member process what is left, until the group has passed all records."""
+        """Let one more member process the remaining records, until the group has no lag."""
         wire = world.wire("share-last", may_linger=False)
         member = ShareMember(world, "share-end", self, Random(0))
         member.is_reliable = True
@@ -144,7 +144,7 @@ class ShareMember:
         self.is_reliable = False
         """Whether it accepts every record, and never falls silent."""
         self.is_done = False
-        self._start_anew()
+        self._join_as_new_member()
 
     async def run(self) -> None:
         """Send heartbeats, acquire and acknowledge."""
@@ -158,13 +158,13 @@ class ShareMember:
                 await self._recover()
             except Refused as refused:
                 if refused.error in _EXPELLED:
-                    self._start_anew()
+                    self._join_as_new_member()
                 elif refused.error not in (*_SESSION_LOST, *_RETRIED):
                     self._world.surprises.append(f"{self._name} got the error {refused}")
                 await self._recover()
         self._wire.close()
 
-    def _start_anew(self) -> None:
+    def _join_as_new_member(self) -> None:
         """Join under another id, as after a restart."""
         self._member_id = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
         self._epoch = 0
@@ -172,7 +172,7 @@ class ShareMember:
         self._session_epoch = _FIRST
 
     async def _recover(self) -> None:
-        """Open another session: nobody knows what became of the last request."""
+        """Open another session, since the outcome of the last request is unknown."""
         self._session_epoch = _FIRST
         await self._wire.pause()
 
@@ -216,7 +216,7 @@ class ShareMember:
             await self._wire.ask(request, 1, self._coordinator)
         else:
             await asyncio.sleep(self._random.uniform(0.3, 1) * _SILENCE_S)
-        self._start_anew()
+        self._join_as_new_member()
 
     # Records
 

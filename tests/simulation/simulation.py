@@ -1,4 +1,4 @@
-"""One seed: a broker, its clients, and everything that goes wrong between them."""
+"""One seed: a broker, its clients, and the faults between them."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _SETTINGS = {
     **streams_group.SETTINGS,
 }
 _SYNCED = {"log.flush.interval.messages": "1"}
-"""With this no power cut may take what was acknowledged."""
+"""With these settings no power cut may lose acknowledged records."""
 _SHARING = 0.3
 """The fraction of the seeds with a share group."""
 _OUTCOMES = list(Outcome)
 _PATIENCE_S = 600
-"""Virtual time within which every client has to come through once all is healed."""
+"""The virtual time within which every client must finish once all faults have ended."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """What came of a seed; no `violations`, or the seed failed."""
+    """The result of a seed, which failed if there are `violations`."""
 
     seed: int
     violations: list[str]
@@ -61,7 +61,7 @@ class Result:
 
 
 def has_shares(seed: int) -> bool:
-    """Whether a share group reads as well."""
+    """Whether the seed has a share group."""
     return Random(f"share {seed}").random() < _SHARING
 
 
@@ -90,7 +90,7 @@ def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
 
 
 class _LoggedErrors(logging.Handler):
-    """What the broker itself takes for an error is one."""
+    """Records what the broker logs as an error, which is a violation."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -106,7 +106,7 @@ class _Simulation:
         self.seed = seed
         self.loop = loop
         self.trace = trace
-        # One stream of chance each, so that one more client does not change all the others'.
+        # One random generator each, so that a further client does not change all the others.
         self.random = Random(f"faults {seed}")
         self.network = Network(loop, Random(f"network {seed}"), trace)
         self._loses_power = self.random.random() < 0.33
@@ -147,7 +147,7 @@ class _Simulation:
         self.network.heal()
         self.world.is_ending = True
         await self._finish(endless, "consumers")
-        # No transaction is open for ever: wait until each has ended or timed out.
+        # Wait until each transaction has ended or timed out.
         await asyncio.sleep(2 * TIMEOUT_MS / 1000)
         await self._finish([self.loop.create_task(self._drain())], "last reader")
         if self._shared is not None:
@@ -156,14 +156,14 @@ class _Simulation:
             await self._finish([self.loop.create_task(self._cut_power())], "reader after all")
 
     async def _finish_sharing(self, shared: Shared) -> None:
-        """Every record is processed in the end, none is stuck."""
+        """Check that every record is processed in the end."""
         await self._finish([self.loop.create_task(shared.finish(self.world))], "last share member")
         drained = self.world.history.drained
         records = {place: [offset for offset, _ in drained[place].uncommitted] for place in PLACES}
         shared.check(self.world, records)
 
     async def _cut_power(self) -> None:
-        """Without syncing, the ends of the logs may go, and nothing else."""
+        """Cut the power: without syncing the ends of the logs may be lost, and nothing else."""
         self.node.outcome = self.random.choice([Outcome.UNSYNCED_LOST, Outcome.PREFIX])
         self.node.crash()
         self.node.recover()
@@ -177,7 +177,7 @@ class _Simulation:
             )
 
     def _authors(self) -> dict[int, Author]:
-        """Of all that was written in transactions; names are `<id>-<rival>.<incarnation>`."""
+        """The authors of transactional values; processes are `<id>-<rival>.<incarnation>`."""
         return {
             send.value: Author(
                 name := operation.process.rpartition("-")[0],
@@ -240,7 +240,7 @@ class _Simulation:
         return consumers
 
     async def _follow(self, name: str, *, committed: bool) -> None:
-        """Read everything as it comes, on assigned partitions."""
+        """Read all records as they arrive, on assigned partitions."""
         world = self.world
         wire = world.wire(name, may_linger=True)
         reader = Reader(wire, world.topic_ids, committed=committed, by_id=not committed)
@@ -274,7 +274,7 @@ class _Simulation:
         self.node.crash_soon(-1)
 
     async def _cut_off(self) -> None:
-        """Keep what a client or the node sends, or both, from the other for a while."""
+        """Cut one or both directions between a client and the node temporarily."""
         random, network, node = self.random, self.network, self.node.name
         client = random.choice([name for name in network.names if name != node])
         ways = random.choice([[(client, node)], [(node, client)], [(client, node), (node, client)]])
@@ -318,7 +318,7 @@ class _Simulation:
                 task.cancel()
 
     async def _drain(self) -> None:
-        """Read all there is."""
+        """Read all records."""
         world = self.world
         wire = world.wire("drain", may_linger=False)
         for place in PLACES:

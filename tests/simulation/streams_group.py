@@ -35,8 +35,8 @@ class StreamsProcess(BrokerAssignedMember):
         self._standby = self._warmup = _NOTHING
         super().__init__(world, name, group, random)
 
-    def _start_anew(self) -> None:
-        super()._start_anew()
+    def _join_as_new_member(self) -> None:
+        super()._join_as_new_member()
         self._standby = self._warmup = _NOTHING
 
     def _heartbeat(self, epoch: int | None = None) -> StreamsGroupHeartbeatRequest:
@@ -61,7 +61,7 @@ class StreamsProcess(BrokerAssignedMember):
         if response.active_tasks is None:
             return None
         standby, warmup = _read(response.standby_tasks), _read(response.warmup_tasks)
-        # The coordinator waits until the member has reported what it was given.
+        # The coordinator waits until the member has reported its assigned tasks.
         self._is_full = (standby, warmup) != (self._standby, self._warmup)
         self._standby, self._warmup = standby, warmup
         return {

@@ -1,4 +1,4 @@
-"""The simulated network: addresses, order, cuts, and real nodes that are reached through it."""
+"""The simulated network: addresses, order, cuts, and real nodes connected by it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirekafka.apis.describe_cluster import DescribeClusterRequest
 
 
 class Peer(asyncio.Protocol):
-    """Remembers what it hears."""
+    """Records the data that it receives."""
 
     def __init__(self, heard: list[bytes]) -> None:
         self.heard = heard
@@ -34,7 +34,7 @@ class Peer(asyncio.Protocol):
         self.is_lost = True
 
 
-class Town:
+class TwoHosts:
     """Two hosts, "here" and "there", without faults by default."""
 
     def __init__(self, seed: int = 0, weather: Weather | None = None):
@@ -63,8 +63,8 @@ class Town:
         return peer
 
 
-def test_a_connection_arrives_at_the_address_it_was_made_to() -> None:
-    town = Town()
+def test_a_connection_is_accepted_at_its_address() -> None:
+    town = TwoHosts()
 
     async def scenario() -> None:
         await town.listen()
@@ -84,8 +84,8 @@ def test_a_connection_arrives_at_the_address_it_was_made_to() -> None:
     town.run(scenario())
 
 
-def test_who_connects_where_nobody_listens_is_refused() -> None:
-    town = Town()
+def test_a_connection_to_an_unused_address_is_refused() -> None:
+    town = TwoHosts()
 
     async def scenario() -> None:
         with pytest.raises(ConnectionRefusedError):
@@ -97,8 +97,8 @@ def test_who_connects_where_nobody_listens_is_refused() -> None:
     town.run(scenario())
 
 
-def test_who_connects_to_a_port_that_does_not_accept_yet_waits() -> None:
-    town = Town()
+def test_a_connection_to_a_port_that_does_not_accept_yet_waits() -> None:
+    town = TwoHosts()
 
     async def scenario() -> None:
         port = town.there.listen("there", 9)
@@ -113,8 +113,8 @@ def test_who_connects_to_a_port_that_does_not_accept_yet_waits() -> None:
     town.run(scenario())
 
 
-def test_an_address_that_is_taken_is_not_given_out_again() -> None:
-    town = Town()
+def test_an_address_in_use_is_not_assigned_again() -> None:
+    town = TwoHosts()
     port = town.there.listen("there", 9)
     with pytest.raises(OSError, match="cannot listen at there:9"):
         town.there.listen("there", 9)
@@ -123,8 +123,8 @@ def test_an_address_that_is_taken_is_not_given_out_again() -> None:
     town.there.listen("there", 9)
 
 
-def test_a_one_way_cut_holds_up_one_way_and_mending_lets_all_through_in_order() -> None:
-    town = Town()
+def test_a_one_way_cut_delays_one_direction_and_mending_delivers_in_order() -> None:
+    town = TwoHosts()
 
     async def scenario() -> None:
         await town.listen()
@@ -144,8 +144,8 @@ def test_a_one_way_cut_holds_up_one_way_and_mending_lets_all_through_in_order() 
     town.run(scenario())
 
 
-def test_hosts_that_are_parted_reach_each_other_neither_way() -> None:
-    town = Town()
+def test_parted_hosts_reach_each_other_in_neither_direction() -> None:
+    town = TwoHosts()
 
     async def scenario() -> None:
         await town.listen()
@@ -161,8 +161,8 @@ def test_hosts_that_are_parted_reach_each_other_neither_way() -> None:
     town.run(scenario())
 
 
-def test_the_end_of_a_connection_is_not_heard_of_through_a_cut() -> None:
-    town = Town()
+def test_the_end_of_a_connection_is_not_noticed_through_a_cut() -> None:
+    town = TwoHosts()
 
     async def scenario() -> None:
         await town.listen()
@@ -182,9 +182,9 @@ def test_the_end_of_a_connection_is_not_heard_of_through_a_cut() -> None:
 def test_order_is_kept_within_a_connection_and_not_across_two() -> None:
     overtaken = 0
     for seed in range(20):
-        town = Town(seed, Weather(slow=0.3, torn=0))
+        town = TwoHosts(seed, Weather(slow=0.3, torn=0))
 
-        async def scenario(town: Town = town) -> None:
+        async def scenario(town: TwoHosts = town) -> None:
             await town.listen()
             one, other = await town.connect(), await town.connect()
             for number in b"0123456789":
@@ -205,7 +205,7 @@ def test_order_is_kept_within_a_connection_and_not_across_two() -> None:
 
 def test_the_same_seed_delivers_at_the_same_moments() -> None:
     def digest(seed: int) -> str:
-        town = Town(seed, Weather(slow=0.3, torn=0.3))
+        town = TwoHosts(seed, Weather(slow=0.3, torn=0.3))
 
         async def scenario() -> None:
             await town.listen()
@@ -250,7 +250,7 @@ class Pair:
         self.loop.close()
 
 
-def test_two_nodes_serve_on_one_network_each_at_its_own_address() -> None:
+def test_two_nodes_serve_on_one_network_at_their_own_addresses() -> None:
     pair = Pair()
 
     async def scenario() -> None:
@@ -263,7 +263,7 @@ def test_two_nodes_serve_on_one_network_each_at_its_own_address() -> None:
     pair.run(scenario())
 
 
-def test_a_node_that_is_cut_off_is_lost_to_its_clients_and_the_other_is_not() -> None:
+def test_a_node_that_is_cut_off_is_unreachable_and_the_other_is_not() -> None:
     pair = Pair()
 
     async def scenario() -> None:

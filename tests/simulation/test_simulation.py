@@ -1,4 +1,4 @@
-"""A thousand seeds hold, each is the same every time, and a broken broker does not pass."""
+"""A thousand seeds pass, each is repeatable, and defects of a broker are detected."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def test_every_seed_keeps_what_kafka_promises() -> None:
     )
 
 
-def test_the_same_seed_moves_the_same_bytes() -> None:
-    """In processes whose hashes and addresses differ, and so the order of their sets."""
+def test_the_same_seed_sends_the_same_bytes() -> None:
+    """In processes whose hashes and addresses differ, and therefore the order of sets."""
     runs = [
         subprocess.run(
             [sys.executable, "-c", _DIGESTS.format(first=5_000, end=5_020, threshold=threshold)],
@@ -56,12 +56,14 @@ def test_the_same_seed_moves_the_same_bytes() -> None:
     assert runs[0] == runs[1]
 
 
-def test_a_broker_that_takes_retries_for_new_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_appends_retries_again_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProducerStates, "check", lambda *_: None)
     assert "DUPLICATE" in _kinds_found(20)
 
 
-def test_a_broker_that_commits_everything_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_commits_aborted_transactions_is_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     write = MarkerWriter.write
 
     def commit(self: Any, ending: Any, where: Any) -> Any:
@@ -72,21 +74,19 @@ def test_a_broker_that_commits_everything_is_found_out(monkeypatch: pytest.Monke
     assert {"ABORTED_READ", "ABORTED_OFFSETS"} & _kinds_found(20)
 
 
-def test_a_broker_that_forgets_open_transactions_is_found_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_broker_that_loses_open_transactions_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "last_stable_offset", property(lambda self: self.high_watermark))
     assert {"UNCOMMITTED_READ", "ABORTED_READ"} & _kinds_found(20)
 
 
-def test_a_broker_that_does_not_sync_is_found_out_by_power_cuts(
+def test_a_broker_that_does_not_sync_is_detected_by_power_cuts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Partition, "sync_or_defer", lambda self: True)
     assert {"LOST_WRITE", "UNSEEN", "DUPLICATE", "INCONSISTENT_OFFSETS"} & _kinds_found(20)
 
 
-def test_a_broker_that_forgets_at_a_power_cut_what_was_aborted_is_found_out(
+def test_a_broker_that_loses_aborts_in_a_power_cut_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cut_power = _Simulation._cut_power
@@ -100,7 +100,7 @@ def test_a_broker_that_forgets_at_a_power_cut_what_was_aborted_is_found_out(
     assert _kinds_found(20) == {"ABORTED_READ"}
 
 
-def test_a_broker_that_does_not_store_acknowledgements_is_found_out(
+def test_a_broker_that_does_not_store_acknowledgements_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def write(*_: Any) -> None:
@@ -110,18 +110,18 @@ def test_a_broker_that_does_not_store_acknowledgements_is_found_out(
     assert _is_found("DELIVERED_AGAIN", has_shares)
 
 
-def test_a_broker_whose_locks_never_expire_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_whose_locks_never_expire_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SharePartition, "deadline", lambda _: None)
     assert _is_found("STUCK", has_shares)
 
 
 def _kinds_found(seeds: int) -> set[str]:
-    """What the checker says of up to so many seeds, until it says anything."""
+    """The violations of the first seed that has any, among this number of seeds."""
     return next(filter(None, map(_kinds, range(seeds))), set())
 
 
 def _is_found(kind: str, concerned: Callable[[int], bool]) -> bool:
-    """Whether the checker says this of one of the first seeds that are concerned."""
+    """Whether the checker finds this violation in one of the first affected seeds."""
     return any(kind in _kinds(seed) for seed in filter(concerned, range(20)))
 
 

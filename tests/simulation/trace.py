@@ -1,4 +1,4 @@
-"""Everything that happens in a simulation, as a digest to compare runs by, or to be read."""
+"""The events of a simulation, as a digest to compare runs, or as lines to read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOMENT = Struct(">d")
 
 
 class Trace:
-    """Notes and bytes moved. With `keeps`, the lines are there to be looked at."""
+    """Events and received bytes. With `keeps`, their lines are kept."""
 
     def __init__(self, *, keeps: bool = False):
         self.lines: list[str] | None = [] if keeps else None
@@ -17,7 +17,7 @@ class Trace:
         self._hash = hashlib.blake2b(digest_size=16)
 
     def moved(self, now_s: float, where: str, data: bytes) -> None:
-        """Bytes arrived somewhere."""
+        """Add bytes that have arrived."""
         self.now_s = now_s
         self._hash.update(_MOMENT.pack(now_s))
         self._hash.update(where.encode())
@@ -26,11 +26,11 @@ class Trace:
             self.lines.append(f"{now_s:.6f} {where} {data[:64].hex()}")
 
     def note(self, what: str) -> None:
-        """Something else happened."""
+        """Add another event."""
         self._hash.update(what.encode())
         if self.lines is not None:
             self.lines.append(f"{self.now_s:.6f} {what}")
 
     def digest(self) -> str:
-        """Of all so far."""
+        """The digest of all events so far."""
         return self._hash.hexdigest()

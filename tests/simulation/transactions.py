@@ -1,4 +1,4 @@
-"""A transactional producer of either generation, which also reads and commits offsets."""
+"""A transactional producer of either protocol, which also reads and commits offsets."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class TransactionalProducer:
         self._offset = 0
         self._incarnation = 0
         self.is_alone = True
-        """Whether nobody else uses the id, so that being fenced would be a surprise."""
+        """Whether no other producer uses the id, so that being fenced is unexpected."""
 
     async def run(self, count: int) -> None:
-        """Run the transactions, beginning anew whenever this producer is fenced."""
+        """Run the transactions, starting again whenever this producer is fenced."""
         await self._start()
         for _ in range(count):
             operation = self._world.history.begin(
@@ -205,9 +205,9 @@ class TransactionalProducer:
         operation.steps.append(read)
 
     async def _ask(self, request: Any, version: int, code_of: Any, whom: Whom = None) -> Any:
-        """Ask until answered; the transaction's coordinator unless another is named.
+        """Send a request until it gets a response, to the transaction's coordinator by default.
 
-        Raises Refused for what asking again does not help.
+        Raises Refused for errors that are not retriable.
         """
         while True:
             try:

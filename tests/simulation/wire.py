@@ -1,4 +1,4 @@
-"""A client's side of the simulated network: requests out, answers or losses back."""
+"""The client's side of the simulated network: it sends requests, and gets responses or Lost."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wirekafka.errors import Error
 
 
 class Lost(Exception):
-    """No answer: nobody knows whether the request was served."""
+    """There is no response, so it is unknown whether the request was served."""
 
 
 class Refused(Exception):
-    """The node answered with an error."""
+    """The response has an error."""
 
     def __init__(self, code: int, asked: str):
         super().__init__(f"{Error(code).name} for {asked}")
@@ -46,7 +46,7 @@ BUSY = frozenset(
         Error.UNSTABLE_OFFSET_COMMIT,
     }
 )
-"""What every client asks again after."""
+"""The errors after which every client retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Coordinator:
 
 
 Whom = Leader | Coordinator | None
-"""Whom a request is for; None: any node."""
+"""The recipient of a request; None: any node."""
 
 GROUP, TRANSACTION = 0, 1
 
@@ -90,18 +90,18 @@ class Wire:
     async def send(
         self, request: Request, version: int, whom: Whom = None, timeout_s: float = 3
     ) -> asyncio.Future[Any]:
-        """The answer to come; the future ends with Lost if it does not. Raises Lost."""
+        """A future of the response, or of Lost if there is none. Raises Lost."""
         session = await self._session(await self.find(whom))
         return session.send(request, version, timeout_s)
 
     async def ask(
         self, request: Request, version: int, whom: Whom = None, timeout_s: float = 3
     ) -> Any:
-        """The answer. Raises Lost."""
+        """The response. Raises Lost."""
         return await (await self.send(request, version, whom, timeout_s))
 
     async def find(self, whom: Whom) -> Address:
-        """Where that node is, asked for if that is not known. Raises Lost."""
+        """The node's address, looked up if it is not known. Raises Lost."""
         if whom is None:
             return self.network.random.choice(self._bootstrap)
         if whom not in self._found:
@@ -114,7 +114,7 @@ class Wire:
         return self._found[whom]
 
     def forget(self) -> None:
-        """Ask again who leads and coordinates: it may have changed."""
+        """Look up leaders and coordinators again, since they may have changed."""
         self._found.clear()
 
     async def pause(self, longest_s: float = 0.4) -> None:
@@ -200,7 +200,7 @@ class _Session(asyncio.Protocol):
                 future.set_result(answer)
 
     def give_up(self) -> None:
-        """The answer takes too long."""
+        """Time out: the response takes too long."""
         self._transport.close()
         self.connection_lost(None)
 
@@ -209,5 +209,5 @@ class _Session(asyncio.Protocol):
         for future, _, _ in waiting.values():
             if not future.done():
                 future.set_exception(Lost())
-                # Whoever sent several gives up at the first that is lost.
+                # A caller that sent several requests gives up after the first loss.
                 future.exception()

@@ -1,4 +1,4 @@
-"""What the clients of a simulation share: the network, the history, the values, what is over."""
+"""The state that the clients of a simulation share: network, history, values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class World:
         return Wire(self.network, name, self.bootstrap, may_linger=may_linger)
 
     def new_value(self) -> int:
-        """One that was never used."""
+        """A value that was never used before."""
         self._value += 1
         return self._value
 
@@ -48,7 +48,7 @@ class World:
         return self.random.choice(PLACES)
 
     async def prepare(self) -> None:
-        """Make the topics, and Kafka's own."""
+        """Create the topics and the internal topics."""
         wire = self.wire("setup", may_linger=False)
         kind = CreateTopicsRequest.CreatableTopic
         request = CreateTopicsRequest(
@@ -65,7 +65,7 @@ class World:
                 for name, count in TOPICS.items()
             ]
         )
-        # Waited for as long as a slow network takes, since asked again it says that they are there.
+        # The timeout is long, since a retry would return TOPIC_ALREADY_EXISTS.
         for topic in (await wire.ask(request, 7, timeout_s=10)).topics:
             assert topic.error_code == 0, topic
             self.topic_ids[topic.name] = topic.topic_id
@@ -80,7 +80,7 @@ class World:
 
 
 async def ask_until(wire: Wire, request: Any, version: int, is_good: Any, whom: Whom = None) -> Any:
-    """The first good answer, however often it takes to ask."""
+    """Send a request until its response has no error; returns that response."""
     while True:
         try:
             answer = await wire.ask(request, version, whom)
@@ -94,12 +94,12 @@ async def ask_until(wire: Wire, request: Any, version: int, is_good: Any, whom: 
 async def ask_until_not_busy(
     wire: Wire, request: Any, version: int, code_of: Any, whom: Whom = None
 ) -> Any:
-    """The first answer that is not about the node's being busy."""
+    """Send a request until its response has no retriable error; returns that response."""
     return await ask_until(
         wire, request, version, lambda answer: Error(code_of(answer)) not in BUSY, whom
     )
 
 
 async def sleep(world: World, longest_s: float) -> None:
-    """Let a client think."""
+    """Let a client pause."""
     await asyncio.sleep(world.random.uniform(0, longest_s))

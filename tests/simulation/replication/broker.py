@@ -32,7 +32,7 @@ _POLL_MS = 1_500
 
 
 class SimulatedBroker:
-    """One broker over all its lives. Its disk stays; the rest is new after each start."""
+    """One broker over all its restarts. Its disk stays; the rest is new after each start."""
 
     def __init__(self, world: World, broker_id: int):
         self.world = world
@@ -42,7 +42,7 @@ class SimulatedBroker:
         self.process = Process(world.schedule, self.name)
         self.process.is_dead = True
         self.outcome = Outcome.ALL_KEPT
-        """What a crash amid a disk operation leaves."""
+        """What a crash within a disk operation leaves."""
         self.epoch = NO_EPOCH
         self.partition: ObservedPartition | None = None
         self.image: Image | None = None
@@ -53,7 +53,7 @@ class SimulatedBroker:
         return not self.process.is_dead
 
     def start(self) -> None:
-        """Begin a new life: recover the logs, and register."""
+        """Start: recover the logs, and register."""
         assert not self.is_up
         self.process = process = Process(self.world.schedule, self.name, self._crashed)
         self.disk.now_ms = process.now_ms()
@@ -63,7 +63,7 @@ class SimulatedBroker:
         process.run(self._open)
 
     def kill(self, outcome: Outcome) -> None:
-        """End this life at once, leaving on the disk what a crash leaves."""
+        """Crash now, leaving on the disk what a crash leaves."""
         self.note(f"is killed: {outcome.name}")
         self.process.is_dead = True
         self.disk.crash_at = -1
@@ -72,7 +72,7 @@ class SimulatedBroker:
         self.disk = self.disk.after_crash(outcome, self.world.random.randrange(1 << 30))
 
     def crash_soon(self, operations: int, outcome: Outcome) -> None:
-        """Crash after so many more disk operations, perhaps amid a write."""
+        """Crash after this number of disk operations, possibly within a write."""
         self.outcome = outcome
         self.disk.crash_at = self.disk.operations + operations
 
@@ -94,7 +94,7 @@ class SimulatedBroker:
         """Add to the trace."""
         self.world.trace(f"{self.name} {what}")
 
-    # Requests of others.
+    # Requests of other brokers.
 
     def replica(self, topic_id: bytes) -> Partition:
         """The replica of a topic. Raises KafkaError."""

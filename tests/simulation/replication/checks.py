@@ -1,4 +1,4 @@
-"""What must hold in the end, once all faults are over and all replicas are in sync."""
+"""The checks at the end, when all faults are over and all replicas are in sync."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SEGMENT_FILE = re.compile(r"(?P<offset>\d{20})\.(log|index|timeindex|txnindex|s
 
 
 def violations(world: World, producers: list[Producer]) -> Iterator[str]:
-    """All that is wrong, in order of importance."""
+    """All violations, in order of importance."""
     assert world.topic_id is not None
     committed = world.committed[world.topic_id]
     yield from _acknowledged(committed, producers)
@@ -88,7 +88,7 @@ def _transactions(committed: Committed, producers: list[Producer]) -> Iterator[s
 
 
 def _contents(committed: Committed, name: str, log: Log, *, is_compacted: bool) -> Iterator[str]:
-    """All that is committed and not deleted, byte for byte; or the newest of each key."""
+    """All committed records that were not deleted, byte for byte; or the newest of each key."""
     found = {header.base_offset: data for header, data in stored(log, 0, log.end_offset)}
     if not is_compacted:
         wanted = {
@@ -182,9 +182,9 @@ def _epochs(name: str, log: Log) -> Iterator[str]:
 
 
 def _producers(world: World) -> Iterator[str]:
-    """Every replica would deduplicate alike."""
+    """Every replica recognizes the same duplicates."""
     if world.deletes:
-        return  # What a replica never had, because it was deleted, it does not know.
+        return  # Replicas lack producers whose deleted records they never had.
     states = {
         name: {
             producer.producer_id: (producer.epoch, producer.last_sequence)
@@ -199,7 +199,7 @@ def _producers(world: World) -> Iterator[str]:
 
 
 def _files(world: World) -> Iterator[str]:
-    """No file is left of what was deleted, replaced or truncated."""
+    """No file of deleted, replaced or truncated segments is left."""
     for broker in world.brokers.values():
         broker.directory.remove_deleted(_NEVER_MS)
         log = broker.directory.logs.get(KEY)

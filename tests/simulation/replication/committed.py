@@ -1,4 +1,4 @@
-"""What has been committed in one topic: every replica is compared with it, all the time."""
+"""The committed batches of one topic, with which every replica is compared continuously."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Committed:
                 )
 
     def extend(self, replica: str, log: Log, high_watermark: int) -> None:
-        """Add what a leader commits beyond all before it."""
+        """Add the batches that a leader commits above the highest committed offset."""
         for header, data in stored(log, self.end_offset, high_watermark):
             if header.base_offset < self.end_offset:
                 self._found(f"DIVERGENCE {replica} commits {_shown(header)} across a known end")

@@ -21,7 +21,7 @@ _RECOVERING = 1
 
 @dataclass(frozen=True)
 class BrokerState:
-    """A registered broker. `incarnation` identifies the life that registered."""
+    """A registered broker. `incarnation` identifies its process."""
 
     epoch: int
     incarnation: object
@@ -46,7 +46,7 @@ class PartitionState:
     recovery: int = 0
 
     def leadership(self) -> Leadership:
-        """What a broker takes over from it."""
+        """The part that a broker applies."""
         return Leadership(
             leader_id=self.leader,
             leader_epoch=self.leader_epoch,
@@ -132,7 +132,7 @@ class Controller:
         return epoch
 
     def heartbeat(self, broker_id: int, epoch: int, applied: int, wants_stop: bool) -> str:
-        """Note a sign of life; replies "fenced", "alive", "stop" or "stale"."""
+        """Record a heartbeat; replies "fenced", "alive", "stop" or "stale"."""
         broker = self.image.brokers.get(broker_id)
         if broker is None or broker.epoch != epoch:
             return "stale"
@@ -226,7 +226,7 @@ class Controller:
             self._publish(f"reassigned to {target}", self.image.brokers, decided)
 
     def call_off(self) -> None:
-        """Cancel a reassignment, if that needs no unclean election."""
+        """Cancel a reassignment, unless that needs an unclean election."""
         partition = self.partition
         if partition is None or not (partition.adding or partition.removing):
             return

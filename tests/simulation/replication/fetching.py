@@ -138,7 +138,7 @@ def _failed(answer: Fetched | Error) -> Fetched:
 
 
 class Serving:
-    """A fetch at the leader; parked until there is something to reply, as the Fetch API does."""
+    """A fetch at the leader, which waits until it has a reply, as in the Fetch API."""
 
     def __init__(self, broker: SimulatedBroker, fetch: Fetch, reply: Reply):
         self._broker = broker
@@ -148,7 +148,7 @@ class Serving:
         self._high_watermark = -1
 
     def begin(self) -> None:
-        """Read, and note the follower's position."""
+        """Read, and record the follower's position."""
         answer = self._read(is_first=True)
         if answer is None:
             assert self._partition is not None

@@ -62,7 +62,7 @@ class IsrKeeper:
             case Error.INELIGIBLE_REPLICA:
                 leader.withdraw()
             case None | Error.NOT_CONTROLLER:
-                # It may have been made nevertheless: nothing else is proposed meanwhile.
+                # The change may have been made, so nothing else is proposed until that is known.
                 self._broker.process.call_later(
                     _RETRY_MS, lambda: self._retry(leader, topic_id, change)
                 )

@@ -12,7 +12,7 @@ Reply = Callable[[Any], None]
 
 
 class Network:
-    """Delays every message at random, and loses those between names that are cut off."""
+    """Delays every message at random, and loses those between processes that are cut off."""
 
     def __init__(self, schedule: Schedule, random: Random):
         self._schedule = schedule
@@ -60,7 +60,7 @@ class Network:
         self._cut[source, target] -= 1
 
     def heal(self) -> None:
-        """End all trouble."""
+        """End all faults."""
         self._cut.clear()
         self.loss = self.slowness = 0.0
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _REQUEST_MS = 3_000
 _IN_FLIGHT = 5
-"""The most batches from the oldest one in flight on: as many as a log remembers of a producer."""
+"""The maximum of batches in flight: as many as a log keeps per producer."""
 _MOST_REFUSALS = 50
 _TRANSACTIONS_V2 = 2
 
@@ -68,7 +68,7 @@ class Acknowledgement:
         self._broker.process.call_later(_REQUEST_MS, lambda: self._time_out(partition))
 
     def look(self, changed: Watched) -> None:
-        """Reply if the batch is committed, or never will be here."""
+        """Reply if the batch is committed, or cannot be committed by this leader."""
         assert isinstance(changed, Partition)
         leader = changed.leader
         if leader is not None and changed.high_watermark < self._end_offset:
@@ -99,7 +99,7 @@ class Transaction:
 
 
 class Producer:
-    """A client that sends batches to what it thinks is the leader, until each is acknowledged."""
+    """A client that sends batches to the leader it knows, until each is acknowledged."""
 
     def __init__(self, world: World, number: int, batches: int):
         self.world = world
@@ -126,7 +126,7 @@ class Producer:
         self.process.call_later(self.world.random.random() * 2_000, self._next)
 
     def restart(self) -> None:
-        """Begin anew with another producer id, as on a topic that was created again."""
+        """Start again with another producer id, as on a topic that was created again."""
         self._pending.clear()
         self._refusals = 0
         self._sequence = 0
@@ -219,7 +219,7 @@ class Producer:
             self._refusals += 1
             if self._refusals > _MOST_REFUSALS and self._in_flight > 1:
                 # A clean stop keeps the newest batch of a producer only, as in Kafka: retries of
-                # those before it are then refused. The client begins anew.
+                # those before it are then refused. The client starts again.
                 self.world.trace(f"{self.name} gives up {len(self._pending)} batches")
                 self.restart()
                 return
@@ -249,7 +249,7 @@ class Producer:
         )
 
     def _find_leader(self) -> None:
-        """Metadata: what some broker knows, which may be out of date."""
+        """Metadata of some broker, which may be out of date."""
         world = self.world
         brokers = [each for each in world.brokers.values() if each.is_up and each.image]
         if brokers:

@@ -1,4 +1,4 @@
-"""Virtual time: events run in order, one at a time, and nothing passes between them."""
+"""Virtual time: events run in order, one at a time, and take no time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Event:
 
 
 class Schedule:
-    """All events to come. `steps` counts those that have run."""
+    """All future events. `steps` counts those that have run."""
 
     def __init__(self) -> None:
         self.time_ms = 0.0
@@ -33,7 +33,7 @@ class Schedule:
         self._events: list[tuple[float, int, Event]] = []
 
     def after(self, delay_ms: float, callback: Callable[[], None]) -> Event:
-        """Call back once, that much later."""
+        """Call back once after a delay."""
         event = Event(callback)
         at_ms = self.time_ms + max(delay_ms, 0)
         heapq.heappush(self._events, (at_ms, next(self._serial), event))
@@ -74,7 +74,7 @@ class Process:
         return event
 
     def every(self, interval_ms: float, task: Callable[[], None]) -> None:
-        """Run a task periodically for the rest of this life."""
+        """Run a task periodically until the process ends."""
 
         def fire() -> None:
             self.call_later(interval_ms, fire)
@@ -83,7 +83,7 @@ class Process:
         self.call_later(interval_ms, fire)
 
     def run(self, callback: Callable[[], None]) -> None:
-        """Run something in this process, if it lives; a crash of its disk ends its life."""
+        """Run a callback in this process, if it is alive; a crash of its disk ends the process."""
         if self.is_dead:
             return
         if self._late is not None:

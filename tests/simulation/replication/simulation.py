@@ -1,4 +1,4 @@
-"""One seed: brokers, producers and faults, and in the end all that must hold."""
+"""One seed: brokers, producers and faults, and the checks at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulation.replication.world import BROKERS, REPLICAS, World
 from tests.simulation.simulation import Result
 
 _PATIENCE_MS = 300_000
-"""Virtual time within which everything has to come through once all is healed."""
+"""The virtual time within which all batches must be acknowledged after the faults."""
 
 
 def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
@@ -38,7 +38,7 @@ class Simulation:
         self.world = world = World(seed, keeps_trace=keeps_trace)
         self.random: Random = world.random
         self.crashes = 0
-        # Kafka takes a hole that a power cut leaves in a compacted log for what compaction left.
+        # In a compacted log Kafka cannot distinguish a hole of a power cut from one of compaction.
         self._loses_power = self.random.random() < 0.5 and not world.is_compacted
         self._is_over = False
         self._unhealed: set[int] = set()
@@ -84,7 +84,7 @@ class Simulation:
         self._wait(self._revive, "brokers")
         self._wait(lambda: all(each.is_done for each in self.producers), "producers")
         self._wait(self._is_in_sync, "replicas")
-        # Until what was deleted is removed.
+        # Wait until deleted files are removed.
         delay_ms = world.config.file_delete_delay_ms + 25_000
         world.schedule.run_until(lambda: bool(world.violations), delay_ms)
         self._wait(self._is_in_sync, "replicas")
@@ -169,9 +169,9 @@ class Simulation:
         self._crashed(broker)
 
     def _may_end_uncleanly(self, broker: SimulatedBroker) -> bool:
-        """Whether what is committed survives that, as Kafka promises: one failure at a time."""
+        """Whether committed records survive it, as Kafka guarantees for one failure at a time."""
         if not self._loses_power:
-            return True  # Nothing is lost on any disk.
+            return True  # No disk has lost data.
         state = self.world.controller.partition
         if state is None or state.adding or state.removing:
             return False

@@ -1,4 +1,4 @@
-"""Hundreds of seeds hold, each is the same every time, and broken replicas do not pass."""
+"""Hundreds of seeds pass, each is repeatable, and defects of replicas are detected."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_every_seed_keeps_what_kafka_promises() -> None:
 
 
 def test_the_same_seed_is_the_same_history() -> None:
-    """In processes whose hashes differ, and so the order of their sets."""
+    """In processes whose hashes differ, and therefore the order of sets."""
     runs = [
         subprocess.run(
             [sys.executable, "-c", _DIGESTS],
@@ -51,12 +51,12 @@ def test_the_same_seed_is_the_same_history() -> None:
     assert runs[0] == runs[1]
 
 
-def test_a_leader_that_commits_alone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_commits_alone_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Leader, "_reached_by_all", lambda self, end_offset: end_offset)
     assert "NOT_IN_SYNC" in _kinds_found(20)
 
 
-def test_a_leader_that_adds_followers_too_early_is_found_out(
+def test_a_leader_that_adds_followers_too_early_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
@@ -65,19 +65,23 @@ def test_a_leader_that_adds_followers_too_early_is_found_out(
     assert _kinds_found(40) & {"NOT_IN_SYNC", "LOST", "AHEAD", "DIVERGENCE"}
 
 
-def test_followers_that_keep_what_diverges_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_followers_that_keep_diverging_records_are_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(Follower, "_truncate", lambda *_: None)
     assert _kinds_found(20) & {"STUCK", "DIVERGENCE"}
 
 
-def test_followers_that_keep_epochs_without_batches_are_found_out(
+def test_followers_that_keep_epochs_without_batches_are_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Log, "_forget_empty_epochs", lambda self: None)
     assert _kinds_found(40) == {"STUCK"}
 
 
-def test_followers_that_note_no_producers_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_followers_that_keep_no_producer_states_are_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     replay = ProducerStates.replay
 
     def forget(self: ProducerStates, header: Any, batch: Any) -> Any:
@@ -91,7 +95,7 @@ def test_followers_that_note_no_producers_are_found_out(monkeypatch: pytest.Monk
 
 
 def _kinds_found(seeds: int) -> set[str]:
-    """The kinds of violations of the first seed that has any, of up to so many."""
+    """The kinds of violations of the first seed that has any, among this number of seeds."""
     for seed in range(seeds):
         found = {violation.split(" ")[0] for violation in simulate(seed).violations}
         if found:

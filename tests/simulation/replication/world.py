@@ -1,4 +1,4 @@
-"""What the parts of one simulation share: time, network, controller, brokers, what is committed."""
+"""The state that the parts of one simulation share: time, network, controller, brokers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPLICAS = (1, 2, 3)
 
 
 class World:
-    """One history. `violations` has what Kafka would not do."""
+    """One history. `violations` are differences from Kafka's guarantees."""
 
     def __init__(self, seed: int, *, keeps_trace: bool):
         self.random = random = Random(seed)
@@ -38,7 +38,7 @@ class World:
         self.committed: dict[bytes, Committed] = {}
         self.topic_id: bytes | None = None
         self.crashed: Callable[[SimulatedBroker], None] = lambda broker: None
-        """Called when a broker has crashed amid a disk operation."""
+        """Called when a broker has crashed within a disk operation."""
         self.log_lost: Callable[[SimulatedBroker, str], None] = lambda broker, reason: None
         """Called when a broker finds its log broken."""
         self.brokers = {broker_id: SimulatedBroker(self, broker_id) for broker_id in BROKERS}
@@ -47,7 +47,7 @@ class World:
         return self.controller.process.now_ms()
 
     def trace(self, line: str) -> None:
-        """Note what happened."""
+        """Add a line to the trace."""
         self._trace.now_s = self.schedule.time_ms / 1_000
         self._trace.note(line)
 
@@ -59,7 +59,7 @@ class World:
         return self._trace.lines
 
     def found(self, violation: str) -> None:
-        """Note a violation."""
+        """Record a violation."""
         self.trace(f"VIOLATION {violation}")
         self.violations.append(f"{violation} (at {self.schedule.time_ms / 1_000:.3f} s)")
 
@@ -70,7 +70,7 @@ class World:
         self.controller.create(topic_id, REPLICAS)
 
     def delete_topic(self) -> None:
-        """Delete the topic; its producers have to begin anew."""
+        """Delete the topic; its producers have to start again."""
         self.topic_id = None
         self.controller.delete()
 

@@ -8,8 +8,8 @@ import pytest
 
 from compat_tests.apache_kafka import SMALL_JVM, apache_kafka_on, prepare
 from compat_tests.test_handover import abandon, create, work
+from compat_tests.visible_state import view
 from compat_tests.wire import Wire
-from compat_tests.worldview import view
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 from wirekafka.apis.api_versions import ApiVersionsRequest
@@ -22,12 +22,12 @@ NEW_IN_4_4 = {
     89: ((0, 0), (0, 1)),
     93: (None, (0, 0)),
 }
-"""API key -> its versions in 4.3.1 (None: it has no such API), and in 4.4.0."""
+"""API key -> its versions in 4.3.1 (None: no such API), and in 4.4.0."""
 
 
 @pytest.mark.timeout(400)
 def test_a_directory_at_the_level_of_4_3_goes_to_kafka_4_3_and_back(tmp_path: Path) -> None:
-    jars = kafka_jars.neighbour_jars()
+    jars = kafka_jars.previous_release_jars()
     prepare(tmp_path, SMALL_JVM, jars=jars)
     data = tmp_path / "data"
     with live_broker(data) as bootstrap:
@@ -53,7 +53,7 @@ def _versions(bootstrap: str) -> dict[int, tuple[int, int]]:
     host, _, port = bootstrap.rpartition(":")
     wire = Wire((host, int(port)))
     answer = wire.ask(
-        ApiVersionsRequest(client_software_name="neighbour", client_software_version="1"), 4
+        ApiVersionsRequest(client_software_name="previous-release", client_software_version="1"), 4
     )
     wire.close()
     return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}

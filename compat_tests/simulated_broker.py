@@ -1,4 +1,4 @@
-"""A registered broker that a test plays: it beats, and otherwise does what the test sends."""
+"""A simulated broker: it registers and sends heartbeats; a test sends all its other requests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wirekafka.metadata.features import SUPPORTED
 HOST, PORT, RACK = "mute.test", 9999, "b"
 _BEAT_S = 0.5
 _HAS_ALL = 1 << 40
-"""A metadata offset behind everything that the controller has written."""
+"""A metadata offset beyond everything that the controller has written."""
 
 
-class MuteBroker:
-    """A broker without a network, which its controller takes for alive until `end`."""
+class SimulatedBroker:
+    """A broker without listeners, which the controller considers alive until `end`."""
 
     def __init__(self, id: int, cluster_id: str, controller: tuple[str, int]):
         self.id = id
@@ -38,7 +38,7 @@ class MuteBroker:
         self._thread.start()
 
     def restart(self) -> None:
-        """Shut down, register anew with another broker epoch, and be unfenced."""
+        """Shut down, register again with another broker epoch, and be unfenced."""
         if self.epoch >= 0:
             self._wants_shut_down = True
             eventually(self._beat)
@@ -58,14 +58,14 @@ class MuteBroker:
         self._beat()
 
     def end(self) -> None:
-        """Be fenced, and send nothing more."""
+        """Be fenced, and stop sending requests."""
         self._over.set()
         self._thread.join()
         self.fence()
         self._wire.close()
 
     def state(self) -> FetchRequest.ReplicaState:
-        """What its fetches say of it (KIP-903)."""
+        """The ReplicaState of its fetches (KIP-903)."""
         return FetchRequest.ReplicaState(replica_id=self.id, replica_epoch=self.epoch)
 
     def _register(self, cluster_id: str) -> None:

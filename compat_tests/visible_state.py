@@ -18,7 +18,7 @@ from wirekafka.apis.list_transactions import ListTransactionsRequest
 from wirekafka.apis.metadata import MetadataRequest
 
 START_MS = int(time.time() * 1000) - 3_600_000
-"""When the records that are looked at by time begin: old, but not for retention."""
+"""The time of the first timestamped record: in the past, but within retention."""
 
 
 def view(bootstrap: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _configs(admin: AdminClient, topic: str) -> dict[str, str]:
 
 
 def _partitions(bootstrap: str, places: list[tuple[str, int]]) -> dict[Any, dict[str, Any]]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "worldview"})
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "visible-state"})
     starts = []
     seen: dict[Any, dict[str, Any]] = {}
     for topic, index in places:
@@ -91,7 +91,7 @@ def _partitions(bootstrap: str, places: list[tuple[str, int]]) -> dict[Any, dict
 
 
 def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """As soon as the partition has a leader: Kafka accepts connections before it leads."""
+    """The offsets, once the partition has a leader: Kafka accepts connections before it leads."""
     found: tuple[int, int] = eventually(lambda: consumer.get_watermark_offsets(place, timeout=30))
     return found
 
@@ -99,7 +99,7 @@ def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
 def _groups(admin: AdminClient) -> dict[str, Any]:
     listed = admin.list_consumer_groups().result(30).valid
     groups = {}
-    for group in sorted(each.group_id for each in listed if each.group_id != "worldview"):
+    for group in sorted(each.group_id for each in listed if each.group_id != "visible-state"):
         request = [ConsumerGroupTopicPartitions(group)]
         offsets = admin.list_consumer_group_offsets(request)[group].result(30)
         described = admin.describe_consumer_groups([group])[group].result(30)

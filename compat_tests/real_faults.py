@@ -1,4 +1,4 @@
-"""Faults that can be provoked in Apache Kafka itself, each beside the rule that simulates it."""
+"""Faults that Apache Kafka itself can be made to show, each with the rule that simulates it."""
 
 from __future__ import annotations
 
@@ -123,6 +123,6 @@ CASES = [
     (name, client)
     for name in PAIRS
     for client in CLIENTS
-    # aiokafka joins as another member, and waits for the session of the one it was.
+    # aiokafka joins as a new member, and waits until the session of its old member id ends.
     if (name, client) != ("a commit by one who was expelled", "aiokafka")
 ]
