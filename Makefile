@@ -50,4 +50,5 @@ spark-campaign:
 .PHONY: cluster-campaign
 cluster-campaign:
 	@.ci/set-up
-	@.venv/bin/python -m pytest -v -s -m campaign $(or $(TEST),compat_tests/test_mixed_clusters.py)
+	@.venv/bin/python -m pytest -v -s -m campaign $(or $(TEST),compat_tests/test_mixed_clusters.py \
+		compat_tests/test_cluster_administration.py)
