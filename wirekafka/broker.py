@@ -28,8 +28,7 @@ from wirekafka.coordinator.transactions import TransactionCoordinator, Transacti
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log_directory import LogDirectory, NewLog
 from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.channel import Registration
-from wirekafka.metadata.claim import claim, locked, previous_epoch
+from wirekafka.metadata.claim import claim, locked, registration_of
 from wirekafka.metadata.directories import DirectoryReports
 from wirekafka.metadata.followers import ImageBrokers, throttled_rate
 from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
@@ -110,6 +109,7 @@ class Broker:
         self.source = foundation.source(
             SourceParts(
                 foundation=foundation,
+                config=lambda: self.config,
                 cluster_id=self.cluster_id,
                 directory=self.directories[0],
                 incarnation_id=incarnation_id,
@@ -125,7 +125,7 @@ class Broker:
             self.controller_channel,
             self.metadata,
             self.clock,
-            self._registration(incarnation_id),
+            registration_of(self.directories, self.config, incarnation_id),
             lambda: self.config,
         )
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
@@ -221,21 +221,6 @@ class Broker:
         """Whether a partition is assigned to this broker, even if placing it has failed."""
         partition = self.image.partition(*key)
         return partition is not None and self.node_id in partition.replicas
-
-    def _registration(self, incarnation_id: bytes) -> Registration:
-        return Registration.with_own_features(
-            broker_id=self.node_id,
-            cluster_id=self.cluster_id,
-            incarnation_id=incarnation_id,
-            endpoints=(),
-            rack=self.config.broker_rack,
-            log_dirs=[
-                directory.identity.directory_id
-                for directory in self.directories
-                if directory.identity is not None
-            ],
-            previous_epoch=previous_epoch(self.directories),
-        )
 
     async def join(self, controller: Sequence[Endpoint], broker: Sequence[Endpoint]) -> None:
         """Catch up with the metadata, recover the logs, register, and place the partitions.

@@ -58,6 +58,13 @@ class ControllerChannel(Protocol):
     All raise `KafkaError`: the controller's error, or a retriable one if it cannot be reached.
     """
 
+    @property
+    def controller_versions(self) -> Mapping[int, tuple[int, int]]:
+        """First and last version of the active controller's APIs, by key.
+
+        Empty if they are those of this process, or while no controller is connected.
+        """
+
     async def register(self, registration: Registration) -> int:
         """Register as a fenced broker; returns the broker epoch (BrokerRegistration)."""
 
