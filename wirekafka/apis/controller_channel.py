@@ -82,6 +82,7 @@ class MessageChannel(ABC):
                 current_metadata_offset=beat.metadata_offset,
                 want_fence=beat.wants_fence,
                 want_shut_down=beat.wants_shut_down,
+                offline_log_dirs=list(beat.offline_directories),
                 cordoned_log_dirs=[],
             ),
             2,

@@ -50,6 +50,8 @@ class Beat:
     metadata_offset: int
     wants_fence: bool = False
     wants_shut_down: bool = False
+    offline_directories: Sequence[bytes] = ()
+    """The ids of all log directories that have failed since the start."""
 
 
 class ControllerChannel(Protocol):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.metadata.image import BROKER, BrokerImage, MetadataImage
+from wirekafka.replication.throttle import ReplicationThrottle
 
 
 class ImageBrokers:
@@ -25,6 +29,15 @@ class ImageBrokers:
     def _alive(self, broker_id: int) -> BrokerImage | None:
         broker = self._image.brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker
+
+
+def leader_throttle(image: MetadataImage, config: BrokerConfig) -> ReplicationThrottle:
+    """Return the throttle of what this broker sends to followers (KIP-73)."""
+    return ReplicationThrottle(
+        config.node_id,
+        partial(throttled_rate, image, config.node_id, "leader"),
+        (config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000),
+    )
 
 
 def throttled_rate(image: MetadataImage, node_id: int, role: str) -> int | None:
