@@ -48,6 +48,8 @@ class Shape:
     is_combined: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     """Further settings of every node."""
+    directories: int = 1
+    """How many log directories each node has."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
 
@@ -55,12 +57,15 @@ class Shape:
 class Node:
     """One node: its files are in `directory`, `bootstrap` is where clients connect."""
 
-    def __init__(self, id: int, engine: str, roles: Collection[str], directory: Path):
+    def __init__(
+        self, id: int, engine: str, roles: Collection[str], directory: Path, directories: int = 1
+    ):
         self.id = id
         self.engine = engine
         self.roles = roles
         self.directory = directory
         self.data = directory / "data"
+        self.log_dirs = [self.data, *(directory / f"data{n}" for n in range(2, directories + 1))]
         self.log = directory / "out.log"
         self.port, self.controller_port = free_ports(2)
         self.process: subprocess.Popen[bytes] | None = None
@@ -232,7 +237,7 @@ class Cluster:
             ),
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(listeners),
-            "log.dirs": str(node.data),
+            "log.dirs": ",".join(map(str, node.log_dirs)),
             "offsets.topic.replication.factor": str(replicas),
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.replication.factor": str(replicas),
@@ -249,9 +254,10 @@ class Cluster:
 
     def _format(self, node: Node) -> None:
         """Write what Kafka's StorageTool writes."""
-        node.data.mkdir()
-        text = meta_properties_text(self.id, node.id, uuid4().bytes)
-        (node.data / "meta.properties").write_bytes(text)
+        for each in node.log_dirs:
+            each.mkdir()
+            text = meta_properties_text(self.id, node.id, uuid4().bytes)
+            (each / "meta.properties").write_bytes(text)
         if node.is_controller:
             frame = snapshot_file.Frame(now_ms=0, epoch=int(self._shape.snapshot_end > 0))
             batches = snapshot_file.encode(bootstrap_features(), MetadataCodec(), frame)
@@ -268,7 +274,7 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
         is_controller = shape.is_combined and index < shape.controllers
         assert engine == KAFKA or not is_controller, "the controllers are Apache Kafka's"
         roles = {"broker", "controller"} if is_controller else {"broker"}
-        nodes.append(Node(id, engine, roles, directory / str(id)))
+        nodes.append(Node(id, engine, roles, directory / str(id), shape.directories))
     if not shape.is_combined:
         for index in range(shape.controllers):
             id = FIRST_CONTROLLER + index

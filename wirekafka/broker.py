@@ -28,9 +28,9 @@ from wirekafka.coordinator.transactions import TransactionCoordinator, Transacti
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log_directory import LogDirectory, NewLog
 from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.channel import Registration
-from wirekafka.metadata.claim import claim, locked, previous_epoch
+from wirekafka.metadata.claim import claim, locked, registration_of
 from wirekafka.metadata.directories import DirectoryReports
+from wirekafka.metadata.directory_failures import DirectoryFailures
 from wirekafka.metadata.followers import ImageBrokers, replication_throttle
 from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.isr_keeper import IsrKeeper
@@ -109,6 +109,7 @@ class Broker:
         self.source = foundation.source(
             SourceParts(
                 foundation=foundation,
+                config=lambda: self.config,
                 cluster_id=self.cluster_id,
                 directory=self.directories[0],
                 incarnation_id=incarnation_id,
@@ -124,8 +125,12 @@ class Broker:
             self.controller_channel,
             self.metadata,
             self.clock,
-            self._registration(incarnation_id),
+            registration_of(self.directories, self.config, incarnation_id),
             lambda: self.config,
+        )
+        self._membership.on_unreported = foundation.failed
+        DirectoryFailures(
+            self.directories, self._membership, self.clock, self._retire, foundation.failed
         )
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
         self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
@@ -213,21 +218,6 @@ class Broker:
         """Whether a partition is assigned to this broker, even if placing it has failed."""
         partition = self.image.partition(*key)
         return partition is not None and self.node_id in partition.replicas
-
-    def _registration(self, incarnation_id: bytes) -> Registration:
-        return Registration.with_own_features(
-            broker_id=self.node_id,
-            cluster_id=self.cluster_id,
-            incarnation_id=incarnation_id,
-            endpoints=(),
-            rack=self.config.broker_rack,
-            log_dirs=[
-                directory.identity.directory_id
-                for directory in self.directories
-                if directory.identity is not None
-            ],
-            previous_epoch=previous_epoch(self.directories),
-        )
 
     async def join(self, controller: Sequence[Endpoint], broker: Sequence[Endpoint]) -> None:
         """Catch up with the metadata, recover the logs, register, and place the partitions.
@@ -443,7 +433,10 @@ class Broker:
         """Create a partition on its existing log or a new one; None if the log is offline."""
         topic, topic_id, index = identity
         key = topic, index
-        if any(key in directory.offline for directory in self.directories):
+        if any(
+            key in each.offline and each.topic_ids.get(key, topic_id) == topic_id
+            for each in self.directories
+        ):
             return None
         directory = self._directory_of.get(key)
         if directory is not None:
@@ -454,7 +447,8 @@ class Broker:
                 directory.set_aside_stray(key)
                 directory = None
         if directory is None:
-            directory = min(self.directories, key=lambda each: len(each.logs))
+            online = [each for each in self.directories if each.failure is None]
+            directory = min(online, key=lambda each: len(each.logs))
             directory.create(
                 NewLog(
                     topic=topic, topic_id=topic_id, partition=index, config=self.topic_config(topic)
@@ -470,22 +464,34 @@ class Broker:
         partition.restore_high_watermark(directory.high_watermarks.get(key, 0))
         return partition
 
+    def _retire(self, directory: LogDirectory) -> None:
+        """Close the partitions in a failed directory, whose files stay as they are."""
+        for key, place in list(self._directory_of.items()):
+            if place is directory:
+                del self._directory_of[key]
+                if key in self.partitions:
+                    self._close(self.partitions[key])
+
     def _drop(self, partition: Partition) -> None:
-        key = partition.topic, partition.index
-        del self.partitions[key]
+        self._close(partition)
+        self._delete((partition.topic, partition.index))
+
+    def _close(self, partition: Partition) -> None:
+        """End the partition's role, and that of a coordinator on it."""
+        del self.partitions[partition.topic, partition.index]
         partition.follow(replace(partition.leadership, leader_id=NO_LEADER))
         self.fetching.forget(partition)
         coordinator = self._coordinators.get(partition.topic)
         if coordinator is not None:
             coordinator.resign(partition.index)
-        self._delete(key)
 
     def _delete(self, key: tuple[str, int]) -> None:
         directory = self._directory_of[key]
         log = directory.logs[key]
         try:
             directory.delete(key, self.clock.now_ms())
-        except OSError:
+        except OSError as error:
             directory.logs.setdefault(key, log)  # For the retry.
+            directory.note(error)
             raise
         del self._directory_of[key]

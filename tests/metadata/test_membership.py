@@ -200,3 +200,32 @@ def test_a_controlled_shutdown_can_be_switched_off() -> None:
         assert stage.controllers.beats == []
 
     asyncio.run(test())
+
+
+def test_first_heartbeat_asks_to_stay_fenced_as_in_kafka(stage: Stage) -> None:
+    assert asyncio.run(stage.join()) is None
+    assert [beat.wants_fence for beat in stage.controllers.beats] == [True, False]
+
+
+def test_failed_directory_is_reported_at_once_and_in_every_later_heartbeat(stage: Stage) -> None:
+    assert asyncio.run(stage.join()) is None
+    del stage.controllers.beats[:]
+    stage.membership.report_failed(b"d" * 16)
+    assert [beat.offline_directories for beat in stage.controllers.beats] == [[b"d" * 16]]
+    stage.membership.report_failed(b"e" * 16)
+    stage.clock.advance(2_000)
+    assert stage.controllers.beats[-1].offline_directories == [b"d" * 16, b"e" * 16]
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_broker_stops_unless_a_controller_hears_of_the_failed_directory(is_answered: bool) -> None:
+    stage = Stage(log_dir_failure_timeout_ms="5000")
+    assert asyncio.run(stage.join()) is None
+    failures: list[Exception] = []
+    stage.membership.on_unreported = failures.append
+    stage.controllers.to_beats = [SERVING if is_answered else Error.REQUEST_TIMED_OUT]
+    stage.membership.report_failed(b"d" * 16)
+    stage.clock.advance(4_999)
+    assert not failures
+    stage.clock.advance(1)
+    assert len(failures) == (0 if is_answered else 1)

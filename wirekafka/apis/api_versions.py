@@ -7,6 +7,7 @@ v5: the cluster and node that the client means to reach (KIP-1242).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from wirekafka.apis import registry
 from wirekafka.apis.registry import Call, api, failure_of
@@ -63,6 +64,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """The pattern of a valid client software name or version (KIP-511)."""
 
 _NO_NODE = -1
+_NO_VERSION = (0, -1)
 
 _APIS_OF_FEATURES = {
     "group.version": frozenset({68, 69}),
@@ -90,7 +92,7 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
     if broker.quorum.is_dynamic:
         finalized[KRAFT_FEATURE] = broker.quorum.kraft_version
     return ApiVersionsResponse(
-        api_keys=[_advertised(declared) for declared in registry.served()],
+        api_keys=_served_with(broker.controller_channel.controller_versions),
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=first, max_version=last)
             for name, (first, last) in SUPPORTED.items()
@@ -127,6 +129,24 @@ def _is_served(feature: str) -> bool:
     """Whether clients may see the feature: only if all APIs that it announces are served."""
     keys = _APIS_OF_FEATURES.get(feature, frozenset())
     return keys <= {declared.key for declared in registry.served()}
+
+
+def _served_with(controller: Mapping[int, tuple[int, int]]) -> list[_ApiVersion]:
+    """The APIs of this listener, given the versions of the active controller.
+
+    An API whose requests are forwarded has the versions that both nodes support, and is left out
+    if there is none. Without versions of the controller, those of this node are reported.
+    """
+    found = []
+    for declared in registry.served():
+        own = _advertised(declared)
+        if declared.decide is not None and controller:
+            first, last = controller.get(declared.key, _NO_VERSION)
+            own.min_version = max(own.min_version, first)
+            own.max_version = min(own.max_version, last)
+        if own.min_version <= own.max_version:
+            found.append(own)
+    return found
 
 
 def _advertised(declared: registry.Api) -> _ApiVersion:

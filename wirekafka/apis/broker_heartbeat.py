@@ -44,6 +44,7 @@ async def broker_heartbeat(
             wants_fence=request.want_fence,
             wants_shut_down=request.want_shut_down,
             cordoned=request.cordoned_log_dirs,
+            offline=request.offline_log_dirs,
             log_end=call.controller.quorum.end_offset,
         )
     )

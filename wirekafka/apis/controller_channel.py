@@ -29,6 +29,11 @@ from wirekafka.replication.remote_replica import DecidedIsr, IsrChange
 class MessageChannel(ABC):
     """A `ControllerChannel` that sends Kafka requests; subclasses supply the transport."""
 
+    @property
+    @abstractmethod
+    def controller_versions(self) -> Mapping[int, tuple[int, int]]:
+        """As `ControllerChannel`."""
+
     @abstractmethod
     async def send(self, request: Request, version: int) -> Any:
         """Send one of this broker's own requests and return the response.
@@ -77,6 +82,7 @@ class MessageChannel(ABC):
                 current_metadata_offset=beat.metadata_offset,
                 want_fence=beat.wants_fence,
                 want_shut_down=beat.wants_shut_down,
+                offline_log_dirs=list(beat.offline_directories),
                 cordoned_log_dirs=[],
             ),
             2,
@@ -202,6 +208,11 @@ class LocalChannel(MessageChannel):
     def __init__(self, controller: ControllerRole, feed: MetadataFeed):
         self._controller = controller
         self._feed = feed
+
+    @property
+    def controller_versions(self) -> Mapping[int, tuple[int, int]]:
+        """As `ControllerChannel`: empty, since the versions are those of this process."""
+        return {}
 
     async def send(self, request: Request, version: int) -> Any:
         """As `MessageChannel`. A top-level error is raised with its message; over the network

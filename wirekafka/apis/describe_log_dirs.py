@@ -85,7 +85,10 @@ def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call
     try:
         result.total_bytes = call.broker.disk.total_bytes(directory.path)
         result.usable_bytes = call.broker.disk.free_bytes(directory.path)
+        is_offline = directory.failure is not None
     except OSError:
+        is_offline = True
+    if is_offline:
         result.error_code = Error.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, list[_Partition]] = defaultdict(list)

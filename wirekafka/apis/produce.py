@@ -426,10 +426,10 @@ async def _wait_for_replicas(writing: _Writing, timeout_ms: int, call: Call) -> 
     )
     for partition, end_offset, response in uncommitted:
         leader = partition.leader
-        if leader is None:
-            response.error_code = Error.NOT_LEADER_OR_FOLLOWER
-        elif partition.log.has_failed and partition.high_watermark < end_offset:
+        if partition.log.has_failed and partition.high_watermark < end_offset:
             response.error_code = Error.KAFKA_STORAGE_ERROR
+        elif leader is None:
+            response.error_code = Error.NOT_LEADER_OR_FOLLOWER
         elif partition.high_watermark < end_offset:
             response.error_code = Error.REQUEST_TIMED_OUT
         elif leader.lacks_maximal_replicas:

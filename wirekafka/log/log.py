@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wirekafka.codec.batch import PREFIX, BatchHeader, Buffer
@@ -30,8 +31,7 @@ _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 class Log:
     """The log of one partition. Not thread-safe, except `Flush.run`; offset ranges are half-open.
 
-    A refused append leaves the log as it was. Disk errors are raised as
-    KafkaError(KAFKA_STORAGE_ERROR).
+    A refused append leaves the log as it was. Disk errors raise KAFKA_STORAGE_ERROR.
     """
 
     __slots__ = (
@@ -51,6 +51,7 @@ class Log:
         "partition",
         "producers",
         "recovery_point",
+        "report",
         "segments",
         "start_offset",
         "topic",
@@ -68,6 +69,8 @@ class Log:
         self._snapshots = parts.snapshots
         # A clean stop has synced the directory.
         self._synced_names = parts.trusted_end >= 0
+        self.report: Callable[[OSError], None] | None = None
+        """Called with each error of the disk, which is raised as well."""
         self.directory = directory
         self.name = directory.rpartition("/")[2]
         """`<topic>-<partition>`."""
@@ -88,7 +91,7 @@ class Log:
         try:
             return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
         except OSError as error:
-            raise _storage_error(error) from error
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
 
     @classmethod
     def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:
@@ -168,7 +171,7 @@ class Log:
             prefix = _pack_prefix(base_offset, length, leader_epoch)
             segment.append([prefix, *batch.rest], size_bytes, end_offset - 1, max_timestamp)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
         self.end_offset = end_offset
         if has_producer:
             if marker is not None:
@@ -214,21 +217,21 @@ class Log:
             limits = ReadLimits(max_bytes, end_offset, self.end_offset, at_least_one)
             return self.segments.read(offset, limits)
         except (OSError, BadBatch) as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with that timestamp in ms or a later one. Raises KafkaError."""
         try:
             return lookup.first_at_or_after(self.segments, timestamp, self.start_offset)
         except (OSError, BadBatch) as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp; None: there is none. Raises KafkaError."""
         try:
             return lookup.newest(self.segments)
         except (OSError, BadBatch) as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap an offset range. Raises KafkaError."""
@@ -239,7 +242,7 @@ class Log:
         try:
             return aborted_between(indexes, offset, end_offset)
         except (OSError, CorruptIndex) as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch not above `epoch`, and its end; (-1, -1) when unknown (KIP-320)."""
@@ -258,7 +261,7 @@ class Log:
         try:
             self.epochs.truncate_from_start(offset)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def delete_old_segments(self, now_ms: int, high_watermark: int | None = None) -> int:
         """Retire the expired segments; returns how many. Raises KafkaError.
@@ -280,7 +283,7 @@ class Log:
                 self.advance_start(self.segments[count].base_offset)
                 self.segments.retire(self.segments[:count], now_ms)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
         return count
 
     def delete_retired(self, now_ms: int) -> int | None:
@@ -306,7 +309,7 @@ class Log:
             self._snapshots.keep_needed(self.segments, offset)
             self.producers = recovery.load_producers(self.segments, self._snapshots, offset)
         except (OSError, BadBatch) as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def truncate_fully_at(self, offset: int, now_ms: int) -> None:
         """Delete all records and continue, empty, from `offset`. Raises KafkaError."""
@@ -318,7 +321,7 @@ class Log:
             self.epochs.clear()
             self._snapshots.keep_needed(self.segments, offset)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
         self.producers.clear(offset)
 
     def roll(self, now_ms: int) -> None:
@@ -328,7 +331,7 @@ class Log:
         try:
             self._roll(self.end_offset, now_ms)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def begin_flush(self) -> Flush | None:
         """The flush that syncs the whole log; None when there is nothing to sync. Raises OSError.
@@ -410,7 +413,7 @@ class Log:
                     self._assign(each.header.leader_epoch, each.header.base_offset)
             segment.append_all(data[first.at : last.end], [each.shape for each in group])
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
         self.end_offset = last.header.end_offset
         for each in group:
             self._completed(self.producers.replay(each.header, data[each.at : each.end]))
@@ -431,7 +434,7 @@ class Log:
                 self._roll(base_offset, now_ms)
                 self.segments.must_roll(shape, now_ms)  # Sets the new segment's bounds.
         except (OSError, BadBatch) as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
         return self.segments.active
 
     def _roll(self, base_offset: int, now_ms: int) -> None:
@@ -440,14 +443,11 @@ class Log:
         self._synced_names = False
 
     def _forget_empty_epochs(self) -> None:
-        """Remove epochs without batches at the end of the log.
-
-        The leader may not know them, and would report divergence again and again.
-        """
+        """Remove epochs without batches at the end, where the leader may report divergence."""
         try:
             self.epochs.truncate_from_end(self.end_offset)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise self._storage_error(error) from error
 
     def _assign(self, epoch: int, start_offset: int) -> None:
         self.epochs.assign(epoch, start_offset)
@@ -493,6 +493,7 @@ class Log:
             f" log segments upto {self.end_offset} (log start {self.start_offset})",
         )
 
-
-def _storage_error(error: Exception) -> KafkaError:
-    return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+    def _storage_error(self, error: Exception) -> KafkaError:
+        if self.report is not None and isinstance(error, OSError):
+            self.report(error)
+        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))

@@ -47,6 +47,11 @@ _WORTH_PROCESSES_BYTES = 256 << 20
 """Scanning less takes about as long as starting a process: a quarter of a second."""
 
 _LOG_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+_PASSING = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EEXIST}
+)
+"""Errors after which the medium may still be whole: something is used up, or is there already."""
+
 _MARKED_NAME = re.compile(r".+-\d+\.[0-9a-f]{32}-(?P<mark>delete|future|stray)")
 
 
@@ -87,8 +92,8 @@ def log_names(disk: Disk, path: str) -> list[str]:
 class LogDirectory:
     """One log directory, locked from construction to `release`; syncs run in `threads` threads.
 
-    Raises UnusableDirectory, OSError. An error in a single log takes only that log offline;
-    `offline` has the reason.
+    Raises UnusableDirectory, OSError. A log that cannot be opened is offline alone, `offline` has
+    the reason; after an error of the disk at run time all logs are.
     """
 
     def __init__(self, disk: Disk, path: str, threads: int = 8):
@@ -120,6 +125,10 @@ class LogDirectory:
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """From `partition.metadata`; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
+        self.failure: str | None = None
+        """Why the whole directory is out of service until a restart; None while it is not."""
+        self.on_failure: Callable[[OSError], None] = _ignore
+        """Called once, after `failure` is set."""
         self.metadata_log: Log | None = None
         self._checkpoints = OffsetCheckpoints(disk, self.path)
         self.high_watermarks = self._checkpoints.read(HIGH_WATERMARKS)
@@ -155,6 +164,7 @@ class LogDirectory:
         # The clean shutdown marker stays until `load`: the metadata may still prevent the start.
         opening = Opening(is_clean=self.is_clean, now_ms=now_ms)
         self.metadata_log = Log.open(self._disk, path, config, opening)
+        self.metadata_log.report = self.note
         return self.metadata_log
 
     def load(
@@ -203,6 +213,7 @@ class LogDirectory:
             self._checkpoints.forget_deleted(key, self.logs)
             self._disk.make_directory(path)
         except OSError as error:
+            self.note(error)
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
         try:
             text = checkpoints.partition_metadata_text(new.topic_id)
@@ -212,6 +223,7 @@ class LogDirectory:
             with suppress(OSError):
                 self._disk.remove_tree(path)  # Or the next try would fail because it exists.
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+        log.report = self.note
         self.logs[key] = log
         self.topic_ids[key] = new.topic_id
         return log
@@ -282,6 +294,7 @@ class LogDirectory:
             self._checkpoints.lower(RECOVERY_POINTS, key, log.recovery_point)
             self._checkpoints.lower(START_OFFSETS, key, log.start_offset)
         except OSError as error:
+            self.note(error)
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def write_cleaner_offsets(self) -> None:
@@ -303,8 +316,8 @@ class LogDirectory:
     def flush(self) -> None:
         """Sync all logs, as many at a time as there are threads.
 
-        Raises OSError, after which appends are refused: what was written since the last sync may
-        be lost, and a repeated sync would not report it.
+        Raises OSError, after which the directory is out of service: what was written since the last
+        sync may be lost, and a repeated sync would not report it.
         """
         try:
             self._flush()
@@ -312,10 +325,20 @@ class LogDirectory:
             self.fail(error)
             raise
 
+    def note(self, error: OSError) -> None:
+        """Take the directory out of service, unless the error says nothing about its medium."""
+        if error.errno not in _PASSING:
+            self.fail(error)
+
     def fail(self, error: OSError) -> None:
-        """Refuse appends until a restart, because a sync has failed; reads continue."""
+        """Take the directory and all of its logs out of service until a restart."""
+        if self.failure is not None:
+            return
+        self.failure = str(error)
         for log in self.all_logs():
-            log.fail(f"{self.path} could not be synced: {error}")
+            log.fail(f"{self.path} has failed: {error}")
+        self.offline.update(dict.fromkeys(self.logs, self.failure))
+        self.on_failure(error)
 
     def check_space(self, reserve_bytes: int) -> bool:
         """Refuse appends while less than that is free; whether there is room. Raises OSError.
@@ -334,8 +357,12 @@ class LogDirectory:
     ) -> None:
         """Sync and close all logs, write the clean shutdown marker, and release the lock.
 
-        Raises OSError; then the marker is missing, so that the next start recovers.
+        Raises OSError; then the marker is missing, so that the next start recovers. A directory
+        that has failed is only released.
         """
+        if self.failure is not None:
+            self.release()
+            return
         try:
             for log in self.all_logs():
                 log.close()
@@ -439,7 +466,8 @@ class LogDirectory:
     def _load(self, key: TopicPartition, job: RecoveryJob) -> None:
         topic, partition = key
         try:
-            self.logs[key] = Log.open(self._disk, job.directory, job.config, job.opening)
+            log = self.logs[key] = Log.open(self._disk, job.directory, job.config, job.opening)
+            log.report = self.note
         except (CorruptLog, KafkaError, OSError) as error:
             self.offline[key] = str(error)
             logger.error("%s-%d is offline: %s", topic, partition, error)
@@ -464,3 +492,7 @@ class LogDirectory:
             self._disk.rename(log.directory, path)
         log.moved(path)
         return path
+
+
+def _ignore(error: OSError) -> None:
+    """The default `on_failure`: the logs refuse appends, and nobody else has to know."""

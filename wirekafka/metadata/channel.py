@@ -50,6 +50,8 @@ class Beat:
     metadata_offset: int
     wants_fence: bool = False
     wants_shut_down: bool = False
+    offline_directories: Sequence[bytes] = ()
+    """The ids of all log directories that have failed since the start."""
 
 
 class ControllerChannel(Protocol):
@@ -57,6 +59,13 @@ class ControllerChannel(Protocol):
 
     All raise `KafkaError`: the controller's error, or a retriable one if it cannot be reached.
     """
+
+    @property
+    def controller_versions(self) -> Mapping[int, tuple[int, int]]:
+        """First and last version of the active controller's APIs, by key.
+
+        Empty if they are those of this process, or while no controller is connected.
+        """
 
     async def register(self, registration: Registration) -> int:
         """Register as a fenced broker; returns the broker epoch (BrokerRegistration)."""

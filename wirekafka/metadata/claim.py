@@ -8,6 +8,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.checkpoints import META_PROPERTIES, properties_from, uuid_text
 from wirekafka.log.files import Disk
 from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, UnusableDirectory
+from wirekafka.metadata.channel import Registration
 
 
 def locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
@@ -60,6 +61,22 @@ def claim(
         directory_id = known.directory_id if known and known.directory_id else new_id()
         directory.claim(DirectoryIdentity(found_id, node_id, directory_id))
     return found_id
+
+
+def registration_of(
+    directories: Sequence[LogDirectory], config: BrokerConfig, incarnation_id: bytes
+) -> Registration:
+    """Return the registration of a broker with these claimed directories, without endpoints."""
+    identities = [each.identity for each in directories if each.identity is not None]
+    return Registration.with_own_features(
+        broker_id=config.node_id,
+        cluster_id=identities[0].cluster_id,
+        incarnation_id=incarnation_id,
+        endpoints=(),
+        rack=config.broker_rack,
+        log_dirs=[each.directory_id for each in identities],
+        previous_epoch=previous_epoch(directories),
+    )
 
 
 def previous_epoch(directories: Sequence[LogDirectory]) -> int:

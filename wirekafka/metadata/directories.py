@@ -12,8 +12,7 @@ from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import Replica
 from wirekafka.metadata.command import MOST_RECORDS_PER_BATCH, ControllerState, Decision
-from wirekafka.metadata.image import MetadataImage, PartitionImage, TopicImage
-from wirekafka.metadata.placement import UNASSIGNED_DIRECTORY
+from wirekafka.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.records import PartitionChangeRecord
 from wirekafka.metadata.registration import DIRECTORIES_SINCE, registered
 from wirekafka.replication.promise import start
@@ -62,7 +61,7 @@ class AssignDirectories:
                 errors[topic_id, index] = Error.NOT_LEADER_OR_FOLLOWER
             else:
                 errors[topic_id, index] = Error.NONE
-                if _directory_of(partition, self.broker_id) != directory:
+                if partition.directory_of(self.broker_id) != directory:
                     records.append(
                         PartitionChangeRecord(
                             partition_id=index,
@@ -87,7 +86,7 @@ class DirectoryReports:
         """Queue a report that a replica is in this directory, unless the image says so."""
         if self._image.metadata_version < DIRECTORIES_SINCE:
             return
-        if _directory_of(partition, self._member.broker_id) == directory:
+        if partition.directory_of(self._member.broker_id) == directory:
             self._unreported.pop((topic.id, partition.index), None)
             return
         self._unreported[topic.id, partition.index] = directory
@@ -117,11 +116,6 @@ class DirectoryReports:
             delay_ms = _AGAIN_MS
         self._is_scheduled = False
         self._schedule(delay_ms)
-
-
-def _directory_of(partition: PartitionImage, broker_id: int) -> bytes:
-    places = dict(zip(partition.replicas, partition.directories, strict=False))
-    return places.get(broker_id, UNASSIGNED_DIRECTORY)
 
 
 def _assigned(partition: PartitionImage, broker_id: int, directory: bytes) -> list[bytes]:

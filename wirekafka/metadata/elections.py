@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -18,12 +18,19 @@ RECOVERING = 1
 """The leaderRecoveryState of a leader that was elected uncleanly (KIP-704)."""
 
 
-def without(state: ControllerState, broker: int) -> Iterator[PartitionChangeRecord]:
-    """Changes that remove a broker from every ISR and leadership."""
+def without(
+    state: ControllerState, broker: int, directories: Container[bytes] | None = None
+) -> Iterator[PartitionChangeRecord]:
+    """Changes that remove a broker from every ISR and leadership.
+
+    With `directories`, ids of log directories, only from those of its replicas in these.
+    """
     for topic in state.image.topics.values():
         effective = None
         for partition in topic.partitions.values():
             if broker not in partition.isr and partition.leader != broker:
+                continue
+            if directories is not None and partition.directory_of(broker) not in directories:
                 continue
             effective = effective or topic_config(state, topic)
             yield _leave(state, topic, partition, (broker, effective.min_insync_replicas))
@@ -50,7 +57,7 @@ def _leave(
             (
                 member
                 for member in partition.replicas
-                if member in in_sync and not state.image.brokers[member].fenced
+                if member in in_sync and state.image.is_online(partition, member)
             ),
             NO_LEADER,
         )
@@ -76,6 +83,9 @@ def led_by(state: ControllerState, broker: int) -> Iterator[PartitionChangeRecor
                     partition_id=partition.index, topic_id=topic.id, leader=broker
                 )
             elif partition.leader == NO_LEADER and broker in partition.replicas:
+                directory = partition.directory_of(broker)
+                if not state.image.brokers[broker].has_online(directory):
+                    continue
                 change = elect(topic, partition, lambda member: member == broker, unclean=False)
                 if change is not None:
                     yield change
@@ -165,9 +175,8 @@ def _elected(
         )
 
     def alive(member: int) -> bool:
-        broker = state.image.brokers.get(member)
         may_lead = not is_preferred or member == preferred
-        return may_lead and broker is not None and not broker.fenced
+        return may_lead and state.image.is_online(partition, member)
 
     change = elect(topic, partition, alive, unclean=not is_preferred)
     if change is None:

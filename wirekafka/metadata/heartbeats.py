@@ -32,7 +32,7 @@ class Heartbeat:
 
     The reply is a `Standing`. `metadata_offset` is the last offset the broker has applied,
     `log_end` the end of the controller's log when this is submitted; `cordoned` are ids of log
-    directories, None from a broker that did not report any.
+    directories, None from a broker that did not report any; `offline` those of failed ones.
     """
 
     broker_id: int
@@ -41,6 +41,7 @@ class Heartbeat:
     wants_fence: bool = False
     wants_shut_down: bool = False
     cordoned: Sequence[bytes] | None = None
+    offline: Sequence[bytes] = ()
     log_end: int = 0
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
@@ -54,6 +55,9 @@ class Heartbeat:
         heard = partial(state.sessions.touch, self.broker_id, now_ms, self.metadata_offset)
         if self.wants_shut_down:
             return self._shut_down(state, broker, Standing(is_caught_up, False, False), heard)
+        failed = self._directories_failed(state, broker)
+        if failed:
+            return Decision(failed, Standing(is_caught_up, broker.fenced, False), [heard])
         records: Sequence[Message] = ()
         is_fenced = broker.fenced
         if broker.fenced and is_caught_up and not self.wants_fence:
@@ -61,6 +65,19 @@ class Heartbeat:
         elif not broker.fenced and self.wants_fence:
             records, is_fenced = fence(state, broker), True
         return Decision(records, Standing(is_caught_up, is_fenced, False), [heard])
+
+    def _directories_failed(self, state: ControllerState, broker: BrokerImage) -> list[Message]:
+        """Move leaderships away from failed log directories; none if they are known (KIP-858)."""
+        online = broker.registration.log_dirs
+        failed = {id for id in self.offline if id in online}
+        if not failed:
+            return []
+        change = BrokerRegistrationChangeRecord(
+            broker_id=broker.id,
+            broker_epoch=broker.epoch,
+            log_dirs=[id for id in online if id not in failed],
+        )
+        return [*elections.without(state, broker.id, failed), change]
 
     def _unfence(self, state: ControllerState) -> list[Message]:
         """Unfence the broker, and elect it in each partition that has no leader."""

@@ -14,6 +14,7 @@ from wirekafka.metadata import records as r
 from wirekafka.metadata.framing import ELR_FEATURE, METADATA_FEATURE
 from wirekafka.metadata.security import SecurityImage
 
+UNASSIGNED_DIRECTORY = bytes(16)
 _UNCHANGED = -2
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """ConfigResource types, as in records and requests."""
@@ -53,6 +54,11 @@ class PartitionImage:
             record.eligible_leader_replicas or [],
             record.last_known_elr or [],
         )
+
+    def directory_of(self, broker: int) -> bytes:
+        """The id of the log directory of a broker's replica, all zero while it is unknown."""
+        places = dict(zip(self.replicas, self.directories, strict=False))
+        return places.get(broker, UNASSIGNED_DIRECTORY)
 
     def to_record(self, topic_id: bytes) -> r.PartitionRecord:
         """The record that recreates this image."""
@@ -137,6 +143,11 @@ class BrokerImage:
                 return end_point.host, end_point.port
         return None
 
+    def has_online(self, directory: bytes) -> bool:
+        """Whether a log directory is in service; yes for a broker that has registered none."""
+        online = self.registration.log_dirs
+        return directory == UNASSIGNED_DIRECTORY or not online or directory in online
+
     def change(self, record: r.BrokerRegistrationChangeRecord) -> None:
         """Apply a change; in its flags 0 means unchanged, -1 off and 1 on."""
         registration = self.registration
@@ -188,6 +199,15 @@ class MetadataImage:
         """One partition by topic name."""
         found = self.topics.get(topic)
         return found.partitions.get(index) if found else None
+
+    def is_online(self, partition: PartitionImage, broker: int) -> bool:
+        """Whether a replica is on an unfenced broker, in a log directory that has not failed."""
+        found = self.brokers.get(broker)
+        return (
+            found is not None
+            and not found.fenced
+            and found.has_online(partition.directory_of(broker))
+        )
 
     def partition_count(self, topic: str) -> int:
         """The number of partitions of a topic; 0 if the topic does not exist."""

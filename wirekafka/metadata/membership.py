@@ -67,6 +67,10 @@ class Membership:
         self._registration = registration
         self._config = config
         self._timer: Timer | None = None
+        self._failed_directories: dict[bytes, bool] = {}
+        """By id of a failed log directory: whether a controller knows of it."""
+        self.on_unreported: Callable[[Exception], None] = lambda error: None
+        """Called if no controller could be informed of a failed log directory in time."""
         self._is_leaving = False
         self._has_left = False
 
@@ -79,6 +83,7 @@ class Membership:
         self._registration = replace(self._registration, endpoints=endpoints)
         await self._register()
         id, epoch = self.broker_id, self.broker_epoch
+        await self._is_fenced(wants_fence=True)
         await self._follower.until(lambda image: _epoch(image, id) >= epoch)
         while await self._is_fenced():
             await self._pause()
@@ -110,6 +115,19 @@ class Membership:
                     raise
             await pause(self._clock, pause_ms)
             pause_ms = self._config().broker_heartbeat_interval_ms
+
+    def report_failed(self, directory: bytes) -> None:
+        """Report a failed log directory, by its id, in this heartbeat and all later ones.
+
+        If none is answered within `log.dir.failure.timeout.ms`, `on_unreported` is called: until
+        then the controllers take its partitions to be in service.
+        """
+        self._failed_directories[directory] = False
+        self._clock.call_later(
+            self._config().log_dir_failure_timeout_ms, lambda: self._check_reported(directory)
+        )
+        if self.broker_epoch >= 0:
+            start(self._try_beat())
 
     def stop(self) -> None:
         """Stop sending heartbeats."""
@@ -149,24 +167,34 @@ class Membership:
     def _next_registration_timeout(self) -> int:
         return self._clock.now_ms() + self._config().initial_broker_registration_timeout_ms
 
-    async def _is_fenced(self) -> bool:
+    def _check_reported(self, directory: bytes) -> None:
+        if not self._failed_directories[directory] and not self._is_leaving:
+            reason = "no controller could be informed of the failed log directory"
+            self.on_unreported(KafkaError(Error.KAFKA_STORAGE_ERROR, reason))
+
+    async def _is_fenced(self, *, wants_fence: bool = False) -> bool:
         try:
-            return (await self._beat()).is_fenced
+            return (await self._beat(wants_fence=wants_fence)).is_fenced
         except KafkaError as error:
             if error.error not in _UNREACHABLE:
                 raise
             logger.info("Broker %d is not in service yet: %s", self.broker_id, error)
             return True
 
-    async def _beat(self, *, wants_shut_down: bool = False) -> Standing:
-        return await self._channel.heartbeat(
+    async def _beat(self, *, wants_fence: bool = False, wants_shut_down: bool = False) -> Standing:
+        failed = list(self._failed_directories)
+        standing = await self._channel.heartbeat(
             Beat(
                 broker_id=self.broker_id,
                 broker_epoch=self.broker_epoch,
                 metadata_offset=self._follower.end_offset - 1,
+                wants_fence=wants_fence,
                 wants_shut_down=wants_shut_down,
+                offline_directories=failed,
             )
         )
+        self._failed_directories.update(dict.fromkeys(failed, True))
+        return standing
 
     def _beat_later(self) -> None:
         self._timer = self._clock.call_later(
@@ -175,12 +203,16 @@ class Membership:
 
     async def _keep_alive(self) -> None:
         try:
-            await self._beat()
-        except KafkaError as error:
-            logger.warning("A heartbeat of broker %d failed: %s", self.broker_id, error)
+            await self._try_beat()
         finally:
             if not self._is_leaving:
                 self._beat_later()
+
+    async def _try_beat(self) -> None:
+        try:
+            await self._beat()
+        except KafkaError as error:
+            logger.warning("A heartbeat of broker %d failed: %s", self.broker_id, error)
 
     async def _pause(self) -> None:
         """Wait for `broker.heartbeat.interval.ms`."""

@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.image import BrokerImage, MetadataImage
-
-UNASSIGNED_DIRECTORY = bytes(16)
+from wirekafka.metadata.image import UNASSIGNED_DIRECTORY, BrokerImage, MetadataImage
 
 
 def place(image: MetadataImage, partitions: range, replication_factor: int) -> list[list[int]]:

@@ -9,7 +9,7 @@ from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import placement
 from wirekafka.metadata.command import ControllerState, Decision, bounded
-from wirekafka.metadata.image import MetadataImage, PartitionImage, TopicImage
+from wirekafka.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage, PartitionImage, TopicImage
 from wirekafka.metadata.records import PartitionChangeRecord
 
 
@@ -98,7 +98,7 @@ def _call_off(topic: TopicImage, partition: PartitionImage) -> PartitionChangeRe
     change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
     _settle(change, partition, replicas)
     kept = dict(zip(partition.replicas, partition.directories, strict=False))
-    change.directories = [kept.get(each, placement.UNASSIGNED_DIRECTORY) for each in replicas]
+    change.directories = [kept.get(each, UNASSIGNED_DIRECTORY) for each in replicas]
     return change
 
 

@@ -53,6 +53,8 @@ class SourceParts:
     """
 
     foundation: Foundation
+    config: Callable[[], BrokerConfig]
+    """Returns the broker's configuration, which has changed where dynamic options have."""
     cluster_id: str
     directory: LogDirectory
     incarnation_id: bytes

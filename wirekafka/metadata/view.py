@@ -19,7 +19,8 @@ class ReachableBroker(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """A partition in a response; `offline` are the replicas on unreachable brokers."""
+    """A partition in a response; `offline` are the replicas on unreachable brokers or
+    in failed log directories."""
 
     error: Error
     leader_id: int
@@ -39,7 +40,11 @@ class View:
         """Describe a partition: LEADER_NOT_AVAILABLE if it has no leader, LISTENER_NOT_FOUND if its
         leader does not have the listener.
         """
-        offline = [replica for replica in partition.replicas if replica not in self._reachable]
+        offline = [
+            replica
+            for replica in partition.replicas
+            if replica not in self._reachable or not self._image.is_online(partition, replica)
+        ]
         leader = partition.leader
         if leader in self._reachable:
             return PartitionView(Error.NONE, leader, offline)

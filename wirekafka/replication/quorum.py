@@ -199,6 +199,8 @@ class QuorumLog(MetadataLog):
     def _fail(self, error: BaseException) -> None:
         """Refuse all appends: after a failed fsync it is unknown what the disk holds."""
         self._log.fail(f"{self._log.name} could not be synced: {error}")
+        if self._log.report is not None and isinstance(error, OSError):
+            self._log.report(error)
         self.failure = KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
         if self.on_failure is not None:
             self.on_failure(self.failure)

@@ -79,6 +79,7 @@ class Cleaning:
                     logger.error(
                         "%s could not be compacted: %s", partition.log.name, error, exc_info=trace
                     )
+                    _report(partition.log, error)
         finally:
             await self._backend.rest()
             self._task = None
@@ -104,6 +105,7 @@ class Cleaning:
             except (BadBatch, OSError) as error:
                 self._skipped_until_ms[log] = now_ms + _RETRY_MS
                 logger.error("%s cannot be compacted: %s", log.name, error)
+                _report(log, error)
                 continue
             if (
                 candidate is not None
@@ -158,3 +160,8 @@ class Cleaning:
         if directory.logs.get(key) is partition.log:
             directory.cleaner_offsets[key] = end_offset
             await asyncio.to_thread(directory.write_cleaner_offsets)
+
+
+def _report(log: Log, error: Exception) -> None:
+    if log.report is not None and isinstance(error, OSError):
+        log.report(error)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from wirekafka.broker import Broker
 from wirekafka.clock import Timer
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
+from wirekafka.log.log_directory import LogDirectory
 from wirekafka.replication.partition import Partition
 from wirekafka.server.cleaning import Cleaning
 from wirekafka.server.listener import Listener
 from wirekafka.server.syncing import Syncing, sync_in_thread
 
 logger = logging.getLogger(__name__)
+
+_Result = TypeVar("_Result")
 
 FOREVER_MS = (1 << 63) - 1
 _SWEEP_MS = 5_000
@@ -106,10 +110,9 @@ class Housekeeping:
     def _remove_deleted(self) -> int | None:
         """Remove files of deleted partitions and retired segments, a few at a time."""
         now_ms = self._broker.clock.now_ms()
-        again_ms = [
-            directory.remove_deleted(now_ms, _REMOVED_FILES)
-            for directory in self._broker.directories
-        ]
+        again_ms = self._on_each_disk(
+            lambda directory: directory.remove_deleted(now_ms, _REMOVED_FILES)
+        )
         is_more_due = any(due_ms is not None and due_ms <= now_ms for due_ms in again_ms)
         return _REMOVE_PAUSE_MS if is_more_due else None
 
@@ -147,8 +150,7 @@ class Housekeeping:
         if offsets == self._checkpointed:
             return
         high_watermarks = self._broker.high_watermarks()
-        for directory in self._broker.directories:
-            directory.checkpoint(high_watermarks)
+        self._on_each_disk(lambda directory: directory.checkpoint(high_watermarks))
         self._checkpointed = offsets
 
     def _checkpoint_high_watermarks(self) -> None:
@@ -165,19 +167,39 @@ class Housekeeping:
         if high_watermarks == self._high_watermarks:
             return
 
+        failures: list[tuple[LogDirectory, OSError]] = []
+
         def write() -> None:
-            for directory in broker.directories:
-                directory.checkpoint_high_watermarks(high_watermarks)
+            for directory in self._working():
+                try:
+                    directory.checkpoint_high_watermarks(high_watermarks)
+                except OSError as error:
+                    failures.append((directory, error))
 
         def written(error: BaseException | None) -> None:
             self._is_checkpointing = False
-            if error is None:
+            for directory, failure in failures:
+                logger.error("The high watermarks could not be written: %s", failure)
+                directory.note(failure)
+            if error is None and not failures:
                 self._high_watermarks = high_watermarks
-            else:
-                logger.error("The high watermarks could not be written: %s", error)
 
         self._is_checkpointing = True
         sync_in_thread(write, written)
+
+    def _on_each_disk(self, task: Callable[[LogDirectory], _Result]) -> list[_Result]:
+        """Do something with each directory in service; one where that fails is taken out of it."""
+        results = []
+        for directory in self._working():
+            try:
+                results.append(task(directory))
+            except OSError as error:
+                logger.error("%s cannot be used: %s", directory.path, error)
+                directory.note(error)
+        return results
+
+    def _working(self) -> list[LogDirectory]:
+        return [each for each in self._broker.directories if each.failure is None]
 
     def _expire_producers(self) -> None:
         now_ms = self._broker.clock.now_ms()
@@ -187,19 +209,18 @@ class Housekeeping:
 
     def _check_space(self) -> None:
         """Refuse appends before a disk is full; logged once when that begins and when it ends."""
-        full = [
-            directory.path
-            for directory in self._broker.directories
-            if not directory.check_space(_RESERVE_BYTES)
-        ]
-        has_space = not full
+        full = self._on_each_disk(
+            lambda directory: None if directory.check_space(_RESERVE_BYTES) else directory.path
+        )
+        full_paths = [path for path in full if path is not None]
+        has_space = not full_paths
         if has_space != self._has_space:
             self._has_space = has_space
             if has_space:
                 logger.info("The disks have free space again: appends are accepted")
             else:
                 logger.error(
-                    "Nearly full: %s. Appends are refused, reads are served", ", ".join(full)
+                    "Nearly full: %s. Appends are refused, reads are served", ", ".join(full_paths)
                 )
 
     def _sync_due(self) -> None:

@@ -74,8 +74,8 @@ class RemoteChannel(MessageChannel):
 
     @property
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
-        """First and last version of the controller's APIs, by key; empty if not connected."""
-        return self._general.versions
+        """As `ControllerChannel`; those of the controller that was sent the last heartbeat."""
+        return self._heartbeats.versions or self._general.versions
 
     async def send(self, request: Request, version: int) -> Any:
         """As `MessageChannel`; in an older version than `version` if the controller requires that.

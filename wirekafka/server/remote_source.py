@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wirekafka.clock import Clock
 from wirekafka.config import controllers
@@ -32,7 +32,8 @@ class Controllers:
         self._clock = clock
         self._node_id = config.node_id
         self._connect_timeout_ms = config.socket_connection_setup_timeout_ms
-        self._security = PeerSecurity.to_controllers(lambda: config)
+        self._config: Callable[[], BrokerConfig] = lambda: config
+        self._security = PeerSecurity.to_controllers(lambda: self._config())
         voters = controllers.voters(config)
         self.static_voters = tuple(sorted(voters))
         """The ids of the voters of a static quorum; empty for a dynamic one."""
@@ -55,7 +56,8 @@ class Controllers:
         return self.search.cluster_id
 
     def source(self, parts: SourceParts) -> RemoteSource:
-        """Return the `MetadataSource` of a broker."""
+        """Return the `MetadataSource` of a broker, whose configuration counts from now on."""
+        self._config = parts.config
         return RemoteSource(parts, self)
 
     def connect(self, host: str, port: int) -> Peer:
@@ -115,7 +117,7 @@ class RemoteSource:
                 search=known.search,
                 connect=known.connect,
                 clock=clock,
-                config=lambda: config,
+                config=parts.config,
                 feed=self.feed,
             )
         )

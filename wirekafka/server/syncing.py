@@ -74,12 +74,8 @@ class Syncing:
 
     def _fail(self, partition: Partition, error: OSError) -> None:
         """Fail the log directory: after a failed fsync it is unknown what the disk holds."""
-        directory = self._broker.directory_of(partition.topic, partition.index)
-        logger.error(
-            "%s accepts no more appends: %s could not be synced: %s",
-            directory.path,
-            partition.log.name,
-            error,
-        )
-        directory.fail(error)
+        logger.error("%s could not be synced: %s", partition.log.name, error)
+        for directory in self._broker.directories:
+            if partition.log.directory.rpartition("/")[0] == directory.path:
+                directory.fail(error)
         partition.wake()
