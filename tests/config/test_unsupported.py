@@ -126,6 +126,10 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
             {"group.coordinator.rebalance.protocols": "consumer,streams"},
             "Disabling the 'classic' protocol is not supported",
         ),
+        (
+            {"max.connections.per.ip.overrides": "127.0.0.1:5,many"},
+            "Error parsing configuration property 'max.connections.per.ip.overrides': many",
+        ),
         ({"group.share.assignors": "simple,other"}, "exactly one assignor, but found 2"),
         ({"group.share.assignors": "com.example.Assignor"}, "could not be found"),
     ],

@@ -17,7 +17,9 @@ from wirekafka.apis.produce import ProduceRequest
 from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.flush import Flush
+from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.server.housekeeping import Housekeeping
+from wirekafka.server.syncing import Syncing
 
 TopicData = ProduceRequest.TopicProduceData
 
@@ -26,6 +28,7 @@ TopicData = ProduceRequest.TopicProduceData
 def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker]:
     kafka = InProcessBroker(tmp_path / "data", manual_clock)
     kafka.create("t", flush_messages="1")
+    kafka.create("pairs", flush_messages="2")
     kafka.create("other")
     yield kafka
     with suppress(KafkaError):  # The simulated disk may refuse the stop's sync.
@@ -84,10 +87,10 @@ def play(kafka: InProcessBroker, medium: Medium, scenario: Callable[[], Awaitabl
     asyncio.run(played())
 
 
-def produce(kafka: InProcessBroker, acks: int) -> Exchange:
+def produce(kafka: InProcessBroker, acks: int, topic: str = "t") -> Exchange:
     data = TopicData.PartitionProduceData(index=0, records=batch(b"v"))
     request = ProduceRequest(
-        acks=acks, timeout_ms=30_000, topic_data=[TopicData(name="t", partition_data=[data])]
+        acks=acks, timeout_ms=30_000, topic_data=[TopicData(name=topic, partition_data=[data])]
     )
     return kafka.begin(request, 9)
 
@@ -113,6 +116,43 @@ def test_producers_share_one_sync(kafka: InProcessBroker, medium: Medium) -> Non
         assert all(error_of(each) == 0 for each in rest)
         assert partition.high_watermark == partition.log.recovery_point == 21
         assert medium.syncs == [1, 21]
+
+    play(kafka, medium, scenario)
+
+
+def test_a_log_has_one_sync_at_a_time_whoever_asks_for_it(
+    kafka: InProcessBroker, medium: Medium
+) -> None:
+    async def scenario() -> None:
+        partition = kafka.partition("pairs")
+        syncing = Syncing(kafka.broker)
+        syncing.start()
+        first = [produce(kafka, 1, "pairs") for _ in range(2)]
+        await medium.begun(1)
+        first.append(produce(kafka, 1, "pairs"))
+        periodic = asyncio.create_task(syncing.sync(partition))
+        await medium.finish(*first)
+        await medium.begun(2)
+        later = produce(kafka, 1, "pairs")
+        await asyncio.sleep(0.05)
+        assert medium.syncs == [2, 3] and not later.is_done
+        await medium.finish()
+        assert await periodic
+        await medium.begun(3)
+        await medium.finish(later)
+        assert medium.syncs == [2, 3, 4]
+
+    play(kafka, medium, scenario)
+
+
+def test_a_deleted_partition_is_not_synced(kafka: InProcessBroker, medium: Medium) -> None:
+    async def scenario() -> None:
+        medium.let_go()  # The controller syncs its log.
+        partition = kafka.partition("other")
+        await kafka.broker.controller.submit(DeleteTopics([TopicReference(name="other")]))
+        earlier = list(medium.syncs)
+        assert not await Syncing(kafka.broker).sync(partition)
+        assert medium.syncs == earlier
 
     play(kafka, medium, scenario)
 

@@ -46,13 +46,11 @@ class Connection:
             self._socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         except OSError as error:
             raise CliError(f"cannot connect to {address}: {_reason(error)}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if config is not None and config.uses_tls:
-            self._socket = _encrypted(self._socket, address, config)
-        self._socket.settimeout(RESPONSE_TIMEOUT_S)
-        self._versions = self._negotiate()
-        if config is not None and config.logs_in:
-            self._log_in(config)
+        try:
+            self._set_up(config)
+        except BaseException:
+            self.close()
+            raise
 
     def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
         """Send a request in the newest common version, at most `most`; returns the response."""
@@ -77,6 +75,15 @@ class Connection:
         """Close the connection."""
         self._socket.close()
 
+    def _set_up(self, config: ClientConfig | None) -> None:
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if config is not None and config.uses_tls:
+            self._socket = _encrypted(self._socket, self.address, config)
+        self._socket.settimeout(RESPONSE_TIMEOUT_S)
+        self._versions = self._negotiate()
+        if config is not None and config.logs_in:
+            self._log_in(config)
+
     def _log_in(self, config: ClientConfig) -> None:
         from wirekafka.cli.login import log_in
         from wirekafka.security.sasl.exchange import AuthenticationFailed
@@ -84,7 +91,6 @@ class Connection:
         try:
             log_in(config, self.send)
         except AuthenticationFailed as error:
-            self.close()
             raise CliError(f"{self.address} refuses the login: {error}") from None
 
     def _negotiate(self) -> dict[int, tuple[int, int]]:
@@ -285,6 +291,7 @@ def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> 
         raise CliError(f"no TLS with {address}: {_reason(error)}") from None
     cipher = encrypted.cipher()
     if cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in secured.suites:
+        encrypted.close()
         raise CliError(f"{address} has chosen {cipher[0]}, which ssl.cipher.suites lacks")
     return encrypted
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.host_limits import connections_of_hosts
+from wirekafka.config.option import ConfigError
 from wirekafka.config.prefixed import split
 from wirekafka.errors import Error, KafkaError
 
@@ -96,12 +98,10 @@ def _check_connections(config: BrokerConfig, values: Mapping[str, str]) -> None:
     overrides = values.get(
         "max.connections.per.ip.overrides", config.max_connections_per_ip_overrides
     )
-    for pair in filter(None, overrides.split(",")):
-        host, _, most = pair.strip().rpartition(":")
-        if not host or not most.strip().isdecimal():
-            raise _refused(
-                f"Error parsing configuration property 'max.connections.per.ip.overrides': {pair}"
-            )
+    try:
+        connections_of_hosts(overrides)
+    except ConfigError as error:
+        raise _refused(str(error)) from None
     if int(values.get("max.connections.per.ip", 1)) == 0 and not overrides:
         raise _refused(
             "requirement failed: max.connections.per.ip can be set to zero only if "

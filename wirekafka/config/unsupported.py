@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from wirekafka.config import controllers
 from wirekafka.config.authorization import Policy
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from wirekafka.config.roles import check_broker
@@ -25,6 +26,7 @@ def refuse_unsupported(config: BrokerConfig) -> None:
             "Disabling the 'classic' protocol is not supported.",
         )
     _check_share_assignor(config.group_share_assignors)
+    connections_of_hosts(config.max_connections_per_ip_overrides)
     selector = config.replica_selector_class
     if selector not in (None, RACK_AWARE_SELECTOR, LEADER_SELECTOR):
         raise ConfigError(

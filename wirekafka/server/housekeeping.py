@@ -49,7 +49,7 @@ class Housekeeping:
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._is_checkpointing = False
         self._syncing = Syncing(broker)
-        self._is_syncing = False
+        self._sync_task: asyncio.Task[None] | None = None
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
         self._unretained: list[tuple[str, int]] = []
@@ -226,17 +226,16 @@ class Housekeeping:
     def _sync_due(self) -> None:
         """Sync, in a thread, logs with rolled segments, which recovery need not scan then, and logs
         whose flush.ms has passed."""
-        if self._is_syncing:
+        if self._sync_task is not None:
             return
-        now_ms = self._broker.clock.now_ms()
-        due = [
-            partition
-            for partition in self._broker.partitions.values()
-            if self._is_sync_due(partition.log, now_ms)
-        ]
+        now_ms, partitions = self._broker.clock.now_ms(), self._broker.partitions.values()
+        due = [partition for partition in partitions if self._is_sync_due(partition.log, now_ms)]
+        if self._unsynced_since_ms:
+            present = {partition.log for partition in partitions}
+            for log in self._unsynced_since_ms.keys() - present:
+                del self._unsynced_since_ms[log]
         if due:
-            self._is_syncing = True
-            asyncio.get_running_loop().create_task(self._sync(due))
+            self._sync_task = asyncio.get_running_loop().create_task(self._sync(due))
 
     def _is_sync_due(self, log: Log, now_ms: int) -> bool:
         if log.has_failed:
@@ -251,7 +250,10 @@ class Housekeeping:
         return now_ms - self._unsynced_since_ms.setdefault(log, now_ms) >= log.config.flush_ms
 
     async def _sync(self, partitions: Sequence[Partition]) -> None:
-        for partition in partitions:
-            self._unsynced_since_ms.pop(partition.log, None)
-            await self._syncing.sync(partition)
-        self._is_syncing = False
+        try:
+            for partition in partitions:
+                self._unsynced_since_ms.pop(partition.log, None)
+                if not partition.log.has_failed:
+                    await self._syncing.sync(partition)
+        finally:
+            self._sync_task = None

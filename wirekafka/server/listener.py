@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from wirekafka.apis.registry import Call
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import Address
+from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.config.security_protocol import logs_in
 from wirekafka.server.connection import Connection, Inbox
 from wirekafka.server.logins import Logins
@@ -42,15 +43,11 @@ class Limits:
     @classmethod
     def of(cls, config: BrokerConfig) -> Limits:
         """The connection limits in a broker's configuration."""
-        overrides = {}
-        for pair in filter(None, config.max_connections_per_ip_overrides.split(",")):
-            host, _, most = pair.strip().rpartition(":")
-            overrides[host] = int(most)
         return cls(
             idle_ms=config.connections_max_idle_ms,
             connections=config.max_connections,
             connections_per_host=config.max_connections_per_ip,
-            connections_of_host=overrides,
+            connections_of_host=connections_of_hosts(config.max_connections_per_ip_overrides),
         )
 
     def of_host(self, host: str) -> int:

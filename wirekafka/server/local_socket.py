@@ -11,6 +11,7 @@ import json
 import logging
 import os
 from contextlib import suppress
+from socket import AF_UNIX, socket
 from typing import TYPE_CHECKING, Any
 
 from wirekafka.errors import KafkaError
@@ -35,16 +36,15 @@ class LocalSocket:
         self._server: asyncio.AbstractServer | None = None
 
     async def start(self) -> None:
-        """Listen, unless the system lacks Unix sockets or the path is too long; that is logged."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._path)  # Left by a killed broker: this one holds the directory's lock.
+        """Listen, unless that is impossible, as at a path that is too long; that is logged."""
         try:
-            self._server = await asyncio.start_unix_server(self._answer, self._path)
-            os.chmod(self._path, 0o600)
-        except (OSError, NotImplementedError) as error:
+            bound = _bind(self._path)
+        except OSError as error:
             logger.info(
                 "`wirekafka clients` is not available, cannot listen at %s: %s", self._path, error
             )
+            return
+        self._server = await asyncio.start_unix_server(self._answer, sock=bound)
 
     def stop(self) -> None:
         if self._server is not None:
@@ -85,3 +85,20 @@ class LocalSocket:
             return self._broker.partitions.get((topic, index))
         except KafkaError:
             return None
+
+
+def _bind(path: str) -> socket:
+    """A socket that does not listen yet: its mode is set before anybody can connect.
+
+    Raises OSError.
+    """
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # Left by a killed broker: this one holds the directory's lock.
+    bound = socket(AF_UNIX)
+    try:
+        bound.bind(path)
+        os.chmod(path, 0o600)
+    except BaseException:
+        bound.close()
+        raise
+    return bound

@@ -184,8 +184,13 @@ class Node:
         source: Callable[[SourceParts], MetadataSource] = LocalSource
         if not config.has_own_controller:
             known = Controllers(platform.net, clock, config)
-            source, cluster_id = known.source, await known.cluster_id()
+            try:
+                cluster_id = await known.cluster_id()
+            except BaseException:
+                known.close()
+                raise
             check_cluster(disk, config, cluster_id)
+            source = known.source
         return Foundation(
             config=config,
             clock=clock,

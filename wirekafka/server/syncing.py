@@ -9,6 +9,7 @@ from collections.abc import Callable
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
+from wirekafka.log.log_directory import LogDirectory
 from wirekafka.replication.partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ class Syncing:
 
     def __init__(self, broker: Broker):
         self._broker = broker
-        self._locks: dict[Log, asyncio.Lock] = {}
+        self._turns: dict[Log, _Turns] = {}
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
 
     def start(self) -> None:
@@ -44,17 +45,29 @@ class Syncing:
             partition.sync_later = None
 
     async def sync(self, partition: Partition) -> bool:
-        """Sync a log up to its present end; False if that failed, which is not retried."""
-        log = partition.log
+        """Sync a log up to its present end; False if that failed, which is not retried.
+
+        A partition that was deleted is not synced (False).
+        """
+        key = partition.topic, partition.index
+        if self._broker.partitions.get(key) is not partition:
+            return False
+        log, directory = partition.log, self._broker.directory_of(*key)
+        turns = self._turns.setdefault(log, _Turns())
+        turns.wanted += 1
         try:
-            async with self._locks.setdefault(log, asyncio.Lock()):
+            async with turns.lock:
                 flush = log.begin_flush()
                 if flush is not None:
                     await asyncio.to_thread(flush.run)
                     log.finish_flush(flush)
         except OSError as error:
-            self._fail(partition, error)
+            _fail(directory, partition, error)
             return False
+        finally:
+            turns.wanted -= 1
+            if not turns.wanted:
+                del self._turns[log]
         return True
 
     def _begin(self, partition: Partition) -> None:
@@ -70,12 +83,20 @@ class Syncing:
             logger.error("%s could not be synced: %s", partition.log.name, error)
         finally:
             del self._tasks[partition]
-            self._locks.pop(partition.log, None)
 
-    def _fail(self, partition: Partition, error: OSError) -> None:
-        """Fail the log directory: after a failed fsync it is unknown what the disk holds."""
-        logger.error("%s could not be synced: %s", partition.log.name, error)
-        for directory in self._broker.directories:
-            if partition.log.directory.rpartition("/")[0] == directory.path:
-                directory.fail(error)
-        partition.wake()
+
+class _Turns:
+    """The order of a log's syncs, kept while any is under way or waits."""
+
+    __slots__ = ("lock", "wanted")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.wanted = 0
+
+
+def _fail(directory: LogDirectory, partition: Partition, error: OSError) -> None:
+    """Fail the log directory: after a failed fsync it is unknown what the disk holds."""
+    logger.error("%s could not be synced: %s", partition.log.name, error)
+    directory.fail(error)
+    partition.wake()
