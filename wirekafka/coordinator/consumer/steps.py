@@ -221,11 +221,8 @@ class MemberSteps:
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         if group.group_id in self._context.held:
             return False
-        interval_ms = self._context.options(group.group_id).assignment_interval_ms
-        return (
-            group.assignment_timestamp_ms == 0
-            or interval_ms == 0
-            or now_ms >= group.assignment_timestamp_ms + interval_ms
+        return group.may_assign(
+            self._context.options(group.group_id).assignment_interval_ms, now_ms
         )
 
     def reconcile(
