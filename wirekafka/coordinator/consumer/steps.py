@@ -48,14 +48,14 @@ class RegexChange(Enum):
 
 
 class GroupEpoch(NamedTuple):
-    """The epoch that the group enters or is in."""
+    """A group's epoch, and whether all its members subscribe to the same topics in it."""
 
     epoch: int
     is_homogeneous: bool
 
 
 class MemberTarget(NamedTuple):
-    """The target to reconcile a member with."""
+    """The target assignment of a member, and the epoch for which it was computed."""
 
     epoch: int
     target: Assignment

@@ -110,7 +110,7 @@ class Heartbeats:
         turn.answer(ticket, reply if id_is_used else reply._replace(endpoint_epoch=0))
 
     def _keep_endpoint_epoch(self, heartbeat: _Turn, ticket: Ticket, error: KafkaError) -> None:
-        """Refuse the heartbeat, which renews the session all the same, as Kafka does."""
+        """Refuse the heartbeat, but renew the session, as Kafka does."""
         turn, group_id = heartbeat.turn, heartbeat.group.group_id
         turn.records.clear()
         turn.effects.clear()
@@ -307,7 +307,7 @@ class Heartbeats:
 
 
 def may_assign(group: StreamsGroup, context: StreamsGroupContext, now_ms: int) -> bool:
-    """Whether enough time has passed since targets were last computed, and nothing holds them."""
+    """Whether targets may be computed: not if the last ones are too new, or a test prevents it."""
     if group.group_id in context.held:
         return False
     return group.may_assign(context.options(group.group_id).assignment_interval_ms, now_ms)
