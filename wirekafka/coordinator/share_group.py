@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from wirekafka.coordinator.assigned_group import FIRST_EPOCH, AssignedGroup
 from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment, read_assignment
 from wirekafka.coordinator.consumer.topics import NO_TOPICS
-from wirekafka.coordinator.group import Group
 from wirekafka.coordinator.group_commands import ListedGroup
-from wirekafka.coordinator.java_order import FIRST_SLOTS, timeline_ordered, timeline_slots
 from wirekafka.coordinator.share.member import ShareMember
 from wirekafka.coordinator.share.records import (
     ShareCurrentRecord,
@@ -25,13 +24,12 @@ from wirekafka.coordinator.share.subscriptions import ShareSubscriptions
 from wirekafka.coordinator.share.topics import StoredTopics
 from wirekafka.errors import Error, KafkaError
 
-_FIRST_EPOCH = 1
 _NO_ASSIGNMENT_EPOCH = -1
 _SHARE = "share"
 _EMPTY, _STABLE = "Empty", "Stable"
 
 
-class ShareGroup(Group):
+class ShareGroup(AssignedGroup[ShareMember]):
     """A share group. All state follows from records; only the `replay` methods change it."""
 
     type_name = _SHARE
@@ -39,32 +37,15 @@ class ShareGroup(Group):
 
     def __init__(self, group_id: str):
         super().__init__(group_id)
-        self.epoch = _FIRST_EPOCH
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = _FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, ShareMember] = {}
         self.targets: dict[str, Assignment] = {}
         self.subscriptions = ShareSubscriptions()
         self.stored: StoredTopics | None = None
         """The topics of the group's `ShareTopicsRecord`; None without one."""
-        self._slots = FIRST_SLOTS
         self._is_target_complete: bool | None = True
 
     # The methods of `Group`
-
-    def copy(self) -> ShareGroup:
-        """Copy the group so that its containers can be changed independently."""
-        copy = ShareGroup(self.group_id)
-        for record in self.snapshot():
-            copy.replay(record)
-        copy._slots = self._slots
-        return copy
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        return not self.members
 
     @property
     def state(self) -> str:
@@ -74,11 +55,6 @@ class ShareGroup(Group):
     def listed(self) -> ListedGroup:
         """Return the group for ListGroups."""
         return ListedGroup(self.group_id, _SHARE, self.state, _SHARE)
-
-    def check_deletion(self) -> None:
-        """Raise NON_EMPTY_GROUP while there are members."""
-        if self.members:
-            raise KafkaError(Error.NON_EMPTY_GROUP)
 
     def check_offset_deletion(self) -> None:
         """Raise GROUP_ID_NOT_FOUND: share groups have no committed offsets."""
@@ -100,17 +76,6 @@ class ShareGroup(Group):
     def target(self, member_id: str) -> Assignment:
         """Return a member's target assignment."""
         return self.targets.get(member_id, NO_ASSIGNMENT)
-
-    def member_ids(self) -> list[str]:
-        """Return the ids of all members, in Kafka's iteration order."""
-        return timeline_ordered(self.members, self._slots)
-
-    def member_ids_with(self, member_id: str) -> list[str]:
-        """Return the ids of all members and a new one, in Kafka's iteration order."""
-        if member_id in self.members:
-            return self.member_ids()
-        slots = timeline_slots(self._slots, len(self.members))
-        return timeline_ordered((*self.members, member_id), slots)
 
     @property
     def lacks_initialized(self) -> bool:
@@ -213,8 +178,7 @@ class ShareGroup(Group):
             self._put(old, old.without_assignment())
 
     def _put(self, old: ShareMember | None, member: ShareMember) -> None:
-        self._slots = timeline_slots(self._slots, len(self.members))
-        self.members[member.member_id] = member
+        self.add_member(member.member_id, member)
         self.subscriptions.change(old, member)
 
 

@@ -120,7 +120,10 @@ class LeaderEpochs:
         self.save()
 
     def forget_from(self, end_offset: int) -> None:
-        """As `truncate_from_end`, in memory only: drops epochs without batches at a start."""
+        """Remove epochs that begin at or after the log's end, in memory only.
+
+        A start does so with epochs that have no batches; the file need not be written for that.
+        """
         if self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries = [e for e in self._entries if e.start_offset < end_offset]
             self._changed()

@@ -240,7 +240,7 @@ class OffsetIndex(EntryFile):
         return None if last is None else OffsetEntry(last[0] + self._base_offset, last[1])
 
     def positions_around(self, offset: int) -> tuple[int, int]:
-        """`position_before`, and the next indexed position, -1 if there is none."""
+        """Return what `position_before` does, and the next indexed position, -1 for none."""
         before, after = self.around(offset - self._base_offset)
         return before[1] if before is not None else 0, after[1] if after is not None else -1
 

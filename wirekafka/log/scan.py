@@ -67,7 +67,7 @@ def header_at(file: File, position: int) -> BatchHeader:
 
 
 def checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, Buffer]]:
-    """As `headers`, with each checksum verified, and with the bytes of control batches."""
+    """Position, header and, for control batches, bytes of each batch; verifies each checksum."""
     window = memoryview(b"")
     start = position
     while position < end:

@@ -35,7 +35,7 @@ class AutoCreation:
         return await self._channel.create_topics(topics)
 
     async def create_with(self, topic: NewTopic) -> None:
-        """Create a topic as given, without the defaults of `create`. Raises KafkaError."""
+        """Create a topic as described, without the defaults of `create`. Raises KafkaError."""
         refusal = (await self._channel.create_topics([topic]))[topic.name]
         if refusal is not None:
             raise refusal

@@ -71,7 +71,7 @@ def _merge(present: list[int], more: list[int]) -> list[int]:
 
 
 def led_by(state: ControllerState, broker: int) -> Iterator[PartitionChangeRecord]:
-    """Changes that elect a returning broker in each partition without a leader.
+    """Return changes that elect a returning broker in each partition without a leader.
 
     A partition that it still leads, because it crashed without being fenced, gets a new leader
     epoch too: clients must see that records written before the crash may be lost.

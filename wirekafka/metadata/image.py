@@ -179,6 +179,7 @@ class MetadataImage:
 
     @property
     def metadata_version(self) -> int:
+        """The feature level of `metadata.version`; 0 if it is not set."""
         return self.features.get(METADATA_FEATURE, 0)
 
     @property

@@ -24,7 +24,7 @@ _MAY_REMOVE_TOPICS = (r.RemoveTopicRecord, r.EndTransactionRecord)
 
 
 class Host(Protocol):
-    """What a broker does about metadata that concerns it."""
+    """The operations by which a broker applies metadata that concerns it."""
 
     def place_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
         """Create or update the replica of a partition that is assigned to this broker."""
@@ -33,13 +33,13 @@ class Host(Protocol):
         """Delete the replica of a partition whose topic was deleted or that was reassigned."""
 
     def configure_topic(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply the topic's own configs, which are now these."""
+        """Apply the dynamic configs of a topic, as given; others are no longer set."""
 
     def configure_broker(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
-        """Apply the dynamic configs of all brokers, and of this one, which are now these."""
+        """Apply the dynamic configs of all brokers, and those of this one, as given."""
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
-        """A batch has been folded into the image, and has removed these topics from it."""
+        """Note that a batch was replayed into the image, and has removed these topics from it."""
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:
         """Discard what is kept about deleted topics, such as committed offsets."""

@@ -87,7 +87,7 @@ class Sessions:
         return Verdict.OVER if broker in self._overdue else Verdict.OVERDUE
 
     def excuse(self, broker: int, now_ms: int) -> None:
-        """Extend every session by the time since this one's deadline, plus `GRACE_MS`."""
+        """Extend all brokers' sessions by the time since this one's deadline, plus `GRACE_MS`."""
         late_ms = now_ms - self._due[broker] + GRACE_MS
         self._overdue.clear()
         for each, due_ms in list(self._due.items()):

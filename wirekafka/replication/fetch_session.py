@@ -54,6 +54,7 @@ class Wanted:
 
     @property
     def key(self) -> Key:
+        """The partition, as the fetcher names it."""
         return self.topic, self.partition
 
     def update(self, other: Wanted) -> None:
@@ -80,6 +81,7 @@ class FetchTarget:
 
     @property
     def is_follower(self) -> bool:
+        """Whether a broker fetches, to replicate, and not a consumer."""
         return self.follower_id >= 0
 
 
@@ -139,7 +141,10 @@ class Session(Watched):
         return len(self._idle)
 
     def update(self, target: FetchTarget) -> None:
-        """Apply an incremental request; items of its `wanted` are replaced by the session's own."""
+        """Apply an incremental request to the session.
+
+        Items of `target.wanted` that the session has already are replaced by the session's own.
+        """
         for place, wanted in enumerate(target.wanted):
             key = wanted.key
             known = self.partitions.setdefault(key, wanted)
@@ -178,7 +183,7 @@ class Session(Watched):
                 self._activate(wanted, wanted.idle)
 
     def look(self, changed: Watched) -> None:
-        """Make a partition active that has changed, and let a parked request check it."""
+        """Make an idle partition active that has changed, and let a parked request check it."""
         wanted = self._idle[changed]
         if wanted.idle is not None:
             self._activate(wanted, wanted.idle)

@@ -20,16 +20,20 @@ class PartitionResult(Protocol):
     """The part of one partition's response that decides whether a session has to send it."""
 
     @property
-    def high_watermark(self) -> int: ...
+    def high_watermark(self) -> int:
+        """The high watermark in the response; -1 if there is an error."""
 
     @property
-    def start_offset(self) -> int: ...
+    def start_offset(self) -> int:
+        """The log start offset in the response; -1 if there is an error."""
 
     @property
-    def has_records(self) -> bool: ...
+    def has_records(self) -> bool:
+        """Whether the response has records of the partition."""
 
     @property
-    def has_error(self) -> bool: ...
+    def has_error(self) -> bool:
+        """Whether the response has an error of the partition."""
 
     @property
     def is_notable(self) -> bool:
@@ -46,6 +50,7 @@ class FetchContext:
 
     @property
     def wanted(self) -> Iterable[Wanted]:
+        """The partitions to read, in this order."""
         raise NotImplementedError
 
     def settle(
@@ -127,7 +132,7 @@ class Incremental(FetchContext):
 
 
 class FetchSessions:
-    """The sessions of a broker, bounded in number (max.incremental.fetch.session.cache.slots)."""
+    """The fetch sessions of a broker, at most `max.incremental.fetch.session.cache.slots`."""
 
     def __init__(self, slots: int, chosen: random.Random | None = None):
         self._slots = slots

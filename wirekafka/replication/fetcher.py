@@ -107,7 +107,7 @@ class Fetcher:
     # Requests.
 
     def plan(self, now_ms: int) -> Plan | None:
-        """The next request; None while no partition can be fetched."""
+        """Return the next Fetch request; None while no partition can be fetched."""
         candidates: Iterable[FollowedKey]
         if self._session.is_full:
             candidates = {**self._followed, **self._changed}
@@ -136,7 +136,7 @@ class Fetcher:
         return self._session.incremental(wanted, unwanted)
 
     def next_retry_ms(self, now_ms: int) -> int | None:
-        """The earliest time at which a held-back partition can be fetched; None for never."""
+        """The earliest time, in ms, at which a held-back partition can be fetched; None: never."""
         due_ms = [
             max(self._followed[key].retry_ms, now_ms + 1)
             for key in self._held_back
@@ -159,7 +159,7 @@ class Fetcher:
         self._session.interrupt()
 
     def take(self, key: FollowedKey, fetched: Fetched, now_ms: int) -> None:
-        """Apply one partition of a response; no effect if it is no longer followed.
+        """Append what a response has for one partition; no effect if it is no longer followed.
 
         Errors are logged, and the partition is fetched again later.
         """
@@ -193,7 +193,10 @@ class Fetcher:
         return [self._followed[key].partition for key in keys]
 
     def return_to_range(self, partition: Partition, offsets: tuple[int, int], now_ms: int) -> None:
-        """Move a partition into the range of the leader's log, given its start and end offset."""
+        """Truncate or restart a log so that it ends within the leader's, after OFFSET_OUT_OF_RANGE.
+
+        `offsets` are the start and the end offset of the leader's log.
+        """
         key = _key(partition)
         followed = self._followed.get(key)
         if followed is None or followed.partition is not partition or partition.follower is None:

@@ -236,16 +236,17 @@ class Leader:
             replica.propose_later(replica)
 
     def follower_rests(self, replica_id: int, session: FetchTimes) -> None:
-        """Take a follower to fetch from the end of the log whenever it fetches in a session.
+        """Count each fetch in a session as one of this partition, from the end of the log.
 
-        Ends with `follower_woke`, which the session calls at any change, and with the leader epoch.
+        The session calls `follower_woke` before anything changes here; a new leader epoch ends it
+        too.
         """
         follower = self._followers.get(replica_id)
         if follower is not None:
             follower.rest(session)
 
     def follower_woke(self, replica_id: int, session: FetchTimes) -> None:
-        """Rely on `follower_fetched` again; what the follower fetched in the session is kept."""
+        """Undo `follower_rests`; the time of the session's last fetch is kept."""
         follower = self._followers.get(replica_id)
         if follower is not None:
             follower.wake(session)
@@ -276,7 +277,7 @@ class Leader:
 
     @property
     def lacks_maximal_replicas(self) -> bool:
-        """As `lacks_replicas`, for the ISR including replicas whose addition is only proposed."""
+        """As `lacks_replicas`, but for `maximal_isr`, with replicas that are only proposed."""
         if self._proposed is None:
             return self.lacks_replicas
         wanted = self._log.config.min_insync_replicas

@@ -39,6 +39,7 @@ class Partition(Replica):
 
     @property
     def is_leader(self) -> bool:
+        """Whether this broker leads the partition, as far as it knows."""
         return self.leader is not None
 
     def configure(self, config: TopicConfig) -> None:
@@ -122,10 +123,12 @@ class Partition(Replica):
 
     @property
     def end_offset(self) -> int:
+        """The log end offset: the offset of the next record."""
         return self.log.end_offset
 
     @property
     def committed_offset(self) -> int:
+        """The high watermark."""
         return self.high_watermark
 
     def append(self, batch: bytes) -> int:

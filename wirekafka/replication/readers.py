@@ -40,10 +40,12 @@ class Fetched(NamedTuple):
 
     @property
     def last_offset(self) -> int | None:
+        """The offset of the last record sent to the client; None if it has got none."""
         return self.next_offset - 1 if self.next_offset > 0 else None
 
     @property
     def lag(self) -> int:
+        """How many committed records the client has not been sent yet."""
         return max(self.end_offset - self.next_offset, 0)
 
 

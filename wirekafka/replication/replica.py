@@ -125,22 +125,27 @@ class Replica(Watched):
 
     @property
     def leader_id(self) -> int:
+        """The broker id of the partition's leader; `NO_LEADER` if there is none."""
         return self.leadership.leader_id
 
     @property
     def leader_epoch(self) -> int:
+        """The leader epoch in the metadata; -1 before the first."""
         return self.leadership.leader_epoch
 
     @property
     def partition_epoch(self) -> int:
+        """The version of the partition's metadata, which AlterPartition names."""
         return self.leadership.partition_epoch
 
     @property
     def isr(self) -> tuple[int, ...]:
+        """The broker ids of the in-sync replicas."""
         return self.leadership.isr
 
     @property
     def replicas(self) -> tuple[int, ...]:
+        """The broker ids of all replicas, the preferred leader first."""
         return self.leadership.replicas
 
     @property
@@ -171,7 +176,7 @@ class Replica(Watched):
         self.set_high_watermark(self.within_log(offset))
 
     def within_log(self, offset: int) -> int:
-        """The offset, clamped to the start and end of the log."""
+        """Return the offset itself, or the start or end of the log if it is outside of them."""
         return min(max(offset, self.log.start_offset), self.log.end_offset)
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:

@@ -148,7 +148,7 @@ class Runtime:
         self.pass_control_batch()
 
     def pass_control_batch(self) -> None:
-        """A control batch was appended to the log: move the machine and its observers past it."""
+        """Move the machine and its observers past a control batch that was appended to the log."""
         self._applied = self._log.end_offset
         if self._observations:
             self._committed_later(Committed((), self._applied))
@@ -370,7 +370,7 @@ class Runtime:
             self._deliver()
 
     def _go_live(self, machine: Machine, now_ms: int) -> None:
-        """Start session timers only now: a long start must not count against the sessions."""
+        """Start the machine's session timers: a long start must not count against the sessions."""
         self._is_live = True
         machine.loaded(now_ms)
 

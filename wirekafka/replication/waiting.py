@@ -10,7 +10,7 @@ from wirekafka.clock import Clock
 
 
 class Watched:
-    """Something whose changes requests wait for, such as a partition."""
+    """An object whose changes parked requests wait for, such as a partition."""
 
     __slots__ = ("watchers",)
 
@@ -25,7 +25,7 @@ class Watched:
 
 
 class Watcher(Protocol):
-    """Notified of every change, until it removes itself from `watchers`."""
+    """Is called at every change of what it watches, until it is removed from `watchers`."""
 
     def look(self, changed: Watched) -> None:
         """Check whether the change is the one waited for."""

@@ -107,7 +107,7 @@ class ClassicGroup(Group):
             raise KafkaError(Error.NON_EMPTY_GROUP)
 
     def offset_expiry(self) -> Expiry | None:
-        """Return from when offsets expire (KIP-211); None while none may expire.
+        """Return the time from which offsets expire (KIP-211); None while none may expire.
 
         Without a protocol type (self-assigned members), each offset expires from its commit. The
         offsets of an empty group expire from the time it became empty. A stable group with known

@@ -36,13 +36,13 @@ class SyncKey:
 
 
 class Rebalances:
-    """The transitions that joins, syncs, leaves and timeouts share; every group is a draft."""
+    """Moves classic groups through a rebalance; every group that is passed must be a draft."""
 
     def __init__(self, config: GroupConfig):
         self._config = config
 
     def begin_or_go_on(self, group: ClassicGroup, turn: Turn) -> None:
-        """Begin a rebalance, or complete the current one if nothing is missing any more."""
+        """Begin a rebalance, or complete the current one if it waits for no other member."""
         if group.can_rebalance():
             self.begin(group, turn)
         else:
@@ -77,7 +77,7 @@ class Rebalances:
             self.complete_join(group, turn)
 
     def join_over(self, group: ClassicGroup, turn: Turn) -> None:
-        """Complete the rebalance at its timeout; the initial delay may be extended."""
+        """Complete a rebalance whose timeout has passed, or extend its initial delay."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
         is_initial = group.previous_state is GroupState.EMPTY
@@ -116,7 +116,7 @@ class Rebalances:
         turn.schedule(SyncKey(group.group_id), turn.now_ms + group.rebalance_timeout_ms())
 
     def sync_over(self, group: ClassicGroup, turn: Turn) -> None:
-        """Remove members that joined but did not sync in time."""
+        """Remove the members that sent no SyncGroup within the rebalance timeout."""
         if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
             return
         missing = list(group.pending_syncs)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import assert_never
 
+from wirekafka.coordinator.assigned_group import FIRST_EPOCH, AssignedGroup
 from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment, read_assignment
 from wirekafka.coordinator.consumer.member import ConsumerMember, OwnedPartitions
 from wirekafka.coordinator.consumer.records import (
@@ -25,13 +26,10 @@ from wirekafka.coordinator.consumer.subscriptions import (
     ResolvedRegex,
     Subscriptions,
 )
-from wirekafka.coordinator.group import Expiry, Group
+from wirekafka.coordinator.group import Expiry
 from wirekafka.coordinator.group_commands import ListedGroup
-from wirekafka.coordinator.java_order import FIRST_SLOTS, timeline_ordered, timeline_slots
 from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
-from wirekafka.errors import Error, KafkaError
 
-_FIRST_EPOCH = 1
 _NO_ASSIGNMENT_EPOCH = -1
 
 
@@ -44,52 +42,29 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
 
 
-class ConsumerGroup(Group):
+class ConsumerGroup(AssignedGroup[ConsumerMember]):
     """A consumer group. All state follows from records; only the `replay` methods change it."""
 
     type_name = "consumer"
 
     def __init__(self, group_id: str):
         super().__init__(group_id)
-        self.epoch = _FIRST_EPOCH
+        self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = _FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
         self.has_topics_record = False
-        self.members: dict[str, ConsumerMember] = {}
-        self.static_member_ids: dict[str, str] = {}
         self.targets: dict[str, Assignment] = {}
         self.target_owners: dict[bytes, dict[int, str]] = {}
         self.subscriptions = Subscriptions()
         self.assignors = AssignorVotes()
         self.classics = ClassicProtocols()
         self._owner_epochs: dict[bytes, dict[int, int]] = {}
-        self._slots = FIRST_SLOTS
         self._state: ConsumerGroupState | None = ConsumerGroupState.EMPTY
 
     # The methods of `Group`
 
-    def copy(self) -> ConsumerGroup:
-        """Copy the group so that its containers can be changed independently."""
-        copy = ConsumerGroup(self.group_id)
-        for record in self.snapshot():
-            copy.replay(record)
-        copy._slots = self._slots
-        return copy
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        return not self.members
-
     def listed(self) -> ListedGroup:
         """Return the group for ListGroups."""
         return ListedGroup(self.group_id, CONSUMER_PROTOCOL, self.state.value, self.type_name)
-
-    def check_deletion(self) -> None:
-        """Raise NON_EMPTY_GROUP while there are members."""
-        if self.members:
-            raise KafkaError(Error.NON_EMPTY_GROUP)
 
     def check_offset_deletion(self) -> None:
         """Permit deletion at any time, except for subscribed topics."""
@@ -120,13 +95,6 @@ class ConsumerGroup(Group):
         """Whether all members subscribe to the same topics."""
         return self.subscriptions.is_homogeneous(len(self.members))
 
-    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Return the member with an instance id."""
-        if instance_id is None:
-            return None
-        member_id = self.static_member_ids.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
     def target(self, member_id: str) -> Assignment:
         """Return a member's target assignment."""
         return self.targets.get(member_id, NO_ASSIGNMENT)
@@ -134,10 +102,6 @@ class ConsumerGroup(Group):
     def owner_epoch(self, topic_id: bytes, partition: int) -> int | None:
         """Return the epoch of the member that owns a partition; None without an owner."""
         return self._owner_epochs.get(topic_id, {}).get(partition)
-
-    def member_ids(self) -> list[str]:
-        """Return the ids of all members, in Kafka's iteration order."""
-        return timeline_ordered(self.members, self._slots)
 
     # Records
 
@@ -261,8 +225,7 @@ class ConsumerGroup(Group):
 
     def _put(self, member: ConsumerMember) -> None:
         old = self.members.get(member.member_id)
-        self._slots = timeline_slots(self._slots, len(self.members))
-        self.members[member.member_id] = member
+        self.add_member(member.member_id, member)
         self.subscriptions.change(old, member)
         self.assignors.change(old, member)
         self.classics.change(old, member)

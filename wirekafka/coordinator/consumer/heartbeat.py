@@ -108,7 +108,7 @@ class Heartbeats:
         self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn
     ) -> Steps[tuple[ConsumerMember, ConsumerMember]]:
         """Apply the heartbeat; returns the member before and after it."""
-        self._check_room(group, command)
+        group.check_room(command.member_id, command.instance_id, self._context.config.max_size)
         member = self._member(group, command, turn)
         updated = _updated(member, command)
         steps = self._steps
@@ -128,19 +128,6 @@ class Heartbeats:
             command.owned,
             turn,
             has_new_subscription=has_new_names or regex is not RegexChange.NONE,
-        )
-
-    def _check_room(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> None:
-        most = self._context.config.max_size
-        if (
-            (command.instance_id is not None and command.instance_id in group.static_member_ids)
-            or len(group.members) < most
-            or command.member_id in group.members
-        ):
-            return
-        raise KafkaError(
-            Error.GROUP_MAX_SIZE_REACHED,
-            (f"The consumer group has reached its maximum capacity of {most} members."),
         )
 
     def _member(

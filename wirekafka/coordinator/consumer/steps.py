@@ -48,14 +48,14 @@ class RegexChange(Enum):
 
 
 class GroupEpoch(NamedTuple):
-    """The epoch that the group enters or is in."""
+    """A group's epoch, and whether all its members subscribe to the same topics in it."""
 
     epoch: int
     is_homogeneous: bool
 
 
 class MemberTarget(NamedTuple):
-    """The target to reconcile a member with."""
+    """The target assignment of a member, and the epoch for which it was computed."""
 
     epoch: int
     target: Assignment
@@ -221,11 +221,8 @@ class MemberSteps:
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         if group.group_id in self._context.held:
             return False
-        interval_ms = self._context.options(group.group_id).assignment_interval_ms
-        return (
-            group.assignment_timestamp_ms == 0
-            or interval_ms == 0
-            or now_ms >= group.assignment_timestamp_ms + interval_ms
+        return group.may_assign(
+            self._context.options(group.group_id).assignment_interval_ms, now_ms
         )
 
     def reconcile(

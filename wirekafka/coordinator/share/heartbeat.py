@@ -131,12 +131,7 @@ class ShareHeartbeats:
         if member is not None:
             _check_epoch(member, command.epoch)
             return member
-        most = self._context.config.max_size
-        if len(group.members) >= most:
-            raise KafkaError(
-                Error.GROUP_MAX_SIZE_REACHED,
-                f"The share group has reached its maximum capacity of {most} members.",
-            )
+        group.check_room(command.member_id, None, self._context.config.max_size)
         if not command.is_joining:
             raise unknown_share_member(group.group_id, command.member_id)
         return ShareMember(member_id=command.member_id)
@@ -192,11 +187,8 @@ class ShareHeartbeats:
     def _may_assign(self, group: ShareGroup, now_ms: int) -> bool:
         if group.group_id in self._context.held:
             return False
-        interval_ms = self._context.options(group.group_id).assignment_interval_ms
-        return (
-            group.assignment_timestamp_ms == 0
-            or interval_ms == 0
-            or now_ms >= group.assignment_timestamp_ms + interval_ms
+        return group.may_assign(
+            self._context.options(group.group_id).assignment_interval_ms, now_ms
         )
 
     def _subscribed(self, member: ShareMember, target: Assignment) -> Assignment:

@@ -46,7 +46,7 @@ class Phase(Enum):
 
 
 class ShareHost(DeadLetterHost, Protocol):
-    """The broker, as far as share partitions depend on it."""
+    """The parts of the broker that share partitions depend on."""
 
     @property
     def share_states(self) -> ShareStates:
@@ -57,7 +57,7 @@ class ShareHost(DeadLetterHost, Protocol):
 
 
 class LedShare(Watched):
-    """One share partition at the leader of its partition; fetches wait for its changes."""
+    """A share partition whose partition is led here; ShareFetches wait for its changes."""
 
     __slots__ = ("failure", "key", "machine", "partition", "phase", "reader", "timer", "timer_ms")
 
@@ -268,7 +268,7 @@ class ShareLeader:
             raise _storing_error(error) from error
 
     def _initial_offset(self, share: LedShare) -> int:
-        """Where a group starts that has no start offset yet, by `share.auto.offset.reset`."""
+        """Return the start offset of a group without one, by `share.auto.offset.reset`."""
         partition = share.partition
         partition.leading(share.machine.leader_epoch)
         options = self.options(share.key.group_id)
@@ -429,7 +429,7 @@ _PASSED_ON = frozenset({Error.GROUP_ID_NOT_FOUND, Error.UNKNOWN_TOPIC_OR_PARTITI
 
 
 def _storing_error(error: KafkaError) -> KafkaError:
-    """What a member gets for an error of the share coordinator: one of few, as in Kafka."""
+    """Return the error that a member gets for one of the share coordinator, as in Kafka."""
     code = error.error
     if code in _COORDINATORS:
         code = Error.COORDINATOR_NOT_AVAILABLE

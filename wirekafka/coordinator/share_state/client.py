@@ -65,23 +65,23 @@ class ShareStateClient:
     async def initialize(
         self, initializations: Sequence[StateInitialization]
     ) -> list[KafkaError | None]:
-        """See `ShareStates`."""
+        """Create or reset states, at their coordinators; see `ShareStates`."""
         return await self._run(initializations)
 
     async def read(self, reads: Sequence[StateRead]) -> list[StoredState | KafkaError]:
-        """See `ShareStates`."""
+        """Read states from their coordinators; see `ShareStates`."""
         return await self._run(reads)
 
     async def write(self, writes: Sequence[StateWrite]) -> list[KafkaError | None]:
-        """See `ShareStates`."""
+        """Change states at their coordinators; see `ShareStates`."""
         return await self._run(writes)
 
     async def delete(self, keys: Sequence[ShareKey]) -> list[KafkaError | None]:
-        """See `ShareStates`."""
+        """Delete states at their coordinators; see `ShareStates`."""
         return await self._run([StateDeletion(key) for key in keys])
 
     async def read_summaries(self, reads: Sequence[StateRead]) -> list[StateSummary | KafkaError]:
-        """See `ShareStates`."""
+        """Read all but the batches of states; see `ShareStates`."""
         return await self._run([SummaryRead(each.key) for each in reads])
 
     def stop(self) -> None:

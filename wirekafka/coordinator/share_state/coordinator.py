@@ -38,7 +38,7 @@ class ShareCoordinatorParts:
 
 
 class ShareCoordinator(Shards):
-    """The shards of share partitions, by coordinator key."""
+    """The share coordinator of a broker: a shard per `__share_group_state` partition it leads."""
 
     def __init__(
         self,

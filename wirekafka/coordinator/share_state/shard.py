@@ -168,7 +168,7 @@ class ShareShard:
         self.timers.schedule(_COLD_SNAPSHOTS, now_ms + self._config.cold_snapshot_interval_ms)
 
     def tick(self, key: Hashable, now_ms: int) -> Outcome:
-        """Write snapshots of inactive share partitions, so that older records can be deleted."""
+        """Write snapshots of share partitions without recent changes, so that pruning goes on."""
         interval_ms = self._config.cold_snapshot_interval_ms
         outcome = Outcome()
         size_bytes = 0

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import assert_never
 
-from wirekafka.coordinator.group import Expiry, Group
+from wirekafka.coordinator.assigned_group import AssignedGroup
+from wirekafka.coordinator.group import Expiry
 from wirekafka.coordinator.group_commands import ListedGroup
-from wirekafka.coordinator.java_order import FIRST_SLOTS, timeline_ordered, timeline_slots
 from wirekafka.coordinator.streams.member import StreamsMember
 from wirekafka.coordinator.streams.records import (
     GroupVersion,
@@ -23,10 +23,8 @@ from wirekafka.coordinator.streams.records import (
 )
 from wirekafka.coordinator.streams.tasks import NO_TASKS, TaskOwners, Tasks, read_tasks
 from wirekafka.coordinator.streams.topology import Topology
-from wirekafka.errors import Error, KafkaError
 
 _PROTOCOL = "streams"
-_FIRST_EPOCH = 1
 _NO_ASSIGNMENT_EPOCH = -1
 
 
@@ -40,7 +38,7 @@ class StreamsGroupState(Enum):
     STABLE = "Stable"
 
 
-class StreamsGroup(Group):
+class StreamsGroup(AssignedGroup[StreamsMember]):
     """A streams group. All state follows from records; only `replay` changes it."""
 
     type_name = "streams"
@@ -49,38 +47,15 @@ class StreamsGroup(Group):
         super().__init__(group_id)
         self.version = GroupVersion()
         self.topology: Topology | None = None
-        self.assignment_epoch = _FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, StreamsMember] = {}
-        self.static_member_ids: dict[str, str] = {}
         self.targets: dict[str, Tasks] = {}
         self.owners = TaskOwners()
-        self._slots = FIRST_SLOTS
         self._state: StreamsGroupState | None = StreamsGroupState.EMPTY
 
     # The methods of `Group`
 
-    def copy(self) -> StreamsGroup:
-        """Copy the group so that its containers can be changed independently."""
-        copy = StreamsGroup(self.group_id)
-        for record in self.snapshot():
-            copy.replay(record)
-        copy._slots = self._slots
-        return copy
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no members."""
-        return not self.members
-
     def listed(self) -> ListedGroup:
         """Return the group for ListGroups."""
         return ListedGroup(self.group_id, _PROTOCOL, self.state.value, self.type_name)
-
-    def check_deletion(self) -> None:
-        """Raise NON_EMPTY_GROUP while there are members."""
-        if self.members:
-            raise KafkaError(Error.NON_EMPTY_GROUP)
 
     def check_offset_deletion(self) -> None:
         """Permit deletion at any time, except for topics that the topology reads."""
@@ -111,18 +86,9 @@ class StreamsGroup(Group):
             self._state = self._current_state()
         return self._state
 
-    def static_member(self, instance_id: str) -> StreamsMember | None:
-        """Return the member with an instance id."""
-        member_id = self.static_member_ids.get(instance_id)
-        return None if member_id is None else self.members[member_id]
-
     def target(self, member_id: str) -> Tasks:
         """Return a member's target."""
         return self.targets.get(member_id, NO_TASKS)
-
-    def member_ids(self) -> list[str]:
-        """Return the ids of all members, in Kafka's iteration order."""
-        return timeline_ordered(self.members, self._slots)
 
     # Records
 
@@ -210,8 +176,7 @@ class StreamsGroup(Group):
 
     def _put(self, member: StreamsMember) -> None:
         old = self.members.get(member.member_id)
-        self._slots = timeline_slots(self._slots, len(self.members))
-        self.members[member.member_id] = member
+        self.add_member(member.member_id, member)
         if old is not None:
             self._disown(old)
             if old.instance_id is not None:

@@ -15,7 +15,7 @@ from wirekafka.coordinator.streams.configure import ConfiguredTopology, configur
 from wirekafka.coordinator.streams.endpoints import EndpointsUnknown, endpoints_of
 from wirekafka.coordinator.streams.group import StreamsGroup
 from wirekafka.coordinator.streams.member import StreamsMember, TaskState
-from wirekafka.coordinator.streams.membership import check_room, find_member, updated_member
+from wirekafka.coordinator.streams.membership import find_member, updated_member
 from wirekafka.coordinator.streams.reconcile import Aim, reconcile
 from wirekafka.coordinator.streams.records import (
     StreamsCurrentRecord,
@@ -110,7 +110,7 @@ class Heartbeats:
         turn.answer(ticket, reply if id_is_used else reply._replace(endpoint_epoch=0))
 
     def _keep_endpoint_epoch(self, heartbeat: _Turn, ticket: Ticket, error: KafkaError) -> None:
-        """Refuse the heartbeat, which renews the session all the same, as Kafka does."""
+        """Refuse the heartbeat, but renew the session, as Kafka does."""
         turn, group_id = heartbeat.turn, heartbeat.group.group_id
         turn.records.clear()
         turn.effects.clear()
@@ -164,7 +164,7 @@ class Heartbeats:
         """Apply the heartbeat; returns the response."""
         group, command, turn = heartbeat.group, heartbeat.command, heartbeat.turn
         if command.is_joining:
-            check_room(group, command, self._context.config.max_size)
+            group.check_room(command.member_id, command.instance_id, self._context.config.max_size)
         member, replaced = find_member(group, command, turn)
         updated = updated_member(member, command)
         _store(heartbeat, member, updated)
@@ -307,15 +307,10 @@ class Heartbeats:
 
 
 def may_assign(group: StreamsGroup, context: StreamsGroupContext, now_ms: int) -> bool:
-    """Whether enough time has passed since targets were last computed, and nothing holds them."""
+    """Whether targets may be computed: not if the last ones are too new, or a test prevents it."""
     if group.group_id in context.held:
         return False
-    options = context.options(group.group_id)
-    return (
-        group.assignment_timestamp_ms == 0
-        or options.assignment_interval_ms == 0
-        or now_ms >= group.assignment_timestamp_ms + options.assignment_interval_ms
-    )
+    return group.may_assign(context.options(group.group_id).assignment_interval_ms, now_ms)
 
 
 def _unchanged(

@@ -157,7 +157,7 @@ class StreamsKind(GroupKind[StreamsGroup]):
         return group, group.members[key.member_id]
 
     def _delay_over(self, key: StreamsDelayKey, turn: Turn) -> None:
-        """Compute the first targets of a group that waited for members."""
+        """Compute the first targets of a group after its initial rebalance delay."""
         turn.then(partial(self._soft.delayed.discard, key.group_id))
         group = self.groups.get(key.group_id)
         if (

@@ -18,20 +18,6 @@ from wirekafka.coordinator.streams.records import (
 from wirekafka.errors import Error, KafkaError
 
 
-def check_room(group: StreamsGroup, command: StreamsHeartbeat, most: int) -> None:
-    """Raise GROUP_MAX_SIZE_REACHED unless the group has room for a joining member."""
-    if (
-        (command.instance_id is not None and command.instance_id in group.static_member_ids)
-        or len(group.members) < most
-        or command.member_id in group.members
-    ):
-        return
-    raise KafkaError(
-        Error.GROUP_MAX_SIZE_REACHED,
-        f"The streams group has reached its maximum capacity of {most} members.",
-    )
-
-
 def find_member(
     group: StreamsGroup, command: StreamsHeartbeat, turn: Turn
 ) -> tuple[StreamsMember, StreamsMember | None]:

@@ -31,12 +31,12 @@ class PartitionCounts:
         self.decided.update(self._changelog_counts())
 
     def find(self, topic: str) -> int | None:
-        """Return the number of partitions of a topic; that of an existing topic goes first."""
+        """Return the number of partitions of a topic: that of the existing one, or as decided."""
         existing = self._topics.by_name(topic)
         return self.decided.get(topic) if existing is None else existing.partition_count
 
     def get(self, topic: str) -> int:
-        """As `find`; raises UNKNOWN_SERVER_ERROR if nothing decides the number."""
+        """Return the number as `find` does; raises UNKNOWN_SERVER_ERROR if it is unknown."""
         count = self.find(topic)
         if count is None:
             raise KafkaError(Error.UNKNOWN_SERVER_ERROR)

@@ -11,7 +11,7 @@ from wirekafka.coordinator.streams.tasks import TaskId
 
 
 class Progress(NamedTuple):
-    """The changelog positions and ends that a member reported, by task."""
+    """The offsets of a member's task changelogs and their ends, as it reported them."""
 
     offsets: Mapping[TaskId, int] = {}
     end_offsets: Mapping[TaskId, int] = {}

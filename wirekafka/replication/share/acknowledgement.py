@@ -13,7 +13,7 @@ from wirekafka.replication.share.partition import SharePartition
 
 
 class AcknowledgeType(IntEnum):
-    """What a member says about acquired records."""
+    """The type of an acknowledgement: accept, release, reject or renew, or a gap."""
 
     GAP = 0
     """There is no record at the offset, for example after compaction."""

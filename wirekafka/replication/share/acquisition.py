@@ -61,7 +61,7 @@ class FetchedBatches:
         return self.ends[-1]
 
     def end_around(self, offset: int) -> int:
-        """The end of the batch that has the offset before this one; without one, the offset."""
+        """The end offset of the batch with `offset - 1`; `offset` itself if none has it."""
         index = bisect_right(self.firsts, offset - 1) - 1
         if index >= 0 and offset <= self.ends[index]:
             return self.ends[index]
@@ -109,7 +109,7 @@ def acquire(
 def _room(
     partition: SharePartition, fetched: FetchedBatches, wanted: Acquisition
 ) -> tuple[int, int]:
-    """Up to which offset, and how many records, may be acquired."""
+    """The offset up to which records may be acquired, and how many of them."""
     free = partition.limits.max_locked_records - partition.locked_count
     max_records = min(wanted.max_records, free)
     if max_records > 0 or wanted.fetch_offset >= partition.end_offset:
@@ -237,7 +237,7 @@ class _Acquiring:
         return batch.between(max(self._fetched.first, batch.first), min(end, batch.end))
 
     def _is_throttled(self, batch: Batch, end: int) -> bool:
-        """Whether a batch has available records that were delivered too often to be many."""
+        """Whether many deliveries of a batch's available records limit their next acquisition."""
         runs = self._within(batch, end) if batch.is_split else batch.runs
         most = max((run.deliveries for run in runs if run.is_available), default=0)
         return most >= self._partition.limits.throttled_deliveries

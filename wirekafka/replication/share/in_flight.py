@@ -66,7 +66,7 @@ def exhausted(stored: Iterable[StoredRun]) -> list[DeadLetters]:
 
 
 class Before(NamedTuple):
-    """What a run returns to if its change cannot be stored."""
+    """The state of a run before its change, which is restored if that cannot be stored."""
 
     state: RecordState
     member: str | None
@@ -129,7 +129,7 @@ class Run:
         return rest
 
     def matches(self, other: Run) -> bool:
-        """Whether both can be one run, as far as their states are concerned."""
+        """Whether both have the same state, so that adjacent ones can be joined to one run."""
         return (
             self.state is other.state
             and self.deliveries == other.deliveries
@@ -279,7 +279,7 @@ class InFlight:
             batches.insert(bisect_left(batches, batch.first, key=_first_of), batch)
 
     def floor(self, offset: int) -> Batch | None:
-        """The last batch that starts at or below the offset, whether or not it has it."""
+        """The last batch that starts at or below the offset, even if it ends below it too."""
         index = bisect_right(self._batches, offset, key=_first_of)
         return self._batches[index - 1] if index else None
 

@@ -92,7 +92,7 @@ class SharePartition:
         return self.gap_offset is not None and self._loaded_end_offset == self.end_offset
 
     def close_gap(self, offset: int) -> None:
-        """Note that everything below an offset is in flight, where gaps remain."""
+        """Note that no gap of the loaded state remains below an offset."""
         if self.gap_offset is None:
             return
         is_within = self.has_gaps and offset < self._loaded_end_offset
@@ -102,7 +102,7 @@ class SharePartition:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no record from the start offset on is in flight."""
+        """Whether nothing is in flight at or above the start offset."""
         return not self.in_flight or self.start_offset >= self.in_flight.last.end
 
     @property

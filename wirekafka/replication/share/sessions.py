@@ -162,7 +162,7 @@ class ShareSessions:
         return [] if session is None else list(session.partitions)
 
     def disconnected(self, connection_id: str) -> SessionKey | None:
-        """The session that was opened last on a connection that ended; it may have ended too."""
+        """Return the session that was opened last on a connection that has ended, if any."""
         return self._by_connection.pop(connection_id, None)
 
     def opened_on(self, key: SessionKey) -> str | None:
