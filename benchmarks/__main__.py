@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: wirekafka and Apache Kafka side by side, figures to benchmarks/results.
+"""`python -m benchmarks`: compares wirekafka and Apache Kafka, and writes benchmarks/results.
 
 python -m benchmarks --quick
 python -m benchmarks --only consume
@@ -70,7 +70,7 @@ def _measure(arguments: argparse.Namespace, plan: Plan, cases: Sequence[Case]) -
             progress.advance(bar)
             for line in report.summary(case, result):
                 console.print(line, highlight=False)
-            # After every case, so that a run that is broken off has not been for nothing.
+            # After every case, so that an interrupted run keeps its results.
             whole = report.Report(
                 machine=report.machine(),
                 plan=plan,
@@ -144,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         "--redraw",
         type=Path,
         metavar="JSON",
-        help="measure nothing; write table and plot of earlier results anew",
+        help="measure nothing; write table and plot of earlier results again",
     )
     parser.add_argument(
         "--untouched", action="store_true", help="do not touch the memory that is free before all"

@@ -1,7 +1,7 @@
 """A minimal Produce loop in Python, the baseline that the speed test compares the broker with.
 
-`python -m benchmarks.bare_loop` says how many times dearer a request of wirekafka is, of which
-everything a true broker adds is the reason: routing, metadata, validation, sequences, indexes.
+`python -m benchmarks.bare_loop` prints the ratio of the costs of a request. The additional cost is
+that of a real broker: routing, metadata, validation, sequences, indexes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _PREFIX = Struct(">qii")
 _RESPONSE = Struct(">iiBB4sBihqqqBBBiB")
 _REQUESTS = 50
 _BODY_AT = 24
-"""Behind the header of `produce_frame`."""
+"""The offset after the header of `produce_frame`."""
 _DECODED_VERSION = 8
-"""Too old to be served any other way."""
+"""A version of Produce that is always decoded, because the cache does not serve it."""
 
 
 class BareLoop:
-    """Parses one fixed shape of request, checks its batch, writes it and answers."""
+    """Parses requests of one fixed layout, checks and writes their batch, and responds."""
 
     def __init__(self, path: Path, topic: str, records_at: int):
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -66,14 +66,14 @@ class BareLoop:
 
 
 class Times(NamedTuple):
-    """What a request costs, in bare loops."""
+    """The cost of a request as a multiple of the bare loop's."""
 
     repeated: float
-    """One like another before, but for its batch."""
+    """A repeated request: the same bytes except for the batch."""
     decoded: float
-    """Any other: decoded, handled, its answer encoded."""
+    """Any other request, which is decoded, handled, and its response encoded."""
     bare_us: float
-    """What the bare loop takes, in µs of CPU."""
+    """The CPU time of the bare loop, in µs."""
 
 
 def times(directory: Path, rounds: int = 40) -> Times:

@@ -33,7 +33,7 @@ Measure = Callable[[Target, float], Metrics]
 
 
 class Suite(IntEnum):
-    """How long one is ready to wait: a run takes the cases up to its own."""
+    """The length of a run, which includes the cases of all shorter suites."""
 
     QUICK = 0
     USUAL = 1
@@ -42,7 +42,7 @@ class Suite(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Bounds of one figure of ours, or of its ratio to the other broker's."""
+    """Bounds of one figure of wirekafka, or of its ratio to the other broker's."""
 
     metric: str
     at_least: float | None = None
@@ -53,7 +53,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One row: `measure` runs for about so many seconds against a broker that is warm."""
+    """One row: `measure` runs for about a number of seconds against a warm broker."""
 
     name: str
     measure: Measure
@@ -82,7 +82,7 @@ def _raw(**load: int) -> Measure:
     return partial(raw.produce, load=Load(**load))
 
 
-# A short queue, so that little is left to flush when time is up.
+# A short queue, so that little is left to flush at the end.
 _UNBATCHED = {"batch.num.messages": 1, "queue.buffering.max.messages": 5000}
 _BATCHED = {"linger.ms": 5}
 _CODECS = ("gzip", "snappy", "lz4", "zstd")

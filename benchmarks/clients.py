@@ -1,4 +1,4 @@
-"""Cases by librdkafka and by Kafka's own Java tools: what users' clients see."""
+"""Cases with librdkafka and with Kafka's own Java tools."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _JAVA_TRANSACTED_PER_S = 50_000
 _PARTITIONS_LIMIT_S = 10
 _VALUES = 100
 _SILENT = {"log_level": 0}
-"""What goes wrong is raised; when a run is broken off, the rest is of no interest."""
+"""librdkafka logs nothing: errors are raised, and do not matter after an interruption."""
 
 Settings = Mapping[str, Any]
 
@@ -73,7 +73,7 @@ def produce(
 
 
 def produce_unacknowledged(target: Target, seconds: float, per_request: int) -> Metrics:
-    """acks=0; done when the log's end says that all have come."""
+    """acks=0; done when the end offset shows that all records have arrived."""
     settings = {
         "acks": 0,
         "batch.num.messages": per_request,
@@ -95,7 +95,7 @@ def produce_unacknowledged(target: Target, seconds: float, per_request: int) -> 
 
 
 def consume(target: Target, seconds: float, settings: Settings | None = None) -> Metrics:
-    """One consumer reads a topic from its start; what librdkafka itself can take is the limit."""
+    """One consumer reads a topic from its start; librdkafka itself is the limit."""
     raw.fill(target, 100e6)
     own = {"auto.offset.reset": "earliest", **(settings or {})}
     consumer = _consumer(target, "reader", own)
@@ -113,7 +113,7 @@ def consume(target: Target, seconds: float, settings: Settings | None = None) ->
 
 
 def ping(target: Target, seconds: float) -> Metrics:
-    """From `produce` to the record's arrival at a consumer that waits, one at a time."""
+    """The time from `produce` to the record's arrival at a waiting consumer, one at a time."""
     topic = f"ping-{time.monotonic_ns()}"
     create_topic(target.host, target.port, topic)
     producer = _producer(target, {"linger.ms": 0, "acks": "all"})
@@ -180,7 +180,7 @@ def transactions(target: Target, seconds: float) -> Metrics:
 
 
 def partitions(target: Target, seconds: float, count: int, records: int) -> Metrics:
-    """That many records at random over partitions just created, or what of them 10 s allow."""
+    """A number of records over random new partitions, or as many as are sent in 10 s."""
     topic = f"wide-{count}-{time.monotonic_ns()}"
     create_topic(target.host, target.port, topic, count)
     delivered = 0
@@ -209,7 +209,7 @@ def partitions(target: Target, seconds: float, count: int, records: int) -> Metr
     while delivered < records and meter.elapsed_s < _PARTITIONS_LIMIT_S:
         producer.poll(0.01)
     metrics = meter.metrics(records=delivered, size_bytes=delivered * len(value))
-    metrics[RATE] = delivered / meter.elapsed_s  # Said even where none arrived in time.
+    metrics[RATE] = delivered / meter.elapsed_s  # Reported even if no record arrived in time.
     metrics[RESIDENT] = target.resident_mib()
     producer.purge()
     return metrics
@@ -224,7 +224,7 @@ def mixed(target: Target, seconds: float) -> Metrics:
     """
     each = seconds / 3
     produce(target, each, {"linger.ms": 5}, 200)
-    # A short queue, as what is queued is sent after the time is up.
+    # A short queue, since queued records are sent after the end of the time.
     produce(target, each, {"batch.num.messages": 1, "queue.buffering.max.messages": 5000}, 200)
     produce(target, each, {"acks": "all"}, 10_000)
     raw.produce(target, each, Load(connections=50, depth=5))
@@ -318,7 +318,7 @@ def java_consumer(target: Target, seconds: float) -> Metrics:
 
 
 class _Watcher:
-    """Asks where a topic's partition 0 ends."""
+    """Requests the end offset of a topic's partition 0."""
 
     def __init__(self, target: Target, topic: str):
         self._consumer = _consumer(target, "watcher", {})
@@ -372,7 +372,7 @@ def _produce_until(producer: Producer, values: Sequence[bytes], deadline: float)
 
 
 def _texts(size_bytes: int) -> list[bytes]:
-    """Records that compress as rows of a log do: to a third or so."""
+    """Records that compress like lines of a log: to about a third."""
     numbers = random.Random(1)
     texts = []
     for _ in range(_VALUES):

@@ -1,4 +1,4 @@
-"""Latency of produce while a topic is compacted and while not, in turn.
+"""Latency of producing, with and without compaction of a topic, in turn.
 
 `python -m benchmarks.compaction [ROUNDS]` prints the median, p90, p99 and p99.9 in ms of an open
 loop of 200 requests a second; each is timed from when it was due. Meant for an idle machine.

@@ -34,7 +34,7 @@ class RequestFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is produced, and how much of it is in flight."""
+    """The records that are produced, and the number of requests in flight."""
 
     connections: int = 1
     depth: int = 1
@@ -63,7 +63,7 @@ class Connection:
         self.socket.close()
 
     def count(self) -> int:
-        """How many responses one read has completed; they are not looked at."""
+        """The number of responses that one read has completed; they are not decoded."""
         data = self.socket.recv(1 << 18)
         if not data:
             raise ConnectionError("the broker hung up")
@@ -90,7 +90,7 @@ class Connection:
         return decode_response(response, version, self.response())[1]
 
     def api_versions(self) -> None:
-        """The first request of every client; the answer is not looked at."""
+        """The first request of every client; the response is not decoded."""
         self.send(encode_request(1, "benchmark", ApiVersionsRequest(), 0))
         self.response()
 
@@ -117,7 +117,7 @@ class Pipeline:
         self._in_flight = depth * len(connections)
 
     def run(self, seconds: float) -> int:
-        """How many responses came in that time."""
+        """The number of responses in that time."""
         deadline = time.perf_counter() + seconds
         done = 0
         while time.perf_counter() < deadline:
@@ -129,7 +129,7 @@ class Pipeline:
         return done
 
     def finish(self) -> None:
-        """Read what is still in flight, and hang up."""
+        """Read the responses still in flight, and disconnect."""
         while self._in_flight > 0:
             for key, _ in self._selector.select():
                 self._in_flight -= key.data.count()
@@ -195,7 +195,7 @@ def fetched_records_at(topic: str) -> int:
 
 
 def check_produced(connection: Connection, frame: bytes) -> None:
-    """Send a frame until it is taken: a topic just created may not have its leader yet."""
+    """Send a frame until it is accepted: a new topic may not have its leader yet."""
     deadline = time.monotonic() + _RETRIED_S
     while True:
         connection.send(frame)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.embedded`: what a broker in a test's own process costs, in milliseconds."""
+"""`python -m benchmarks.embedded`: the cost of a broker in a test's process, in milliseconds."""
 
 from __future__ import annotations
 

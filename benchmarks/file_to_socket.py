@@ -22,7 +22,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "data"
         with path.open("ab", buffering=0) as file:
-            # As a log grows: the page cache keeps what came in small writes in small pieces.
+            # In small writes, as a log grows: the page cache keeps their data in small pieces.
             for _ in range(_FILE_BYTES // _WRITE_BYTES):
                 file.write(os.urandom(_WRITE_BYTES))
         for size_bytes in _SIZES:

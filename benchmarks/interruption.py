@@ -14,7 +14,7 @@ _LEFT_LIMIT_S = 5
 
 
 class Interrupted(BaseException):
-    """Not an error: it passes whoever goes on after those."""
+    """Ends the program; not an Exception, so that no error handling catches it."""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -22,13 +22,13 @@ class Interrupted(BaseException):
 
 
 def until_interrupted(program: Callable[[], int]) -> int:
-    """What the program returns, or 128 and the number of the signal that ended it."""
+    """The program's result, or 128 plus the number of the signal that ended it."""
     children: list[psutil.Process] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
         for each in _NUMBERS:
-            signal.signal(each, signal.SIG_IGN)  # One is enough: what follows is cleaning up.
-        # Now, since whoever loses its parent is not found any more.
+            signal.signal(each, signal.SIG_IGN)  # Further signals are ignored during the clean-up.
+        # Now, since processes that lose their parent are not found afterwards.
         children.extend(psutil.Process().children(recursive=True))
         raise Interrupted(number)
 
@@ -45,7 +45,7 @@ def until_interrupted(program: Callable[[], int]) -> int:
 
 
 def _kill(children: list[psutil.Process]) -> None:
-    """Those that no `finally` has ended."""
+    """Kill the processes that no `finally` has ended."""
     for child in children:
         try:
             child.kill()

@@ -18,7 +18,7 @@ P50 = "p50 ms"
 P99 = "p99 ms"
 P999 = "p99.9 ms"
 ROUND_TRIP = "round trip "
-"""Before the name of a percentile: of a Produce's answer, not of a record's arrival."""
+"""The prefix of percentiles of Produce responses, as opposed to arrivals of records."""
 RESIDENT = "resident MiB"
 RATIO = "ratio"
 TAIL_RATIO = "ratio of reading"
@@ -53,7 +53,7 @@ SMALLER_IS_BETTER = frozenset(
 
 
 class Meter:
-    """Runs from when it is made until `metrics` is asked."""
+    """Measures from its creation until `metrics` is called."""
 
     def __init__(self, target: Target):
         self._target = target

@@ -1,4 +1,4 @@
-"""What creating, deleting and loading many partitions takes: `python -m benchmarks.partitions`.
+"""The cost of creating, deleting and loading many partitions: `python -m benchmarks.partitions`.
 
     python -m benchmarks.partitions 2000 5000
     python -m benchmarks.partitions 5000 --alone

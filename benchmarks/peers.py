@@ -1,4 +1,4 @@
-"""The brokers that are compared: how each is started, found and asked what it costs."""
+"""The brokers that are compared: how each is started, found and measured."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ START_SCRIPT_JVM = (
     "-XX:MaxInlineLevel=15",
     "-Djava.awt.headless=true",
 )
-"""What kafka-server-start.sh and kafka-run-class.sh give the JVM."""
+"""The JVM options of kafka-server-start.sh and kafka-run-class.sh."""
 
 _START_LIMIT_S = 60
 _STOP_LIMIT_S = 60
 
 
 class NoBroker(Exception):
-    """A broker that did not come up, in one sentence."""
+    """A broker did not start; the text is one sentence."""
 
 
 class Security(Enum):
@@ -113,7 +113,7 @@ class Secured:
 
 @dataclass(slots=True)
 class Target:
-    """A broker that answers; `process` and `data` are None where it was not started here."""
+    """A running broker; `process` and `data` are None if it was not started here."""
 
     name: str
     host: str
@@ -121,13 +121,13 @@ class Target:
     process: psutil.Process | None = None
     data: Path | None = None
     start_s: float = 0.0
-    """From the start of its process to its first answer."""
+    """The time from the start of its process to its first response."""
     start_anew: Callable[[], None] | None = None
     secured: Secured | None = None
     """Its TLS listener, in cases with security."""
 
     def restart(self) -> None:
-        """Stop it in good order and start it again on its data. Raises NoBroker."""
+        """Stop it cleanly and start it again on its data. Raises NoBroker."""
         if self.start_anew is None or self.process is None:
             raise NoBroker(f"{self.name} was not started here, so it is not started again")
         self.process.send_signal(signal.SIGTERM)
@@ -266,7 +266,7 @@ def _running(
             _grant(target)
         yield target
     finally:
-        # The data is thrown away, so there is nothing a slow, orderly stop would be good for.
+        # The data is deleted, so a slow, clean stop has no use.
         for process in processes:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -291,7 +291,7 @@ def _grant(target: Target) -> None:
 
 
 def _await_answer(host: str, port: int, process: subprocess.Popen[bytes] | None) -> None:
-    """Return once ApiVersions is answered."""
+    """Return once there is a response to ApiVersions."""
     deadline = time.monotonic() + _START_LIMIT_S
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Cases by the raw-socket driver: what the broker itself can do."""
+"""Cases with the raw-socket driver, in which the broker is the limit."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def growing(target: Target, seconds: float, megabytes: int) -> Metrics:
     held_bytes = _LITTLE_BYTES
     rates = []
     with _BareFiles(target) as bare_files:
-        for wanted_bytes in (0, 0, megabytes * 1e6):  # The first time only warms up.
+        for wanted_bytes in (0, 0, megabytes * 1e6):  # The first round is a warm-up.
             held_bytes += _extend(target, wanted_bytes - held_bytes)
-            os.sync()  # Or the disk would be what is measured, as it takes in what was written.
+            os.sync()  # Otherwise the write-back of the disk would be measured.
             start = time.perf_counter()
             written_bytes = _extend(target, _LITTLE_BYTES)
             produced = written_bytes / 1e6 / (time.perf_counter() - start)
@@ -107,7 +107,7 @@ class _BareFiles:
         self._directory.cleanup()
 
     def write(self) -> float:
-        """Write one; the rate in MB/s."""
+        """Write a file; returns the rate in MB/s."""
         os.sync()
         with NamedTemporaryFile(dir=self._directory.name, buffering=0, delete=False) as file:
             start = time.perf_counter()

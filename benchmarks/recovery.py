@@ -1,4 +1,4 @@
-"""What recovery takes after a kill: `python -m benchmarks.recovery [MB]`.
+"""The duration of recovery after a kill: `python -m benchmarks.recovery [MB]`.
 
 Four logs, from the page cache; by the broker itself, and by as many processes as
 num.recovery.threads.per.data.dir asks for by default. Seconds for each GB, the start of the
@@ -28,7 +28,7 @@ from wirekafka.server import recovery_pool
 
 
 class Shape(NamedTuple):
-    """What a log is made of."""
+    """The records and batches of a log."""
 
     records: int
     """In each batch."""
@@ -69,7 +69,7 @@ def main(megabytes: int) -> None:
 
 
 def fill(path: Path, shape: Shape, megabytes: int) -> int:
-    """Logs as a killed broker leaves them; how many bytes."""
+    """Write logs as a killed broker leaves them; returns the number of bytes."""
     directory = LogDirectory(RealDisk(), str(path))
     directory.load(lambda _: TopicConfig(), 0)
     wanted_bytes = megabytes * 1_000_000 // LOGS
@@ -107,7 +107,7 @@ def _batches(shape: Shape) -> Iterator[bytes]:
 
 
 def recovered(path: Path, recover: Recover | None) -> float:
-    """How long all is gone through."""
+    """The duration of recovering all logs."""
     start = time.perf_counter()
     directory = LogDirectory(RealDisk(), str(path))
     directory.load(lambda _: TopicConfig(), 0, recover)

@@ -26,7 +26,7 @@ class Report:
     plan: Plan
     peers: Sequence[str]
     seconds: float
-    """How long all took, put together from several runs where need be."""
+    """The total duration, possibly the sum of several runs."""
     cases: Sequence[Case]
     results: Sequence[Result]
 
@@ -105,7 +105,7 @@ def summary(case: Case, result: Result) -> Iterator[str]:
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """A description of the machine."""
     found = {
         "processor": _processor(),
         "cores": str(os.cpu_count()),
@@ -199,7 +199,7 @@ def _verdict(goal: Goal, result: Result, peers: Sequence[str]) -> str:
     values = result.values(peers[0], goal.metric)
     if values and goal.metric in (RATIO, WITH_IDLE):
         values = [median(values)]
-    # Absolute bounds hold for a machine at rest, which one is nearest to in the best run.
+    # Absolute bounds are for an idle machine, to which the best run is closest.
     most, least = max(values, default=None), min(values, default=None)
     ratio = _times(result, peers[0], peers[1], goal.metric) if len(peers) > 1 else None
     verdicts = []

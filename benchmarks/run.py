@@ -23,17 +23,17 @@ _MUCH = 1.1
 
 @dataclass(slots=True)
 class Result:
-    """Every run of one case, by peer, in order; and what went wrong."""
+    """Every run of one case, by peer, in order; and errors."""
 
     case: str
     runs: dict[str, list[Metrics]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
-    """How long the case took, warm-up and all; 0 where that was not kept."""
+    """The duration of the case with its warm-up; 0 if it was not recorded."""
     load: float = 0.0
     """The machine's load over the last minute, as the case ended."""
     commit: str = ""
-    """What was measured."""
+    """The commit of the sources that were measured."""
 
     def metrics(self) -> list[str]:
         """The names of the figures, in the order they were given."""
@@ -61,7 +61,7 @@ class Runner:
         self._report_progress = report_progress
 
     def run(self, case: Case) -> Result:
-        """A B A B ...; a peer that fails sits the rest of the case out."""
+        """Run A B A B ...; a peer that fails is skipped for the rest of the case."""
         began = time.monotonic()
         result = Result(case.name, {peer.name: [] for peer in self._peers})
         with ExitStack() as stack:
@@ -102,7 +102,7 @@ class Runner:
         return targets
 
     def _until_steady(self, case: Case, target: Target) -> None:
-        """Run a case until it gets no better: a JVM compiles what is run often enough."""
+        """Run a case until it gets no faster, since a JVM compiles frequently run code."""
         before = None
         for _ in range(min(self._plan.most_warm_ups, case.most_warm_ups)):
             figure = case.measure(target, self._plan.warm_up_s).get(case.chart or "")

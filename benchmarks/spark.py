@@ -45,7 +45,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "spark.json"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is done."""
+    """The number of records and turns."""
 
     records: int
     turns: int
@@ -169,7 +169,7 @@ def measure(
         stack.callback(spark.stop)
         for case in cases:
             for turn in range(size.turns + 1):
-                # Whoever is second finds what the first left in caches: so by turns.
+                # By turns, since the second broker benefits from caches filled by the first.
                 for target in targets if turn % 2 else reversed(targets):
                     bar.update(task, description=f"{case.name}: {target.name}")
                     figure = case.run(spark, target, size)

@@ -23,12 +23,12 @@ _LIMIT_S = 60
 
 
 def started(target: Target, seconds: float) -> Metrics:
-    """What the start took, and the memory it left."""
+    """The duration of a start, and the memory after it."""
     return {START: target.start_s, START_CPU: target.cpu_s(), RESIDENT: target.resident_mib()}
 
 
 def restarted(target: Target, seconds: float, partitions: int) -> Metrics:
-    """Stop in good order and start again, with a record in each of so many partitions."""
+    """Stop cleanly and start again, with a record in each of a number of partitions."""
     if create_topic(target.host, target.port, _TOPIC, partitions):
         _write_to_each(target, partitions)
     target.restart()

@@ -23,7 +23,7 @@ console = Console()
 
 
 class ExampleFailed(Exception):
-    """What went wrong, in one sentence."""
+    """An example failed; the text is one sentence."""
 
 
 class Record(NamedTuple):
@@ -35,7 +35,7 @@ class Record(NamedTuple):
 
 
 def parser(description: str | None, rows: int) -> argparse.ArgumentParser:
-    """What all examples are asked: where the broker is, and how much data to use."""
+    """The common options of all examples: the broker's address, and the amount of data."""
     made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -87,7 +87,7 @@ def unique(name: str) -> str:
 
 
 def connect(bootstrap: str) -> AdminClient:
-    """Raises ExampleFailed when no broker answers there."""
+    """An admin client; raises ExampleFailed if no broker responds."""
     down: list[KafkaError] = []
     settings = {"bootstrap.servers": bootstrap, "logger": _silent, "error_cb": down.append}
     admin = AdminClient(settings)
@@ -96,7 +96,7 @@ def connect(bootstrap: str) -> AdminClient:
             admin.list_topics(timeout=timeout_s)
             return admin
         except KafkaException:
-            # A refused connection is known at once; only silence is worth waiting for.
+            # A refused connection fails at once; wait only if there is no response.
             admin.poll(0)
             if any(error.code() == KafkaError._ALL_BROKERS_DOWN for error in down):
                 break

@@ -35,7 +35,7 @@ console = Console()
 
 
 class DemoFailed(Exception):
-    """What went wrong, in one sentence."""
+    """The demo failed; the text is one sentence."""
 
 
 def main() -> None:

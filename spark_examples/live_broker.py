@@ -12,7 +12,7 @@ READY = "wirekafka ready: "
 
 
 class BrokerFailed(Exception):
-    """Why there is no broker, in one sentence."""
+    """The broker did not start; the text is one sentence."""
 
 
 @contextmanager

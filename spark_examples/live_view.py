@@ -3,7 +3,7 @@
 usage: python -m spark_examples.live_view HOST:PORT [--rows 8000] [--speed 7200] [--picture PNG]
 
 Flights are published when they depart, --speed seconds of 2013 in each second. Spark averages the
-delay by airport and hour as they come, and the picture is drawn anew after every micro-batch, so
+delay by airport and hour as they come, and the picture is drawn again after every micro-batch, so
 open it in a viewer that reloads.
 """
 
@@ -169,7 +169,7 @@ class View:
         label_times(below.xaxis)
         for axes in (above, below):
             axes.spines[["top", "right"]].set_visible(False)
-        # Renamed when it is whole: a viewer that reloads never sees half a picture.
+        # Renamed when it is complete: a viewer that reloads never reads half a picture.
         unfinished = self.picture.with_suffix(".unfinished.png")
         figure.savefig(unfinished, dpi=110)
         pyplot.close(figure)

@@ -83,7 +83,7 @@ def pass_on(bootstrap: str, source: str, target: str, total: int) -> list["Membe
 
 
 class Member(threading.Thread):
-    """A member of the group, which passes on what it gets and commits when that is safe."""
+    """A member of the group, which forwards its records and commits once they are acknowledged."""
 
     def __init__(self, name: str, bootstrap: str, source: str, target: str):
         super().__init__(name=name)
@@ -102,7 +102,7 @@ class Member(threading.Thread):
                 "group.id": f"{source}-passers",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                # Not a cooperative one, which may join anew between `consume` and `commit`.
+                # Not the cooperative one, with which it may rejoin before `commit`.
                 "partition.assignment.strategy": "range",
             }
         )

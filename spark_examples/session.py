@@ -93,7 +93,7 @@ def fits(parsed: Column, required: str) -> Column:
 
 
 def run(program: str, main: Callable[[], None]) -> None:
-    """Run an example; whatever goes wrong ends it with one sentence."""
+    """Run an example; any error ends it with one sentence."""
     try:
         main()
     except KeyboardInterrupt:

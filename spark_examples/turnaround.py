@@ -205,7 +205,7 @@ def check(
         )
     last = by_plane.max()
     watermark = times.max() - pd.Timedelta(hours=1)
-    # A timer at the very watermark fires in Spark 4's way, and not yet in Spark 3's.
+    # A timer set exactly at the watermark fires in Spark 4, and not yet in Spark 3.
     due = last[last + pd.Timedelta(hours=gone_after_h) < watermark]
     just_due = last[last + pd.Timedelta(hours=gone_after_h) <= watermark]
     if not set(due.index) <= set(gone["tailnum"]) <= set(just_due.index):

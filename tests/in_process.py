@@ -1,4 +1,4 @@
-"""A whole node without sockets, under a manual clock: the one that tests of its parts share."""
+"""A complete node without sockets, under a manual clock, for tests of its parts."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _HOST, _PORT = "broker.test", 9092
 
 
 class InProcessBroker:
-    """A real `Node` on a network in memory, asked byte for byte as by a client.
+    """A real `Node` on a network in memory, which gets the same bytes as from a client.
 
-    Its housekeeping is left out: tests start their own, or do what it would do. Without a
-    running event loop, only requests that are answered at once can be made.
+    It runs no housekeeping: tests start it, or do its work themselves. Without a running event
+    loop, only requests that need not wait can be sent.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class InProcessBroker:
         client_id: str | None = "test",
         listener: str | None = None,
     ) -> Any:
-        """The response to a request that is answered at once."""
+        """The response to a request that need not wait."""
         exchange = self.begin(request, version, client_id, listener)
         assert exchange.is_done, "the request waits"
         return exchange.response
@@ -104,10 +104,10 @@ class InProcessBroker:
         listener: str | None = None,
         principal: str = "User:ANONYMOUS",
     ) -> Exchange:
-        """Send a request over a connection of its own; it is served as far as it goes.
+        """Send a request over a connection of its own; it is served until it has to wait.
 
-        It comes in through the first listener, or through the one of that name, from a client that
-        has authenticated as `principal`.
+        It is received by the first listener, or by the given one, from a client that has
+        authenticated as `principal`.
         """
         [address] = [
             each.address
@@ -127,7 +127,7 @@ class InProcessBroker:
 
 
 class Exchange:
-    """One request and what came of it so far."""
+    """One request and its result so far."""
 
     def __init__(
         self, connection: MemoryConnection, request: Request, version: int, client_id: str | None
@@ -139,7 +139,7 @@ class Exchange:
 
     @property
     def is_done(self) -> bool:
-        """Whether the request waits no longer."""
+        """Whether the request has been served."""
         return self.closes_connection or not self._connection.protocol.is_parked
 
     @property
@@ -161,13 +161,13 @@ class Exchange:
         )
 
     async def settled(self) -> Exchange:
-        """Give callbacks their turn."""
+        """Run callbacks that are ready."""
         for _ in range(4):
             await asyncio.sleep(0)
         return self
 
     def abandon(self) -> None:
-        """The client goes away."""
+        """Disconnect the client."""
         self._connection.hang_up()
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 KAFKA_VERSION = "4.4.0"
 """The release that wirekafka is compared with."""
 TOOLS_VERSION = "4.3.1"
-"""Of kafka-tools, kafka-streams and Connect: no 4.4.0 of them is published."""
+"""The version of kafka-tools, kafka-streams and Connect, whose 4.4.0 is not published."""
 PREVIOUS_VERSION = "4.3.1"
-"""The release before, which has to read what wirekafka writes and the other way round."""
+"""The previous release, which has to read wirekafka's directories and the reverse."""
 OLD_KAFKA_VERSION = "2.1.1"
 """The oldest client generation that a 4.4 broker accepts (KIP-896)."""
 
@@ -155,7 +155,7 @@ def _fetch(directory: Path, modules: Sequence[Module]) -> None:
     command += ["-retrieve", f"{partial}/[artifact]-[revision].[ext]"]
     output = ""
     for attempt in range(4):
-        # The network is the likely culprit, so each further attempt waits a little longer.
+        # The network is the likely cause, so each further attempt waits a little longer.
         time.sleep(5 * attempt)
         shutil.rmtree(partial, ignore_errors=True)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -172,7 +172,7 @@ def _complete(directory: Path, modules: Sequence[Module]) -> bool:
 
 def ivy_jar() -> Path:
     """The Ivy that PySpark carries."""
-    # Spark is only looked at where a jar is missing: importing it takes a second.
+    # PySpark is only imported if a jar is missing, since that takes a second.
     import pyspark
 
     return next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))

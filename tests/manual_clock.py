@@ -40,5 +40,5 @@ class ManualClock:
         self._now_ms = max(self._now_ms, until)
 
     def sleep(self, ms: int) -> None:
-        """Move time forward while nothing runs; what fell due meanwhile is late at `advance`."""
+        """Move time forward without firing timers; those that are due fire late at `advance`."""
         self._now_ms += ms

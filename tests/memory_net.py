@@ -1,4 +1,4 @@
-"""A network of one machine in memory, where everything arrives at once."""
+"""A network of one machine in memory, without delays."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class MemoryNet:
         return connection
 
     def free(self, address: Address) -> None:
-        """Nobody listens there any more."""
+        """Stop listening at an address."""
         self._ports.pop(address, None)
 
 
 class MemoryPort:
-    """An address that is taken."""
+    """A listening address."""
 
     def __init__(self, net: MemoryNet, address: Address):
         self._net = net
@@ -91,7 +91,7 @@ class MemoryConnection(MemoryTransport):
                 callback(*arguments)
 
     def hang_up(self) -> None:
-        """The client goes away."""
+        """Disconnect the client."""
         self.vanish()
 
     def sent(self, data: bytes) -> None:
@@ -104,7 +104,7 @@ class MemoryConnection(MemoryTransport):
         pass
 
     def call_soon(self, callback: Any, *arguments: Any) -> None:
-        """At once, but not from within the protocol that is being fed."""
+        """Call back at once, but not from within the protocol that is being fed."""
         if self._is_feeding:
             self._later.append((callback, arguments))
         else:

@@ -1,4 +1,4 @@
-"""Stored states of share partitions in memory, for tests of those who use them."""
+"""Stored states of share partitions in memory, for tests of their users."""
 
 from __future__ import annotations
 

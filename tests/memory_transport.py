@@ -14,7 +14,7 @@ class _NoSocket:
 
 
 class MemoryTransport(asyncio.Transport):
-    """One end of a connection. Subclasses say where written bytes go and how an end is noticed."""
+    """One end of a connection. Subclasses deliver written bytes, and handle the end."""
 
     def __init__(self, local: Address, peer: Address):
         super().__init__()
@@ -32,21 +32,21 @@ class MemoryTransport(asyncio.Transport):
         raise NotImplementedError
 
     def closed(self) -> None:
-        """The protocol closes the connection; what it wrote before still arrives."""
+        """The protocol closes the connection; earlier data still arrives."""
         raise NotImplementedError
 
     def aborted(self) -> None:
-        """The protocol cuts the connection; what has not arrived is lost."""
+        """The protocol aborts the connection; data in flight is lost."""
         raise NotImplementedError
 
     def call_soon(self, callback: Any, *arguments: Any) -> None:
         """Call back from the loop."""
         asyncio.get_running_loop().call_soon(callback, *arguments)
 
-    # What the other end or the network does.
+    # Called by the other end or the network.
 
     def feed(self, data: bytes) -> None:
-        """Bytes have arrived; without a protocol yet, they wait for it."""
+        """Deliver bytes; they are kept until there is a protocol."""
         if self._is_closing:
             return
         self._unread += data
@@ -67,17 +67,17 @@ class MemoryTransport(asyncio.Transport):
             self.protocol.buffer_updated(size)
 
     def vanish(self) -> None:
-        """The connection is no more, and the protocol hears of it."""
+        """End the connection, and notify the protocol."""
         if not self._is_closing:
             self._is_closing = True
             self.call_soon(self._lost)
 
     def kill(self) -> None:
-        """The process of this end is no more: nobody is there to hear of it."""
+        """End the connection without notifying the protocol, whose process has ended."""
         self._is_closing = True
         self.protocol = None
 
-    # What the protocol calls.
+    # Called by the protocol.
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         known = {"peername": self._peer, "sockname": self._local, "socket": _NoSocket()}
@@ -87,7 +87,7 @@ class MemoryTransport(asyncio.Transport):
         pass
 
     def get_write_buffer_size(self) -> int:
-        """Never nothing, or bytes would be sent past this transport to a socket."""
+        """Never 0, since bytes would then be sent to a socket instead of this transport."""
         return 1
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -1,4 +1,4 @@
-"""A client of bare sockets: sends given bytes, valid or not, and reads the responses."""
+"""A client on a plain socket: it sends given bytes, valid or not, and reads responses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wirekafka.codec.message import Request, Response
 
 
 class RawClient:
-    """One connection. `Closed` is raised when the broker hangs up."""
+    """One connection. `Closed` is raised when the broker closes it."""
 
     class Closed(Exception):
         pass
@@ -48,16 +48,16 @@ class RawClient:
         return response_class(request).decode(body, version, at=5 if flexible else 4)
 
     def send_frame(self, payload: bytes) -> None:
-        """Send bytes behind their size."""
+        """Send bytes with their size as a prefix."""
         self.socket.sendall(struct.pack(">i", len(payload)) + payload)
 
     def receive_frame(self) -> bytes:
-        """One size-prefixed answer, without its size."""
+        """One size-prefixed response, without its size."""
         (size,) = struct.unpack(">i", self._exactly(4))
         return self._exactly(size)
 
     def is_closed(self) -> bool:
-        """Whether the broker hangs up, within the timeout, without an answer."""
+        """Whether the broker closes the connection within the timeout, without a response."""
         try:
             self._exactly(1)
         except RawClient.Closed:

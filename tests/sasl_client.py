@@ -1,4 +1,4 @@
-"""The client's side of SASL, written apart from the broker's: it can also do everything wrong."""
+"""The client's side of SASL, independent of the broker's; it can also send invalid messages."""
 
 from __future__ import annotations
 

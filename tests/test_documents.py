@@ -1,4 +1,4 @@
-"""The documents for those who change the code name what exists, and their commands work."""
+"""The developers' documents name only what exists, and their commands work."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _commands() -> list[str]:
 
 @pytest.mark.parametrize("command", _commands())
 def test_the_commands_for_contributors_work(command: str) -> None:
-    """Those that are quick are run; of long ones it is checked that they would start."""
+    """Quick commands are run; of long ones only the start is checked."""
     words = shlex.split(command)
     environment = dict(os.environ)
     while "=" in words[0]:
@@ -217,7 +217,7 @@ def _section(page: Path, heading: str) -> str:
 
 
 def _names(page: Path) -> list[str]:
-    """What stands in code font in the running text, commands aside."""
+    """The texts in code font, except commands."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     found = (" ".join(name.split()) for name in re.findall(r"`([^`]+)`", text))
     return [name for name in found if "(" in name or " " not in name]

@@ -1,4 +1,4 @@
-"""A Produce request may cost a few times what a bare loop takes for it, and not more."""
+"""A Produce request costs at most a few times the processor time of a bare loop."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How far clients are, as `wirekafka clients` shows it."""
+"""The positions and lags of clients, as `wirekafka clients` shows them."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from spark_examples.live_broker import live_broker
 from tests.cli.conftest import Run
 
 
-def test_a_client_that_commits_nothing_is_seen_with_its_lag(run: Run, bootstrap: str) -> None:
+def test_a_client_that_commits_nothing_is_shown_with_its_lag(run: Run, bootstrap: str) -> None:
     run("topics", "create", "seen", "--partitions", "2")
     producer = Producer({"bootstrap.servers": bootstrap, "batch.num.messages": 10})
     for number in range(60):
@@ -27,19 +27,19 @@ def test_a_client_that_commits_nothing_is_seen_with_its_lag(run: Run, bootstrap:
     consumer.assign([TopicPartition("seen", 0, 0)])
     assert len(consumer.consume(30, timeout=10)) == 30
     consumer.close()
-    del consumer  # It would go on fetching ahead.
+    del consumer  # It would continue to fetch ahead.
     for _ in range(5):
         producer.produce("seen", "late", partition=0)
     assert producer.flush(10) == 0
     (row,) = [row for row in shown(run) if row["client"] == "watcher"]
     assert (row["topic"], row["partition"]) == ("seen", 0)
-    # What the closed client had under way may still have been answered with the late records.
+    # The last fetch of the closed client may still have returned the late records.
     assert 29 <= row["last_fetched"] <= 34
     assert (row["end"], row["lag"]) == (35, 34 - row["last_fetched"])
     assert row["host"] == "127.0.0.1"
 
 
-def test_one_fetch_without_a_session_is_seen(run: Run, bootstrap: str) -> None:
+def test_one_fetch_without_a_session_is_shown(run: Run, bootstrap: str) -> None:
     run("produce", "once", given="a\nb\nc\n")
     run("consume", "once", "--from", "beginning", "--exit-at-end")
     rows = [row for row in shown(run) if row["topic"] == "once"]
@@ -48,7 +48,7 @@ def test_one_fetch_without_a_session_is_seen(run: Run, bootstrap: str) -> None:
     ]
 
 
-def test_the_table_is_for_people(run: Run) -> None:
+def test_the_default_output_is_a_table(run: Run) -> None:
     assert run("clients").out.split("\n")[0].split() == [
         "CLIENT",
         "HOST",
@@ -61,7 +61,9 @@ def test_the_table_is_for_people(run: Run) -> None:
     ]
 
 
-def test_elsewhere_one_sentence_says_where_to_ask(run: Run, data_directory: Any) -> None:
+def test_on_another_machine_one_sentence_names_where_to_run_it(
+    run: Run, data_directory: Any
+) -> None:
     socket = data_directory / "control.sock"
     hidden = socket.rename(socket.with_name("hidden.sock"))
     try:
@@ -72,7 +74,7 @@ def test_elsewhere_one_sentence_says_where_to_ask(run: Run, data_directory: Any)
     assert "only on its own machine" in shown.err and shown.err.count("\n") == 1
 
 
-def test_a_clean_stop_takes_the_socket_away(tmp_path: Any) -> None:
+def test_a_clean_stop_removes_the_socket(tmp_path: Any) -> None:
     with live_broker(tmp_path / "data"):
         assert (tmp_path / "data" / "control.sock").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "data" / "control.sock").exists()

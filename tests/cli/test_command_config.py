@@ -1,4 +1,4 @@
-"""Commands on a cluster with TLS, by the properties of a Kafka client."""
+"""Commands on a cluster with TLS, configured by the properties of a Kafka client."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_commands_use_the_properties_of_a_client(
         ({"ssl.keystore.password": "wrong"}, "not a PKCS#12 store, or its password is wrong"),
     ],
 )
-def test_properties_that_cannot_be_used_are_named_in_one_line(
+def test_unusable_properties_are_named_in_one_line(
     run: Run,
     secured: str,
     properties: dict[str, str],

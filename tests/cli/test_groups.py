@@ -28,7 +28,7 @@ def filled(run, topic) -> str:
     return topic
 
 
-def test_a_group_goes_on_where_it_stopped(run, filled):
+def test_a_group_continues_at_its_committed_offsets(run, filled):
     first = run("consume", filled, "-g", "stops", "-f", "beginning", "-n", "12")
     rest = run("consume", filled, "-g", "stops", "-f", "beginning", "-e")
     assert len(first.out.split()) == 12
@@ -64,7 +64,7 @@ def test_a_dry_run_resets_nothing(run, filled):
     assert {p["committed"] for p in described(run, "dry")["partitions"]} == {10}
 
 
-def test_a_deleted_group_is_gone(run, filled):
+def test_a_deleted_group_is_not_listed(run, filled):
     run("consume", filled, "-g", "deleted", "-e")
     assert run("groups", "delete", "deleted").status == 0
     gone = run("groups", "describe", "deleted")
@@ -230,7 +230,7 @@ def streams_member(bootstrap, group, topic):
             client_tags=[],
         )
         deadline = time.monotonic() + 30
-        while not joined.active_tasks:  # It is delayed at first.
+        while not joined.active_tasks:  # The first assignment is delayed.
             assert time.monotonic() < deadline, "no tasks were assigned"
             joined = beat(joined.member_epoch)
         try:

@@ -1,4 +1,4 @@
-"""Commands on a cluster that requires a login, by the properties of a Kafka client."""
+"""Commands on a cluster with logins, configured by the properties of a Kafka client."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_failed_login_is_one_line_without_the_password(
 
 
 def finished(client: PlainClient | ScramClient, server: Exchange) -> Success:
-    """The broker's result of an exchange that the client has checked too."""
+    """The broker's result of an exchange whose last message the client has verified."""
     token: bytes | None = client.first()
     while token is not None:
         step = server.respond(token, 0)
@@ -124,14 +124,14 @@ def test_plain_sends_user_and_password() -> None:
         b"",
     ],
 )
-def test_a_dishonest_challenge_gets_no_proof(challenge: bytes) -> None:
+def test_an_invalid_challenge_gets_no_proof(challenge: bytes) -> None:
     client = ScramClient(SHA_512, "alice", "secret", "client")
     client.first()
     with pytest.raises(AuthenticationFailed):
         client.respond(challenge)
 
 
-def test_a_broker_without_the_password_is_noticed() -> None:
+def test_a_broker_that_does_not_know_the_password_is_detected() -> None:
     client = ScramClient(SHA_512, "alice", "secret", "client")
     server = scram(SHA_512, "secret").start()
     challenge = server.respond(client.first(), 0)

@@ -73,7 +73,7 @@ def test_a_closed_port_is_one_line(run):
     assert outcome.err == f"wirekafka: cannot connect to 127.0.0.1:{port}: Connection refused\n"
 
 
-def test_a_peer_that_is_no_kafka_is_one_line(run):
+def test_a_server_that_is_no_kafka_broker_is_reported_in_one_line(run):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:
@@ -90,7 +90,7 @@ def test_a_peer_that_is_no_kafka_is_one_line(run):
     assert "does not speak Kafka's protocol" in outcome.err
 
 
-def test_a_reader_that_goes_away_is_no_traceback(run, topic, bootstrap):
+def test_a_closed_output_pipe_is_no_traceback(run, topic, bootstrap):
     run("produce", topic, given="x" * 60000 + "\n" + "y\n" * 1000)
     done = subprocess.run(
         f"{sys.executable} -m wirekafka consume {topic} -f beginning -e -b {bootstrap} | head -c 1",
@@ -109,6 +109,6 @@ def test_dump_log_prints_batches_and_records(run, topic, data_directory):
     assert "value: hello" in run("dump-log", str(path)).out
 
 
-def test_dump_log_tells_what_internal_records_mean(run, data_directory):
+def test_dump_log_decodes_internal_records(run, data_directory):
     path = data_directory / "__cluster_metadata-0" / f"{0:020}.log"
     assert "RegisterBrokerRecord" in run("dump-log", str(path)).out

@@ -38,7 +38,7 @@ def test_lines_become_records(run, topic, compression):
     assert sorted(values) == sorted(lines.splitlines())
 
 
-def test_keyed_records_go_where_java_puts_them(run, topic):
+def test_keyed_records_go_to_the_same_partitions_as_in_java(run, topic):
     run("produce", topic, "-K", ":", given="".join(f"key{n}:{n}\n" for n in range(50)))
     records = read(run, topic)
     assert len(records) == 50
@@ -47,19 +47,19 @@ def test_keyed_records_go_where_java_puts_them(run, topic):
         assert record["partition"] == partition_of(record["key"].encode(), 3)
 
 
-def test_a_line_without_its_key_separator_is_told_by_number(run, topic):
+def test_a_line_without_its_key_separator_is_reported_by_number(run, topic):
     outcome = run("produce", topic, "-K", ":", given="a:1\nnothing\n")
     assert (outcome.status, outcome.err) == (1, "wirekafka: line 2: no key separator\n")
 
 
-def test_headers_partition_and_nulls_are_as_asked(run, topic):
+def test_headers_partition_and_nulls_are_as_requested(run, topic):
     run("produce", topic, "-p", "2", "-H", "from=test", "-Z", "NULL", given="NULL\nx\n")
     first, second = read(run, topic)
     assert (first["partition"], first["value"]) == (2, None)
     assert second["headers"] == [{"name": "from", "value": "test"}]
 
 
-def test_json_lines_carry_all_of_a_record(run, topic):
+def test_json_lines_contain_every_field_of_a_record(run, topic):
     line = {"key": "k", "value": {"a": 1}, "headers": {"h": "v"}, "partition": 1, "timestamp": 77}
     outcome = run("produce", topic, "--json-input", "--json", given=json.dumps(line) + "\n")
     assert json.loads(outcome.out) == {"topic": topic, "records": 1, "partitions": {"1": 1}}
@@ -83,7 +83,7 @@ def test_acks_0_is_not_waited_for(run, topic):
     assert run("consume", topic, "-f", "beginning", "-n", "1", "-t", "10").out == "a\n"
 
 
-def test_reading_starts_where_asked(run, topic):
+def test_reading_starts_at_the_requested_offset(run, topic):
     run("produce", topic, "-p", "0", given="".join(f"{n}\n" for n in range(10)))
 
     def from_(where: str) -> list[str]:
@@ -96,7 +96,7 @@ def test_reading_starts_where_asked(run, topic):
     assert from_("@99999999999999") == []
 
 
-def test_reading_stops_where_asked(run, topic):
+def test_reading_stops_at_the_requested_offset(run, topic):
     run("produce", topic, "-p", "0", given="a\nb\nc\n")
     assert run("consume", topic, "-f", "beginning", "-n", "2").out == "a\nb\n"
     assert run("consume", topic, "-f", "beginning", "-t", "0.2").out == "a\nb\nc\n"
@@ -119,7 +119,7 @@ def test_a_template_prints_any_part_of_a_record(run, topic):
         (("-p", "0", "-f", "99"), "offset 99: beyond the end (OFFSET_OUT_OF_RANGE)"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(run, topic, words, complaint):
+def test_unreadable_input_is_reported_in_one_line(run, topic, words, complaint):
     outcome = run("consume", topic, *words)
     assert outcome.status == 1
     assert complaint in outcome.err

@@ -1,4 +1,4 @@
-"""wirekafka repair: what it reports of a corrupt log, and that it truncates only with --cut."""
+"""wirekafka repair: its report of a corrupt log, and truncation, which needs --cut."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def run(*words: str) -> int:
     return int(ended.value.code or 0)
 
 
-def test_a_directory_in_which_all_is_well_is_said_to_be_so(
+def test_a_directory_without_bad_batches_is_reported_as_such(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(str(data)) == 0
     assert capsys.readouterr().out == "Every batch is whole\n"
 
 
-def test_a_bad_batch_is_told_and_nothing_is_changed(
+def test_a_bad_batch_is_reported_and_nothing_is_changed(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = break_one(data, 70)
@@ -72,7 +72,7 @@ def test_a_bad_batch_is_told_and_nothing_is_changed(
 
 
 @pytest.mark.parametrize(("at", "end_offset"), [(100, 6), (152, 7)], ids=["records", "offset"])
-def test_a_cut_log_ends_before_the_bad_batch_and_is_served_again(
+def test_a_truncated_log_ends_before_the_bad_batch_and_is_served_again(
     data: Path, capsys: pytest.CaptureFixture[str], at: int, end_offset: int
 ) -> None:
     break_one(data, at)

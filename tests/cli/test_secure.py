@@ -95,7 +95,7 @@ def test_a_user_without_acls_may_do_nothing(tmp_path: Path) -> None:
         (["--set", "allow.everyone.if.no.acl.found=true"], "--secure sets this option itself"),
     ],
 )
-def test_options_that_would_weaken_it_are_refused(
+def test_options_that_would_weaken_security_are_refused(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     with Serving(tmp_path / "data", "--secure", *arguments, listen="") as broker:
@@ -137,7 +137,7 @@ def test_certificates_are_for_all_names_and_renewed_before_they_end() -> None:
     assert certificates.is_usable(odd.certificate_pem, ["my_host", "x" * 70], now)
 
 
-def test_serving_without_it_does_not_load_the_certificate_library(tmp_path: Path) -> None:
+def test_serving_without_secure_does_not_import_the_certificate_library(tmp_path: Path) -> None:
     """A broker must be up within 0.3 s."""
     program = (
         "import sys; from wirekafka.cli import serve; import wirekafka.server.node;"

@@ -13,7 +13,7 @@ def test_a_created_topic_is_listed_and_described(run):
     assert described["partitions"][0]["leader"] == described["partitions"][0]["replicas"][0]
 
 
-def test_a_topic_that_exists_is_an_error_unless_told_otherwise(run, topic):
+def test_an_existing_topic_is_an_error_without_if_not_exists(run, topic):
     again = run("topics", "create", topic)
     assert again.status == 1
     assert again.err == (
@@ -22,7 +22,7 @@ def test_a_topic_that_exists_is_an_error_unless_told_otherwise(run, topic):
     assert run("topics", "create", topic, "--if-not-exists").status == 0
 
 
-def test_several_topics_are_deleted_and_the_missing_ones_told(run, topic):
+def test_several_topics_are_deleted_and_missing_ones_are_reported(run, topic):
     outcome = run("topics", "delete", topic, "no-such-topic")
     assert outcome.status == 1
     assert outcome.err.splitlines()[0] == f"deleted {topic}"
@@ -40,18 +40,18 @@ def test_a_topic_grows_and_changes_its_options(run, topic):
     assert json.loads(run("topics", "describe", topic, "--json").out)[0]["configs"] == {}
 
 
-def test_a_bad_option_is_told_in_kafkas_words(run, topic):
+def test_a_bad_option_is_reported_with_kafkas_message(run, topic):
     outcome = run("topics", "alter", topic, "-c", "segment.bytes=5")
     assert outcome.status == 1
     assert "Invalid value 5 for configuration segment.bytes: Value must be at least" in outcome.err
 
 
-def test_an_unknown_topic_is_one_line(run):
+def test_an_unknown_topic_is_reported_in_one_line(run):
     outcome = run("topics", "describe", "no-such-topic")
     assert (outcome.status, outcome.err) == (1, "wirekafka: no topic no-such-topic\n")
 
 
-def test_configs_tell_where_values_come_from(run, topic):
+def test_configs_show_the_sources_of_values(run, topic):
     run("configs", "alter", "topic", topic, "--set", "cleanup.policy=compact,delete")
     shown = json.loads(run("configs", "describe", "topic", topic, "--json").out)
     assert {

@@ -1,4 +1,4 @@
-"""An interpreter of Kafka's own JSON schemas: what the codec's bytes are compared with."""
+"""An interpreter of Kafka's own JSON schemas, with which the codec's bytes are compared."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _ZEROS = {
 }
 
 _FILES = {"ZkMigrationStateRecord": "ZkMigrationRecord"}
-"""Files that are not named as what is in them."""
+"""Files whose names differ from the messages in them."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Versions from first to last, both within."""
+    """Versions from first to last, inclusive."""
 
     first: int
     last: int
@@ -59,7 +59,7 @@ class Range:
 
 
 class JsonField:
-    """One field as the JSON has it."""
+    """One field of a JSON schema."""
 
     def __init__(self, raw: dict[str, Any], shared: dict[str, Any]):
         self.name = snake(raw["name"])
@@ -92,7 +92,7 @@ class JsonField:
 
 
 class JsonSchema:
-    """A message as the JSON has it, and its bytes in each version."""
+    """A message of a JSON schema, encoded and decoded in each version."""
 
     def __init__(self, raw: dict[str, Any], unstable: bool):
         shared = {struct["name"]: struct["fields"] for struct in raw.get("commonStructs", [])}
@@ -118,7 +118,7 @@ class JsonSchema:
 def schema(name: str) -> JsonSchema:
     """The schema of a message, record or header by Kafka's name of it."""
     raw = _read(name)
-    # Only the request's schema says whether the last version of both is unstable.
+    # Only the request's schema marks the last version of both as unstable.
     request = _read(name.replace("Response", "Request")) if "apiKey" in raw else raw
     return JsonSchema(raw, request.get("latestVersionUnstable", False))
 

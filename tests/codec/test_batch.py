@@ -1,4 +1,4 @@
-"""The batch header: what is read, what is checked, and what a broker may rewrite."""
+"""The batch header: decoding, checks, and the fields that a broker may rewrite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORDS = [Record(timestamp=1_000 + delta, key=b"k", value=b"v") for delta in ra
 BATCH = encode_batch(RECORDS, options=BatchOptions(base_offset=40, leader_epoch=7))
 
 
-def test_header_is_61_bytes_and_says_what_was_put_in() -> None:
+def test_header_is_61_bytes_with_the_encoded_fields() -> None:
     assert HEADER_BYTES == HEADER.size == 61
     options = BatchOptions(
         base_offset=40, leader_epoch=7, producer_id=9, producer_epoch=2, base_sequence=5,
@@ -52,7 +52,7 @@ def test_delete_horizon_takes_the_place_of_the_base_timestamp() -> None:
     assert [record.timestamp for record in decode_records(batch)] == [1_000, 1_001, 1_002]
 
 
-def test_batches_of_a_buffer_are_found_one_behind_the_other() -> None:
+def test_batches_of_a_buffer_are_found_one_after_the_other() -> None:
     found = list(batches(BATCH * 3))
     assert [position for position, _ in found] == [0, len(BATCH), 2 * len(BATCH)]
     assert all(header == read_header(BATCH) for _, header in found)

@@ -1,4 +1,4 @@
-"""The four codecs: framed as Kafka frames them, inflated within a bound."""
+"""The four codecs: Kafka's framing, and a limit for decompressed sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ each_codec = pytest.mark.parametrize("codec", COMPRESSED, ids=lambda codec: code
 
 @each_codec
 @pytest.mark.parametrize("size_bytes", [0, 1, 100, 32_768, 32_769, 65_536, 200_000])
-def test_what_went_in_comes_out(codec: Codec, size_bytes: int) -> None:
+def test_compressed_data_is_decompressed_to_the_same_bytes(codec: Codec, size_bytes: int) -> None:
     assert bytes(decompress(codec, compress(codec, TEXT[:size_bytes]))) == TEXT[:size_bytes]
 
 
@@ -39,7 +39,7 @@ def test_any_bytes_survive(codec: Codec, data: bytes) -> None:
     [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 17)), (Codec.ZSTD, (-131072, 1, 3, 22))],
     ids=lambda value: str(value),
 )
-def test_every_level_kafka_allows_is_taken(codec: Codec, levels: tuple[int, ...]) -> None:
+def test_every_level_that_kafka_allows_is_accepted(codec: Codec, levels: tuple[int, ...]) -> None:
     for level in levels:
         assert decompress(codec, compress(codec, TEXT, level)) == TEXT
 
@@ -64,7 +64,7 @@ def test_lz4_blocks_are_independent_and_64_kib_as_java_demands() -> None:
     assert frame[:4] == b"\x04\x22\x4d\x18"
 
 
-def test_lz4_of_other_writers_is_read() -> None:
+def test_lz4_of_other_libraries_is_read() -> None:
     for options in (
         {"block_linked": True},
         {"content_checksum": True, "block_checksum": True},
@@ -73,7 +73,7 @@ def test_lz4_of_other_writers_is_read() -> None:
         assert decompress(Codec.LZ4, lz4.frame.compress(TEXT, **options)) == TEXT
 
 
-def test_concatenated_streams_are_one() -> None:
+def test_concatenated_streams_are_read_as_one() -> None:
     for codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
         assert decompress(codec, compress(codec, b"one") + compress(codec, b"two")) == b"onetwo"
 
@@ -99,7 +99,7 @@ def test_exactly_the_limit_is_allowed_and_one_more_is_not(codec: Codec) -> None:
 
 
 @each_codec
-def test_a_bomb_is_refused_in_twice_the_bound(codec: Codec) -> None:
+def test_a_decompression_bomb_is_refused_within_twice_the_limit_of_memory(codec: Codec) -> None:
     bomb = compress(codec, bytes(64 << 20))
     limit_bytes = 4 << 20
     tracemalloc.start()
@@ -112,7 +112,7 @@ def test_a_bomb_is_refused_in_twice_the_bound(codec: Codec) -> None:
 
 
 @each_codec
-def test_broken_data_is_an_error_of_ours(codec: Codec) -> None:
+def test_broken_data_raises_the_codecs_error(codec: Codec) -> None:
     packed = compress(codec, TEXT[:3_000])
     for at in range(0, len(packed), 7):
         for broken in (packed[:at], packed[:at] + b"\xff\xff" + packed[at + 2 :]):
@@ -125,7 +125,7 @@ def test_broken_data_is_an_error_of_ours(codec: Codec) -> None:
 @each_codec
 @settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=300))
-def test_noise_is_an_error_of_ours_or_small(codec: Codec, data: bytes) -> None:
+def test_random_data_raises_the_codecs_error_or_is_small(codec: Codec, data: bytes) -> None:
     try:
         assert len(decompress(codec, data, 1 << 20)) <= 1 << 20
     except KafkaError as error:

@@ -1,4 +1,4 @@
-"""Frames as clients write and read them, and the rest of a request header as a broker reads it."""
+"""Frames as clients write and read them, and request headers as a broker reads them."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def test_the_client_id_is_an_old_style_string_in_a_flexible_header() -> None:
         b"\0\0\xff\xff\xff\xff\xff\xff",
     ],
 )
-def test_a_bad_rest_of_a_header_is_refused(rest: bytes) -> None:
+def test_a_bad_end_of_a_header_is_refused(rest: bytes) -> None:
     header = b"\0\x0c\0\4\0\0\0\x09" + rest
     for behind in (b"", bytes(100)):
         with pytest.raises(MalformedMessage, match="RequestHeader v2"):
             RequestHeader.decoder(2)(header + behind, 0, len(header))
 
 
-def test_bytes_behind_a_response_are_refused() -> None:
+def test_bytes_after_a_response_are_refused() -> None:
     with pytest.raises(MalformedMessage, match="1 bytes follow it"):
         decode_response(HeartbeatResponse, 0, b"\0\0\0\7\0\0\0")

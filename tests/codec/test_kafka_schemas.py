@@ -29,7 +29,7 @@ _CASES = list(message_versions())
 
 
 @pytest.mark.parametrize("cls", message_classes(), ids=lambda cls: cls.__name__)
-def test_schema_says_what_kafkas_json_says(cls: type[Message]) -> None:
+def test_schema_equals_kafkas_json_schema(cls: type[Message]) -> None:
     expected = schema(cls.__name__)
     assert tuple(cls.versions) == (expected.versions.first, expected.versions.last)
     valid = range(expected.versions.first, expected.versions.last + 1)
@@ -40,7 +40,7 @@ def test_schema_says_what_kafkas_json_says(cls: type[Message]) -> None:
 
 
 def _compare_fields(ours: tuple[Field, ...], theirs: list[JsonField], valid: range) -> None:
-    # A field of none of the valid versions is history that Kafka keeps and we do not.
+    # A field of no valid version is one that only Kafka's schemas keep.
     theirs = [f for f in theirs if _within(f.versions, valid)]
     assert [f.name for f in ours] == [f.name for f in theirs]
     for our, their in zip(ours, theirs, strict=True):
@@ -78,7 +78,9 @@ def _within(versions: Versions | Range, valid: range | list[int]) -> list[int]:
 )
 @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_bytes_agree_both_ways(cls: type[Message], version: int, data: st.DataObject) -> None:
+def test_encoded_and_decoded_bytes_are_kafkas(
+    cls: type[Message], version: int, data: st.DataObject
+) -> None:
     values = data.draw(message_values(cls.__name__, version))
     expected = schema(cls.__name__).encode(version, values)
     message = build(cls, values)

@@ -51,7 +51,7 @@ def test_a_message_cut_at_any_byte_is_refused(cls: type[Message], version: int) 
     for size in range(len(whole)):
         with pytest.raises(MalformedMessage):
             cls.decode(whole[:size], version)
-        # The same when what is behind the end can be read.
+        # The same if the bytes after the end can be read.
         with pytest.raises(MalformedMessage):
             decode(memoryview(whole), 0, size)
 
@@ -61,7 +61,7 @@ def test_a_message_cut_at_any_byte_is_refused(cls: type[Message], version: int) 
 )
 @settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_spoiled_bytes_decode_or_are_refused(
+def test_corrupted_bytes_are_decoded_or_refused(
     cls: type[Message], version: int, data: st.DataObject
 ) -> None:
     values = data.draw(message_values(cls.__name__, version))
@@ -82,7 +82,7 @@ def _holds_nan(message: Any) -> bool:
 
 
 @given(st.binary(max_size=60))
-def test_random_bytes_decode_or_are_refused(data: bytes) -> None:
+def test_random_bytes_are_decoded_or_refused(data: bytes) -> None:
     for cls, version in ((ProduceRequest, 9), (FetchRequest, 17), (MetadataRequest, 1)):
         try:
             cls.decode(data, version)
@@ -115,7 +115,7 @@ def test_random_bytes_decode_or_are_refused(data: bytes) -> None:
         ),
     ],
 )
-def test_a_bad_length_is_told_with_its_field(
+def test_a_bad_length_is_reported_with_its_field(
     cls: type[Message], version: int, body: bytes, reason: str
 ) -> None:
     with pytest.raises(MalformedMessage) as caught:
@@ -183,12 +183,12 @@ def test_bad_known_tags_are_refused(tags: bytes) -> None:
         FetchRequest.decode(_NO_TOPICS + tags, 17)
 
 
-def test_bytes_behind_a_message_are_refused() -> None:
+def test_bytes_after_a_message_are_refused() -> None:
     with pytest.raises(MalformedMessage, match="2 bytes follow it"):
         HeartbeatRequest.decode(_HEARTBEAT.encode(4) + b"\0\0", 4)
 
 
-def test_a_decoder_tells_where_the_message_ended() -> None:
+def test_a_decoder_returns_where_the_message_ended() -> None:
     body = _HEARTBEAT.encode(4)
     buffer = b"before" + body + b"behind"
     message, position = HeartbeatRequest.decoder(4)(buffer, 6, len(buffer))

@@ -1,4 +1,4 @@
-"""Messages as objects: defaults, equality, what they refuse to encode, records uncopied."""
+"""Messages as objects: defaults, equality, refused values, records without copies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_representation_shows_every_field() -> None:
     assert "LeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)" in shown
 
 
-def test_the_key_of_a_class_is_apart_from_a_field_named_key() -> None:
+def test_the_api_key_of_a_class_is_separate_from_a_field_named_key() -> None:
     assert FindCoordinatorRequest.key == 10
     assert FindCoordinatorRequest(key="group").key == "group"
     assert (ConfigRecord.key, FenceBrokerRecord.key) == (4, 7)
@@ -139,7 +139,7 @@ def test_a_nullable_struct_is_marked() -> None:
         (FetchRequest(topics=[None]), 4, "topics"),
     ],
 )
-def test_what_does_not_fit_is_told_with_its_field(
+def test_a_value_out_of_range_is_reported_with_its_field(
     message: Message, version: int, reason: str
 ) -> None:
     with pytest.raises(UnencodableMessage) as caught:
@@ -159,7 +159,7 @@ def test_an_unknown_version_is_not_encoded() -> None:
 
 
 class LogSlice:
-    """What the log gives for a fetch."""
+    """Records as the log returns them for a fetch."""
 
     def __init__(self, *parts: bytes):
         self.size_bytes = sum(map(len, parts))
@@ -206,7 +206,7 @@ def test_records_are_encoded_without_a_copy() -> None:
     assert b"".join([*chunks, rest])[6:] == _response(b"".join(parts), _BATCH).encode(12)
 
 
-def test_a_message_without_records_stays_in_the_head() -> None:
+def test_a_message_without_records_is_one_buffer() -> None:
     chunks: list[Buffer] = []
     head = bytearray()
     assert HeartbeatResponse.encoder(4)(HeartbeatResponse(), chunks, head) is head

@@ -1,4 +1,4 @@
-"""Records: there and back, and byte for byte as other clients and Kafka itself write them."""
+"""Records: encoded and decoded, byte for byte as other clients and Kafka itself write them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ JAVA_BATCHES = dict(
 
 @settings(max_examples=200, deadline=None)
 @given(records=record_lists, codec=codecs, base_offset=st.integers(0, 2**60))
-def test_records_come_back_as_they_went_in(
+def test_encoded_records_are_decoded_to_equal_records(
     records: list[Record], codec: Codec, base_offset: int
 ) -> None:
     options = BatchOptions(base_offset=base_offset, compression=codec)
@@ -103,7 +103,7 @@ def test_our_bytes_are_those_of_kafka(name: str) -> None:
     assert differing <= ({17, 18, 19, 20, 61 + 9} if codec else set())
 
 
-def test_sparse_batches_keep_offsets_and_cover_what_was_removed() -> None:
+def test_sparse_batches_keep_the_offsets_of_removed_records() -> None:
     kept = [Record(12, 5, b"a", b"1"), Record(17, 3, b"b", None)]
     batch = encode_sparse_batch(kept, 20, options=BatchOptions(base_offset=10))
     header = read_header(batch)
@@ -143,7 +143,7 @@ def test_record_bodies_that_kafka_refuses_are_invalid_records() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(record=records, offset_delta=st.integers(0, 2**31 - 1), delta=st.integers(-(2**40), 2**40))
-def test_a_record_is_checked_whole_without_being_built(
+def test_a_record_is_checked_completely_without_being_built(
     record: Record, offset_delta: int, delta: int
 ) -> None:
     part = encode_record(record, offset_delta, delta)
@@ -181,7 +181,7 @@ def test_a_count_beyond_the_bytes_allocates_nothing() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(body=st.binary(max_size=60), count=st.integers(-1, 5))
-def test_noise_for_records_raises_only_invalid_record(body: bytes, count: int) -> None:
+def test_random_data_for_records_raises_only_invalid_record(body: bytes, count: int) -> None:
     header = read_header(encode_batch([Record()]))._replace(count=count)
     for read in (decode_body, outlines, lambda body, header: check_framing(body, count)):
         try:
@@ -195,7 +195,7 @@ sizes = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 30)), min_size=1,
 
 @settings(max_examples=200, deadline=None)
 @given(runs=sizes, longer=st.booleans())
-def test_framing_is_checked_exactly_however_records_repeat(
+def test_framing_is_checked_exactly_for_repeated_records(
     runs: list[tuple[int, int]], longer: bool
 ) -> None:
     value_bytes = [size for size, times in runs for _ in range(times)]

@@ -148,7 +148,7 @@ class Play:
             for name, reply in self.backend.unread()
             if name in self.actors
         ]
-        assert not unread, f"untold answers before: {unread}"
+        assert not unread, f"responses that the transcript does not list: {unread}"
 
     def _group(self) -> Any:
         self.backend.send("_", DescribeGroup(self.group_id), 5)

@@ -1,4 +1,4 @@
-"""A simulated disk that knows what the broker is doing, so that a crash can be aimed at it."""
+"""A simulated disk that crashes at a chosen step of the broker's work."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tests.simulation.disk import Crash, SimulatedDisk
 
 
 class SitedDisk(SimulatedDisk):
-    """Its log names the step of every operation.
+    """Its log has the step of every operation.
 
     At operation `crash_after`, an fsync, it crashes when that is done; at `crash_at` before. A
-    crashed disk does nothing more for those who clean up.
+    crashed disk ignores all further operations of cleanup code.
     """
 
     def __init__(self, seed: int = 0):
@@ -24,7 +24,7 @@ class SitedDisk(SimulatedDisk):
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Everything from here on is part of a step; its end counts as an operation."""
+        """Begin a step, to which all operations in the block belong; its end counts as one too."""
         self._steps += 1
         self._step = f"{self._steps} {name}"
         yield

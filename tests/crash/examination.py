@@ -54,7 +54,7 @@ _NEW_BATCH = encode_batch([Record(0, NOW_MS, b"new", b"new", ())], options=Batch
 
 @dataclass(slots=True, kw_only=True)
 class Case:
-    """A disk as the crash left it, and what is known of the time before."""
+    """A disk after a crash, and what clients observed before it."""
 
     disk: SimulatedDisk
     observed: Observed
@@ -64,12 +64,12 @@ class Case:
 
     @property
     def is_durable(self) -> bool:
-        """Whether everything acknowledged must be there: synced, or nobody lost power."""
+        """Whether all acknowledged records must be kept: synced ones, or without a power cut."""
         return self.syncs or self.outcome is Outcome.ALL_KEPT
 
 
 class Examination:
-    """Start the broker on what is left, and look at everything."""
+    """Starts the broker on the disk after the crash, and checks everything."""
 
     def __init__(self, case: Case):
         self._case = case
@@ -78,7 +78,7 @@ class Examination:
         self.offline: dict[Place, str] = {}
 
     def run(self) -> None:
-        """Raises AssertionError for whatever does not hold."""
+        """Run all checks. Raises AssertionError."""
         self._files = self._case.disk.files()
         with _errors_logged() as errors:
             node = self._node = self._started(self._case.disk)
@@ -97,7 +97,7 @@ class Examination:
             self._retries_are_known(node)
             self._coordinators(node)
             if self._case.seed == 0:
-                self._life_goes_on(node)
+                self._continues_to_work(node)
             assert set(errors) == self._observed_offline, errors
 
     def _started(self, disk: SimulatedDisk) -> Node:
@@ -132,7 +132,7 @@ class Examination:
         unknown = {name for name, _ in node.broker.partitions} - set(image.topics)
         assert not unknown, unknown
 
-    # 1 to 3: what is in the log
+    # 1 to 3: the log
 
     def _partition(self, place: Place, partition: Partition) -> None:
         log, observed = partition.log, self._observed
@@ -141,7 +141,7 @@ class Examination:
         assert log.start_offset <= observed.started[place], place
         assert log.start_offset <= partition.high_watermark <= log.end_offset, place
         assert partition.last_stable_offset <= partition.high_watermark, place
-        self._nothing_whole_was_cut(place, log.end_offset)
+        self._no_complete_batch_was_cut(place, log.end_offset)
         sent = {each.offset: each for each in observed.sent[place]}
         found = [(read_header(batch), batch) for batch in batches_left(log)]
         for header, batch in found:
@@ -153,8 +153,8 @@ class Examination:
             return
         assert_no_hole(log, [header for header, _ in found])
 
-    def _nothing_whole_was_cut(self, place: Place, end_offset: int) -> None:
-        """7, without asking recovery: no batch behind the end was whole on the disk."""
+    def _no_complete_batch_was_cut(self, place: Place, end_offset: int) -> None:
+        """7, independent of recovery: the disk had no complete batch beyond the end."""
         directory = f"/data/{place[0]}-{place[1]}/"
         logs = [
             data
@@ -169,20 +169,20 @@ class Examination:
                     assert at < 0 or data[at - 16 : at - 4] != prefix, (place, sent.offset)
 
     def _facts(self, log: Log) -> None:
-        """Facts of a log; a compacted one has gaps, which look like those of a power cut."""
+        """The records of a log; a compacted one has gaps, which look like those of a power cut."""
         sent, left = self._observed.sent["facts", 0], fold(log)
         if self._case.is_durable:
             assert left == _folded(sent, log.end_offset)
         else:
             assert left.items() <= {(each.key, (each.offset, each.value)) for each in sent}
 
-    # 4: what is beside it
+    # 4: indexes, snapshots and checkpoints
 
     def _recovery_is_idempotent(self, found: dict[Place, Any]) -> None:
         disk = self._case.disk.after_crash(Outcome.ALL_KEPT, self._case.seed)
         again = self._started(disk).broker
         for place, each in again.partitions.items():
-            # While one partition is offline, every start writes the markers of the others anew.
+            # While one partition is offline, every start writes the markers of the others again.
             if not self.offline or place[0] in ("orders", "facts"):
                 assert described(each.log) == found[place], place
         assert found.keys() == again.partitions.keys()
@@ -197,7 +197,7 @@ class Examination:
             directory = f"/data/{place[0]}-{place[1]}"
             first_file = f"{directory}/{0:020d}.log"
             if place not in found or not disk.exists(first_file):
-                continue  # The producers' beginnings are gone, so a scan cannot know them.
+                continue  # A scan cannot restore producers whose records were deleted.
             opening = Opening(is_clean=False, now_ms=NOW_MS, start_offset=found[place][1])
             config = self._config_of(place)
             scanned = Log.open(disk, directory, config, opening)
@@ -226,7 +226,7 @@ class Examination:
     def _coordinators(self, node: Node) -> None:
         self._clock.advance(2 * TIMEOUT_MS)
         if not self._case.is_durable:
-            return  # Then its logs can lose ends that do not fit together, as in Kafka.
+            return  # Then its logs can lose inconsistent suffixes, as in Kafka.
         for place in _DATA:
             if place in node.broker.partitions:
                 partition = node.broker.partitions[place]
@@ -262,7 +262,7 @@ class Examination:
             assert offset in {last_offset, *may_be}, (offset, last_offset, may_be)
 
     def _is_kept(self, node: Node, place: Place, number: int) -> bool:
-        """Whether the transaction's batch is there: in front of the log's start it is not."""
+        """Whether the transaction's batch is still in the log: not if it is below the start."""
         log = node.broker.partitions[place].log
         return any(
             sent.transaction == number and log.start_offset <= sent.offset < log.end_offset
@@ -270,7 +270,7 @@ class Examination:
         )
 
     def _seen(self, node: Node, place: Place) -> set[int]:
-        """The transactions that a read_committed reader sees something of."""
+        """The transactions of which a read_committed reader gets records."""
         partition = node.broker.partitions[place]
         by_offset = {sent.offset: sent.transaction for sent in self._observed.sent[place]}
         return {
@@ -325,10 +325,10 @@ class Examination:
             expected = StateBatch(state.start_offset, last_offset, DeliveryState.ACKNOWLEDGED, 1)
             assert state.batches == (expected,)
 
-    # And on it goes
+    # Further operation
 
-    def _life_goes_on(self, node: Node) -> None:
-        """New producers are nobody else, new records follow the old, and a clean stop is clean."""
+    def _continues_to_work(self, node: Node) -> None:
+        """New producers get unused ids, new records follow the old ones, and a stop is clean."""
         answer = node.ask(
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TIMEOUT_MS), 4
         )

@@ -1,4 +1,4 @@
-"""A short workload of a broker that uses all it writes, on a simulated disk, step by step."""
+"""A short workload that makes a broker write every kind of file, on a simulated disk."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Node(InProcessBroker):
             new_id=lambda: ids.randbytes(16),
             **SETTINGS | (SYNCED if syncs else {}),
         )
-        clock.advance(1)  # What loading left for later.
+        clock.advance(1)  # Run the tasks that loading has scheduled.
 
     def ask(self, request: Any, version: int) -> Any:
         return self.call(request, version, "life")
@@ -97,7 +97,7 @@ class Node(InProcessBroker):
 
 
 class Life:
-    """A workload; `observed` records what clients observed, and `run` may end with a Crash."""
+    """A workload; `observed` has what clients observed, and `run` may end with a Crash."""
 
     def __init__(self, disk: SitedDisk, seed: int, *, syncs: bool):
         self.observed = Observed()
@@ -114,7 +114,7 @@ class Life:
         self._sequences: dict[tuple[tuple[int, int], Place], int] = {}
 
     def run(self) -> None:
-        """From an empty disk to the second start's work."""
+        """Run the workload: a start on an empty disk, a stop, and a second start."""
         self._start()
         for name, (partitions, configs) in TOPICS.items():
             self._create(name, partitions, configs)

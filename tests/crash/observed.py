@@ -1,4 +1,4 @@
-"""What clients requested and what was confirmed before a crash: what must be there after it."""
+"""The requests and confirmed results before a crash, which the state after it must match."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sent:
 
 @dataclass(slots=True)
 class ObservedTransaction:
-    """A transaction, how it was to end (None: no EndTxn sent), and whether that was confirmed."""
+    """A transaction, its requested outcome (None: no EndTxn sent), and whether it was confirmed."""
 
     offset: int
     """The offset that it commits for its group."""
@@ -33,7 +33,7 @@ class ObservedTransaction:
 
 @dataclass(slots=True)
 class Value:
-    """A value that is set repeatedly: the confirmed one, and one that may be under way."""
+    """A value that is set repeatedly: the confirmed one, and possibly an unconfirmed one."""
 
     confirmed: Any = None
     requested: Any = None
@@ -50,7 +50,7 @@ class Value:
 
 @dataclass
 class Observed:
-    """Everything that clients know about the broker's state."""
+    """The broker's state as clients know it."""
 
     sent: dict[Place, list[Sent]] = field(default_factory=lambda: defaultdict(list))
     acknowledged_end: dict[Place, int] = field(default_factory=lambda: defaultdict(int))

@@ -1,4 +1,4 @@
-"""Where a broker may crash: each site by name, and how to find it among a life's operations."""
+"""The sites at which a broker may crash, and the operations of a workload that they match."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _METADATA = r"/data/__cluster_metadata-0/\d{20}\.log"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Operations of a step, named by patterns; of those of one step only the `picked` ones.
+    """Operations of a step, matched by patterns; of each step only the `picked` ones.
 
-    A crash is before the operation, or amid it if it is an append; `is_after`: once it is done.
+    A crash is before the operation, or within it if it is an append; `is_after`: after it.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Site:
     is_after: bool = False
 
     def moments(self, operations: Sequence[str]) -> list[int]:
-        """The numbers of the operations that this site is."""
+        """The numbers of the operations that this site matches."""
         step = re.compile(rf"\d+ (?:{self.step})")
         operation = re.compile(self.operation)
         parts = [_Part(number, *line.split(": ", 1)) for number, line in enumerate(operations)]
@@ -121,4 +121,4 @@ SITES = (
     Site("metadata snapshot swap", "snapshot", ".*"),
     Site("quorum state", "start", r".*quorum-state.*"),
 )
-"""That of recovery is apart: it takes two crashes."""
+"""The sites, without the one during recovery, which takes two crashes."""

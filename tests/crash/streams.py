@@ -42,7 +42,7 @@ class StreamsApplication:
         self._joined = 0
 
     def step(self, node: Node) -> None:
-        """Let one more member in, or one fewer; the others confirm the tasks they were given."""
+        """Add or remove a member; the others confirm their assigned tasks."""
         members = self._observed.streams_members
         joins = len(members) < 2 or self._random.random() < 0.5
         member_id = f"process-{self._joined}" if joins else self._random.choice(sorted(members))

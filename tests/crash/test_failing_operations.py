@@ -1,4 +1,4 @@
-"""Any one operation of the disk fails, the broker goes on as it can, and then power is cut."""
+"""One operation of the disk fails, the broker continues if it can, and then power is cut."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.log_directory import UnusableDirectory
 
 STEP = int(os.environ.get("WIREKAFKA_FAILING_STEP", "24"))
-"""Every so-maniest operation; 1 for all of them."""
+"""The distance between tested operations; 1 for all of them."""
 SHARDS = 4
-_TOLD = AssertionError, KafkaError, KeyError, OSError, UnusableDirectory
+_REPORTED = AssertionError, KafkaError, KeyError, OSError, UnusableDirectory
 """A client received an error, or found no partition, and stops."""
 _BROKER = Path(wirekafka.__file__).parent
 
@@ -32,9 +32,9 @@ _BROKER = Path(wirekafka.__file__).parent
 def _ending_when_refused() -> Iterator[None]:
     try:
         yield
-    except _TOLD as error:
+    except _REPORTED as error:
         *_, (frame, _) = walk_tb(error.__traceback__)
-        # Its own invariants a broker must keep, whatever fails.
+        # The broker must keep its own invariants in spite of failures.
         if isinstance(error, AssertionError | KeyError) and Path(
             frame.f_code.co_filename
         ).is_relative_to(_BROKER):
@@ -50,7 +50,9 @@ def operations() -> int:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
-def test_what_was_acknowledged_despite_a_failing_operation_is_there(code: int, shard: int) -> None:
+def test_acknowledged_records_are_kept_in_spite_of_a_failing_operation(
+    code: int, shard: int
+) -> None:
     first = shard * STEP + (0 if code == errno.EIO else STEP // 2)
     for number in range(first, operations(), STEP * SHARDS):
         disk = SitedDisk()

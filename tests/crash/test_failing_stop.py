@@ -1,4 +1,4 @@
-"""A stop whose last writes fail: it reports that, releases everything, and a start recovers."""
+"""A stop whose last writes fail reports the error, releases its locks, and a start recovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.disk import Outcome
 
 
 def stopping(failing: int) -> tuple[SitedDisk, int]:
-    """A disk after a stop whose so-maniest operation failed, and how many there were."""
+    """A disk after a stop with one failing operation, and the number of operations."""
     disk = SitedDisk()
     node = Node(disk, ManualClock(), 0, syncs=False)
     before = disk.operations
@@ -29,7 +29,7 @@ def operations() -> int:
 
 
 @pytest.mark.parametrize("failing", range(operations()))
-def test_a_stop_outlives_any_failing_operation(
+def test_a_stop_completes_after_any_failing_operation(
     failing: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk, _ = stopping(failing)
@@ -41,7 +41,7 @@ def test_a_stop_outlives_any_failing_operation(
     Node(disk, ManualClock(), 0, syncs=False)
 
 
-def test_the_log_of_a_stop_that_failed_is_whole() -> None:
+def test_the_log_after_a_failed_stop_is_complete() -> None:
     disk = SitedDisk()
     life = Life(disk, 0, syncs=False)
     life.run()

@@ -1,4 +1,4 @@
-"""Every site of a crash with every outcome for what was not synced, and all that must hold."""
+"""The invariants after a crash at each site, with each outcome for unsynced writes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = range(5)
 
 @cache
 def operations(seed: int, syncs: bool) -> list[str]:
-    """What a life does when it does not crash."""
+    """The operations of a workload without a crash."""
     disk = SitedDisk(seed)
     Life(disk, seed, syncs=syncs).run()
     return disk.log
@@ -30,7 +30,7 @@ def operations(seed: int, syncs: bool) -> list[str]:
 
 @lru_cache(maxsize=len(SEEDS) * 2)
 def crashed(site: Site, seed: int, syncs: bool) -> tuple[SitedDisk, Observed]:
-    """The disk of a life that ended at a site, at one of the times that it came there."""
+    """The disk after a crash at one of the operations that a site matches."""
     moments = site.moments(operations(seed, syncs))
     assert moments, f"the broker never comes to: {site.name}"
     return ended(Random(f"{site.name} {seed}").choice(moments), seed, syncs, site.is_after)
@@ -51,7 +51,7 @@ def ended(number: int, seed: int, syncs: bool, is_after: bool) -> tuple[SitedDis
 @pytest.mark.parametrize("syncs", [True, False], ids=["fsync", "page-cache"])
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
 @pytest.mark.parametrize("site", SITES, ids=lambda site: site.name)
-def test_all_that_must_hold_holds_after_a_crash(site: Site, outcome: Outcome, syncs: bool) -> None:
+def test_invariants_hold_after_a_crash(site: Site, outcome: Outcome, syncs: bool) -> None:
     for seed in SEEDS:
         disk, observed = crashed(site, seed, syncs)
         left = disk.after_crash(outcome, seed)
@@ -62,9 +62,7 @@ def test_all_that_must_hold_holds_after_a_crash(site: Site, outcome: Outcome, sy
 
 @pytest.mark.parametrize("syncs", [True, False], ids=["fsync", "page-cache"])
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
-def test_all_that_must_hold_holds_after_another_crash_amid_recovery(
-    outcome: Outcome, syncs: bool
-) -> None:
+def test_invariants_hold_after_another_crash_during_recovery(outcome: Outcome, syncs: bool) -> None:
     for seed in SEEDS:
         random = Random(f"recovery {seed}")
         disk, observed = ended(random.randrange(len(operations(seed, syncs))), seed, syncs, False)
@@ -84,13 +82,13 @@ def test_all_that_must_hold_holds_after_another_crash_amid_recovery(
         ).run()
 
 
-def test_a_site_that_is_never_come_to_does_not_pass() -> None:
+def test_a_site_that_is_never_reached_fails() -> None:
     nowhere = Site("nowhere", "produce", "fsync /data/nowhere")
     with pytest.raises(AssertionError, match="never comes to: nowhere"):
         crashed(nowhere, 0, True)
 
 
-def test_a_broker_that_does_not_sync_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_does_not_sync_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Partition, "sync_or_defer", lambda self: True)
     disk = SitedDisk()
     Life(disk, 0, syncs=True).run()
@@ -102,7 +100,7 @@ def test_a_broker_that_does_not_sync_is_found_out(monkeypatch: pytest.MonkeyPatc
         ).run()
 
 
-def test_a_recovery_that_cuts_what_good_batches_follow_is_found_out(
+def test_a_recovery_that_cuts_before_valid_batches_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(_Recovery, "_refuse_unless_torn", lambda *_: None)

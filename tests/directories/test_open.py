@@ -24,7 +24,7 @@ _SET_ON_TOPIC = 1
 
 
 def unpacked(version: str, path: Path) -> Path:
-    """The log directory that this Kafka release left."""
+    """The log directory of this Kafka release."""
     with tarfile.open(contents.archive(version)) as archive:
         archive.extractall(path, filter="data")
     return path / "data"
@@ -48,14 +48,14 @@ def _written_ms(directory: Path) -> int:
     return max(header.max_timestamp for _, header in batches(data))
 
 
-def test_a_directory_opens_with_all_that_is_in_it(kafka: InProcessBroker) -> None:
+def test_a_directory_opens_with_all_of_its_contents(kafka: InProcessBroker) -> None:
     assert kafka.broker.cluster_id == contents.CLUSTER_ID
     assert not [each.offline for each in kafka.broker.directories if each.offline]
     _check_contents(kafka)
     _check_configs(kafka)
 
 
-def test_what_was_opened_can_be_stopped_and_opened_again(directory: Path) -> None:
+def test_an_opened_directory_can_be_stopped_and_opened_again(directory: Path) -> None:
     now_ms = _written_ms(directory)
     for _ in range(2):
         kafka = InProcessBroker(directory, ManualClock(now_ms))
@@ -63,7 +63,7 @@ def test_what_was_opened_can_be_stopped_and_opened_again(directory: Path) -> Non
         kafka.stop()
 
 
-def test_a_producer_goes_on_under_its_transactional_id(kafka: InProcessBroker) -> None:
+def test_a_producer_continues_under_its_transactional_id(kafka: InProcessBroker) -> None:
     answer = kafka.call(
         InitProducerIdRequest(
             transactional_id=contents.TRANSACTIONAL_ID, transaction_timeout_ms=60_000
@@ -139,7 +139,7 @@ def _records(kafka: InProcessBroker, topic: str) -> list[Any]:
 
 
 def _committed(kafka: InProcessBroker) -> list[Any]:
-    """The records of LEDGER as a client in read_committed finds them."""
+    """The records of LEDGER as a read_committed client gets them."""
     partition = _fetched(kafka, contents.LEDGER, isolation_level=1)
     data = memoryview(partition.records)
     [aborted] = partition.aborted_transactions

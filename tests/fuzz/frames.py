@@ -1,4 +1,4 @@
-"""Malformed request frames without end, over every API and version: the same for the same seed."""
+"""Malformed request frames for every API and version, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BYTES = (0, 1, 2, 3, 0x7F, 0x80, 0xC0, 0xFE, 0xFF)
 def malformed_frames(seed: int) -> Iterator[bytes]:
     """Frames, size included, each of which a broker must answer by closing the connection.
 
-    A frame shorter than its size is one that never becomes whole: there the client hangs up.
+    A frame shorter than its size never becomes complete: there the client disconnects.
     """
     random = Random(seed)
     requests = [api.request for api in registry.load().values()]
@@ -62,9 +62,9 @@ def malformed_frames(seed: int) -> Iterator[bytes]:
 
 
 def odd_frames(seed: int) -> Iterator[bytes]:
-    """Well-formed requests with values that make no sense; a broker answers or closes.
+    """Well-formed requests with meaningless values; a broker responds or closes the connection.
 
-    None unregisters it: from then on no client finds it until it starts again, as with Kafka.
+    None unregisters the broker, which no client would find until its next start, as with Kafka.
     """
     random = Random(seed)
     registry.load()
@@ -84,7 +84,7 @@ def is_malformed(frame: bytes) -> bool:
     key, version = struct.unpack_from(">HH", frame, 4)
     route = registry.find(key << 16 | version)
     if route is None:
-        # An unknown version of ApiVersions is not an offence: the response lists the known ones.
+        # An unknown version of ApiVersions is allowed: the response lists the known ones.
         return key != _API_VERSIONS
     try:
         header = RequestHeader.decoder(2 if route.header_is_flexible else 1)
@@ -96,7 +96,7 @@ def is_malformed(frame: bytes) -> bool:
 
 
 def is_unfinished(frame: bytes) -> bool:
-    """Whether a broker waits for more of it."""
+    """Whether a broker waits for more bytes of it."""
     (size,) = struct.unpack_from(">i", frame)
     return 10 <= size <= LARGEST_REQUEST_BYTES and size > len(frame) - 4
 

@@ -1,4 +1,4 @@
-"""The fuzzer itself: malformed, repeatable, and over every API and version."""
+"""The fuzzer's frames are malformed, repeatable, and of every API and version."""
 
 import struct
 from itertools import islice
@@ -12,7 +12,7 @@ def test_the_same_seed_gives_the_same_frames() -> None:
     assert list(islice(malformed_frames(7), 200)) != list(islice(malformed_frames(8), 200))
 
 
-def test_every_api_and_version_is_spoilt() -> None:
+def test_every_api_and_version_has_a_malformed_frame() -> None:
     spoken = {
         (api.key, version)
         for api in registry.load().values()

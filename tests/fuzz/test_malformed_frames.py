@@ -1,4 +1,4 @@
-"""A live broker under 100,000 malformed frames: it closes, nobody else notices, memory stays."""
+"""A broker closes connections with malformed frames; other clients and memory are unaffected."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
         yield Broker(bootstrap, data.with_name(f"{data.name}.log"))
 
 
-def test_malformed_frames_disturb_nobody(broker: Broker) -> None:
+def test_malformed_frames_do_not_affect_other_clients(broker: Broker) -> None:
     honest = HonestClient(broker.bootstrap, "honest")
     honest.produce_and_consume(100)
     before_bytes = broker.resident_bytes
@@ -75,11 +75,11 @@ def test_malformed_frames_disturb_nobody(broker: Broker) -> None:
     assert broker.tracebacks() == []
 
 
-def test_odd_requests_are_answered_or_refused(broker: Broker) -> None:
+def test_odd_requests_get_a_response_or_a_close(broker: Broker) -> None:
     for frame in islice(odd_frames(1), ODD_FRAMES):
         with _connection(broker.address) as connection:
             connection.sendall(frame)
-            # A request may wait for long, as a join does; whoever hangs up is not waited for.
+            # A request may wait for long, as a join does; it is cancelled by a disconnect.
             connection.settimeout(0.002)
             _drain(connection)
     HonestClient(broker.bootstrap, "newcomer").produce_and_consume(100)
@@ -87,7 +87,7 @@ def test_odd_requests_are_answered_or_refused(broker: Broker) -> None:
 
 
 def _attack(address: tuple[str, int], seed: int) -> int:
-    """Send an attacker's share of the frames; how many the broker has seen."""
+    """Send an attacker's share of the frames; returns how many the broker has read."""
     sent = 0
     for frame in islice(malformed_frames(seed), FRAMES // ATTACKERS):
         with _connection(address) as connection:
@@ -97,7 +97,7 @@ def _attack(address: tuple[str, int], seed: int) -> int:
                     answer = connection.recv(100)
                     assert answer == b"", f"{frame.hex()} was answered {answer.hex()}"
             except (ConnectionResetError, BrokenPipeError):
-                pass  # It is closed, and had not read everything.
+                pass  # The broker closed the connection before it read everything.
             except TimeoutError:
                 raise AssertionError(f"{frame.hex()} did not close the connection") from None
         sent += 1
@@ -122,7 +122,7 @@ def _drain(connection: socket.socket) -> None:
 
 @contextmanager
 def _meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """Repeat `work` in a thread until the block ends; its failure is the block's."""
+    """Repeat `work` in a thread until the block ends; raises its error."""
     done = threading.Event()
 
     def repeat() -> None:
@@ -139,7 +139,7 @@ def _meanwhile(work: Callable[[], None]) -> Iterator[None]:
 
 
 class HonestClient:
-    """A stock producer and consumer on a topic of their own, for as long as it lives."""
+    """A stock producer and consumer with a topic of their own."""
 
     def __init__(self, bootstrap: str, topic: str):
         settings = {"bootstrap.servers": bootstrap}
@@ -152,7 +152,7 @@ class HonestClient:
         self._values = 0
 
     def produce_and_consume(self, count: int) -> None:
-        """Produce records and read each of them, in order, none twice."""
+        """Produce records, and read each of them once, in order."""
         expected = [b"%d" % (self._values + index) for index in range(count)]
         self._values += count
         for value in expected:

@@ -75,7 +75,7 @@ def read_bytes(log: Log, offset: int | None = None, max_bytes: int = 1 << 20) ->
 
 
 def read_all(log: Log) -> list[bytes]:
-    """Every batch from the start to the end, by reading on and on."""
+    """Every batch from the start to the end, by repeated reads."""
     found: list[bytes] = []
     offset = log.start_offset
     while offset < log.end_offset:
@@ -90,15 +90,15 @@ def read_all(log: Log) -> list[bytes]:
 
 
 def headers(data: bytes) -> list[BatchHeader]:
-    """The headers of the whole batches."""
+    """The headers of the complete batches."""
     return [header for _, header in walk(data)]
 
 
 def values(stored: Sequence[bytes]) -> list[bytes]:
-    """What lies behind the 16 rewritten bytes: equal for a batch and its stored form."""
+    """The bytes after the 16 rewritten ones: equal for a batch and its stored form."""
     return [one[16:] for one in stored]
 
 
 def with_config(config: TopicConfig, **changes: Any) -> TopicConfig:
-    """The same configuration, but for a few options."""
+    """The same configuration with a few other options."""
     return replace(config, **changes)

@@ -18,7 +18,7 @@ BROKER = BrokerConfig.of(environment={})
 
 
 def job(log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS) -> CleaningJob | None:
-    """The job there is for a cleaner, however little it is."""
+    """The next cleaning job, whatever its dirty ratio."""
     stable = log.first_unstable_offset
     stable = log.end_offset if stable is None else stable
     found = cleanable(log, Progress(cleaned_offset, stable, now_ms))
@@ -28,11 +28,11 @@ def job(log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS) -> Cl
 def clean(
     disk: Disk, log: Log, cleaned_offset: int | None = None, now_ms: int = NOW_MS
 ) -> int | None:
-    """Clean all that can be cleaned; up to where."""
+    """Clean all that can be cleaned; returns the first offset that was not."""
     todo = job(log, cleaned_offset, now_ms)
     if todo is None:
         return cleaned_offset
-    # As it goes to another process and back.
+    # Encoded and decoded as for another process.
     cleaner = Cleaner(disk, CleaningJob.decode(todo.encode()))
     for cleaned in cleaner.groups():
         swap_in(disk, log, todo, cleaned)
@@ -41,7 +41,7 @@ def clean(
 
 
 def swap_in(disk: Disk, log: Log, todo: CleaningJob, cleaned: Cleaned) -> bool:
-    """Put one new segment in its place, if that is still free."""
+    """Replace segments by one new segment, unless they have changed."""
     swap = Swap(disk, log, todo, cleaned)
     if not swap.is_possible():
         swap.discard()
@@ -54,7 +54,7 @@ def swap_in(disk: Disk, log: Log, todo: CleaningJob, cleaned: Cleaned) -> bool:
 
 
 def records(log: Log, *, committed: bool = True) -> Iterator[tuple[BatchHeader, Record]]:
-    """Every record, those of aborted transactions left out as a read_committed client does it."""
+    """Every record except those of aborted transactions, as a read_committed client reads."""
     aborted = sorted(
         log.aborted_transactions(log.start_offset, log.end_offset),
         key=lambda each: each.first_offset,
@@ -75,7 +75,7 @@ def records(log: Log, *, committed: bool = True) -> Iterator[tuple[BatchHeader, 
 
 
 def batches_left(log: Log) -> list[bytes]:
-    """From the start to where there is no more: a cleaned log may end in nothing."""
+    """All batches; after a cleaning there may be none up to the log end."""
     found: list[bytes] = []
     offset = log.start_offset
     while data := read_bytes(log, offset):
@@ -86,7 +86,7 @@ def batches_left(log: Log) -> list[bytes]:
 
 
 def fold(log: Log) -> dict[bytes, tuple[int, bytes]]:
-    """The latest value of each key with its offset; keys with a tombstone are gone."""
+    """The latest value of each key with its offset, without keys that have a tombstone."""
     latest: dict[bytes, tuple[int, bytes]] = {}
     for _, record in records(log):
         assert record.key is not None

@@ -1,4 +1,4 @@
-"""What a recovered log is compared by, and what it must never have."""
+"""Comparison of recovered logs, and a check for holes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirekafka.log.log import Log
 
 
 def described(log: Log) -> tuple[object, ...]:
-    """All that a client can see of a log, and the state that recovery rebuilds."""
+    """Everything that clients can see of a log, and the state that recovery rebuilds."""
     return (
         values(batches_left(log)),
         log.start_offset,

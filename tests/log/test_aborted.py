@@ -1,4 +1,4 @@
-"""The transaction index: 34 bytes for each aborted transaction, and which ones a read returns."""
+"""The transaction index: entries of 34 bytes, and the aborted transactions of a read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_there_is_no_file_before_the_first_abort(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_a_crash_left_empty_is_written_on(tmp_path: Path) -> None:
+def test_an_empty_file_left_by_a_crash_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "0.txnindex"
     path.touch()
     index = AbortedIndex(RealDisk(), str(path), 0, path.stat().st_size)
@@ -61,9 +61,7 @@ def test_entries_are_read_back(index: AbortedIndex) -> None:
     assert len(decode_entries(Path(index.path).read_bytes())) == 4
 
 
-def test_the_aborted_list_has_every_abort_that_ends_behind_the_start_and_begins_before_the_end(
-    index: AbortedIndex,
-) -> None:
+def test_the_aborted_list_has_every_abort_that_overlaps_the_range(index: AbortedIndex) -> None:
     assert aborted_between([index], 0, 30) == [FIRST, SECOND, THIRD]
     assert aborted_between([index], 10, 30) == [SECOND, THIRD]
     assert aborted_between([index], 9, 10) == [FIRST, SECOND]
@@ -79,7 +77,7 @@ def test_a_marker_in_a_later_segment_is_found(index: AbortedIndex, tmp_path: Pat
     assert aborted_between([index, later], 25, 30) == [THIRD, far]
 
 
-def test_the_search_ends_where_the_last_stable_offset_passes_the_end(
+def test_the_search_ends_when_the_last_stable_offset_is_beyond_the_end(
     index: AbortedIndex, tmp_path: Path
 ) -> None:
     class Untouchable(AbortedIndex):
@@ -89,7 +87,7 @@ def test_the_search_ends_where_the_last_stable_offset_passes_the_end(
     assert aborted_between([index, later], 0, 10) == [FIRST, SECOND]
 
 
-def test_truncation_drops_markers_at_and_behind_the_end(index: AbortedIndex) -> None:
+def test_truncation_drops_markers_at_and_after_the_end(index: AbortedIndex) -> None:
     index.truncate_to(14)
     assert index.entries == [FIRST]
     assert Path(index.path).stat().st_size == 34
@@ -110,24 +108,24 @@ def test_truncation_drops_markers_at_and_behind_the_end(index: AbortedIndex) -> 
     ],
     ids=["cut", "version 1", "twice", "unordered", "ends before it begins"],
 )
-def test_an_index_that_cannot_be_right_is_told(data: bytes, tmp_path: Path) -> None:
+def test_an_inconsistent_index_is_corrupt(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "0.txnindex"
     path.write_bytes(data)
     with pytest.raises(CorruptIndex):
         AbortedIndex(RealDisk(), str(path), 0, len(data)).check()
 
 
-def test_markers_below_the_segment_are_told(index: AbortedIndex) -> None:
+def test_markers_below_the_segment_are_corrupt(index: AbortedIndex) -> None:
     with pytest.raises(CorruptIndex):
         AbortedIndex(RealDisk(), index.path, 10, 102).check()
 
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
-def test_a_reader_is_told_exactly_the_aborts_that_reach_into_its_range(
+def test_a_read_returns_exactly_the_aborts_that_overlap_its_range(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Against the definition, over histories in which producers interleave."""
+    """Compared with the definition, over histories of interleaved producers."""
     opened: dict[int, int] = {}
     entries: list[AbortedTransaction] = []
     for offset in range(data.draw(st.integers(0, 40))):
@@ -144,7 +142,7 @@ def test_a_reader_is_told_exactly_the_aborts_that_reach_into_its_range(
         index.append(entry)
     start = data.draw(st.integers(0, 40))
     end = data.draw(st.integers(start, 41))
-    # A reader gets nothing above the last stable offset, so later aborts cannot concern it.
+    # A reader gets no records above the last stable offset, so later aborts do not matter.
     found = aborted_between([index], start, end)
     assert found == [
         entry for entry in entries if entry.last_offset >= start and entry.first_offset < end

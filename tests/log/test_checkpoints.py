@@ -51,7 +51,7 @@ def test_partition_metadata_is_43_bytes_without_a_final_newline() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"\0" * 43, b"version: 0\ntopic_id: zzz", b"version: 0\n"])
-def test_partition_metadata_without_a_topic_id_says_none(text: bytes) -> None:
+def test_partition_metadata_without_a_topic_id_has_none(text: bytes) -> None:
     assert partition_metadata_from(text) is None
 
 

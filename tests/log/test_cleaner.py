@@ -53,7 +53,7 @@ def sealed_log(disk: SimulatedDisk, count: int, keys: int, **config: Any) -> Log
     return log
 
 
-def test_only_the_latest_record_of_each_key_stays() -> None:
+def test_only_the_latest_record_of_each_key_is_kept() -> None:
     disk = SimulatedDisk()
     log = sealed_log(disk, 50, 7)
     before = fold(log)
@@ -63,7 +63,7 @@ def test_only_the_latest_record_of_each_key_stays() -> None:
     assert log.start_offset == 0 and log.end_offset == 50
 
 
-def test_many_small_segments_become_one_and_their_files_go() -> None:
+def test_many_small_segments_become_one_and_their_files_are_deleted() -> None:
     disk = SimulatedDisk()
     log = sealed_log(disk, 60, 3)
     assert len(log.segments) > 4
@@ -78,7 +78,7 @@ def test_many_small_segments_become_one_and_their_files_go() -> None:
     ], "the last segment's indexes follow when it is sealed"
 
 
-def test_a_batch_of_which_nothing_is_dropped_stays_byte_for_byte() -> None:
+def test_a_batch_without_dropped_records_is_kept_byte_for_byte() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
     batches = [
@@ -96,7 +96,7 @@ def test_a_batch_of_which_nothing_is_dropped_stays_byte_for_byte() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_is_left_of_a_batch_has_its_codec_offsets_times_and_headers(codec: Codec) -> None:
+def test_remaining_records_keep_codec_offsets_timestamps_and_headers(codec: Codec) -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
     first = [
@@ -123,7 +123,7 @@ def test_what_is_left_of_a_batch_has_its_codec_offsets_times_and_headers(codec: 
     ]
 
 
-def test_a_tombstone_gets_a_horizon_first_and_goes_once_that_has_passed() -> None:
+def test_a_tombstone_gets_a_delete_horizon_and_is_removed_after_it() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
     put(log, b"k", b"value")
@@ -142,7 +142,7 @@ def test_a_tombstone_gets_a_horizon_first_and_goes_once_that_has_passed() -> Non
     assert [record.key for _, record in records(log)] == [b"other", b"another"]
 
 
-def test_records_without_a_key_go() -> None:
+def test_records_without_a_key_are_removed() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, segment_bytes=1000)
     append(log, encode_batch([Record(timestamp=NOW_MS, value=b"keyless")]))
@@ -153,7 +153,7 @@ def test_records_without_a_key_go() -> None:
     assert [record.value for _, record in records(log)] == [b"v"]
 
 
-def test_an_idempotent_producer_is_told_of_its_duplicate_after_all_its_records_went() -> None:
+def test_a_duplicate_is_recognized_after_all_records_of_its_producer_were_removed() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
     for sequence in range(6):
@@ -169,7 +169,7 @@ def test_an_idempotent_producer_is_told_of_its_duplicate_after_all_its_records_w
         assert again.producers.get(7).last_sequence == 5  # type: ignore[union-attr]
 
 
-def test_markers_go_one_retention_after_the_last_record_of_their_transaction() -> None:
+def test_markers_are_removed_one_retention_after_their_transactions_last_record() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
     append(log, from_producer(1, 0, transactional=True))
@@ -189,7 +189,7 @@ def test_markers_go_one_retention_after_the_last_record_of_their_transaction() -
         assert [read_header(batch).base_offset for batch in read_all(log)] == offsets
 
 
-def test_an_aborted_value_takes_the_place_of_none() -> None:
+def test_an_aborted_value_replaces_no_earlier_value() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, **COMPACTED)
     put(log, b"k", b"committed")
@@ -200,7 +200,7 @@ def test_an_aborted_value_takes_the_place_of_none() -> None:
     assert fold(log) == {b"k": (0, b"committed")}
 
 
-def test_nothing_of_an_open_transaction_or_behind_it_is_touched() -> None:
+def test_records_from_an_open_transaction_on_are_not_cleaned() -> None:
     disk = SimulatedDisk()
     log = sealed_log(disk, 30, 3)
     open_at = append(log, from_producer(2, 0, transactional=True)).base_offset
@@ -214,7 +214,7 @@ def test_nothing_of_an_open_transaction_or_behind_it_is_touched() -> None:
     assert after == before
 
 
-def test_a_map_that_is_full_leaves_the_rest_for_the_next_cleaning() -> None:
+def test_a_full_map_leaves_the_rest_to_the_next_cleaning() -> None:
     disk = SimulatedDisk()
     log = sealed_log(disk, 80, 40)
     before = fold(log)
@@ -234,7 +234,7 @@ def test_a_map_that_is_full_leaves_the_rest_for_the_next_cleaning() -> None:
     assert [record.offset for _, record in records(log)] == list(range(40, 80))
 
 
-def test_dirt_age_and_lag_decide_what_is_cleaned_and_when() -> None:
+def test_dirty_ratio_and_lags_decide_what_is_cleaned_and_when() -> None:
     log = sealed_log(SimulatedDisk(), 50, 7)
     stable = log.end_offset
     found = cleanable(log, Progress(None, stable, NOW_MS))
@@ -267,7 +267,7 @@ def test_a_log_that_changed_meanwhile_keeps_its_segments() -> None:
     )
 
 
-def test_a_corrupt_batch_stops_the_cleaning_and_nothing_is_left_of_it() -> None:
+def test_a_corrupt_batch_stops_the_cleaning_and_leaves_no_files() -> None:
     disk = SimulatedDisk()
     log = sealed_log(disk, 50, 7)
     path = log.segments[2].file.path
@@ -277,7 +277,7 @@ def test_a_corrupt_batch_stops_the_cleaning_and_nothing_is_left_of_it() -> None:
     assert not [name for name in disk.files() if name.endswith(".cleaned")]
 
 
-def test_a_fetch_begun_before_the_swap_reads_on() -> None:
+def test_a_fetch_begun_before_the_swap_can_be_read() -> None:
     disk = SimulatedDisk()
     log = sealed_log(disk, 50, 7)
     begun = log.read(0, 1 << 20, end_offset=50)
@@ -337,7 +337,7 @@ def test_outlines_agree_with_the_decoder() -> None:
 
 @dataclass
 class History:
-    """Random writers of one log, and the state they know of."""
+    """Random writers of one log, and the state that the log must have."""
 
     random: Random
     disk: SimulatedDisk
@@ -348,7 +348,7 @@ class History:
     transactions: set[int] = field(default_factory=set)
 
     def step(self) -> None:
-        """One thing that happens to a log."""
+        """Do one random operation on the log."""
         random = self.random
         match random.randrange(12):
             case 0:
@@ -363,7 +363,7 @@ class History:
                 self._append()
 
     def clean(self) -> None:
-        """Clean, appending meanwhile."""
+        """Clean the log, with appends during the cleaning."""
         before = fold(self.log)
         todo = job(self.log, self.cleaned, self.now_ms)
         if todo is None:
@@ -433,7 +433,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_no_reader_can_tell_a_cleaned_log_from_its_history(seed: int) -> None:
+def test_readers_of_a_cleaned_log_get_the_expected_state(seed: int) -> None:
     disk = SimulatedDisk(seed)
     history = History(Random(seed), disk, new_log(disk, **COMPACTED))
     for _ in range(150):

@@ -46,7 +46,7 @@ def opened(seed: int) -> tuple[SimulatedDisk, Log]:
 
 
 def cleaned_twice(disk: SimulatedDisk, log: Log) -> None:
-    """Two rounds, the second of which merges what the first left and drops tombstones."""
+    """Two rounds; the second one merges segments and drops tombstones."""
     first = clean(disk, log)
     log.config = TopicConfig(cleanup_policy=("compact",), segment_bytes=5000)
     append(log, encode_batch([Record(timestamp=NOW_MS, key=b"0", value=b"late")]))
@@ -64,7 +64,7 @@ def operations() -> range:
 
 
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
-def test_a_crash_amid_cleaning_changes_nothing_a_reader_sees(outcome: Outcome) -> None:
+def test_a_crash_during_cleaning_changes_nothing_for_readers(outcome: Outcome) -> None:
     late = with_a_late_record()
     step = 1 if outcome is Outcome.ALL_KEPT else 3
     for number in operations()[list(Outcome).index(outcome) % step :: step]:
@@ -93,7 +93,7 @@ def with_a_late_record() -> object:
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC])
-def test_an_error_of_the_disk_amid_cleaning_loses_nothing(code: int) -> None:
+def test_a_disk_error_during_cleaning_loses_nothing(code: int) -> None:
     late = with_a_late_record()
     for number in operations()[code % 2 :: 2]:
         disk, log = opened(number)
@@ -101,7 +101,7 @@ def test_an_error_of_the_disk_amid_cleaning_loses_nothing(code: int) -> None:
         disk.failures = {number: code}
         with suppress(OSError, KafkaError):
             cleaned_twice(disk, log)
-        if log.has_failed:  # Amid the swap: there is no reading on before a restart.
+        if log.has_failed:  # During the swap: the log cannot be read before a restart.
             with pytest.raises(KafkaError):
                 append(log, encode_batch([Record(timestamp=NOW_MS, key=b"0", value=b"refused")]))
         else:

@@ -31,7 +31,7 @@ def test_a_marker_is_one_transactional_control_record(is_commit: bool) -> None:
     assert decode_marker(batch, header) == marker
 
 
-def test_a_marker_batch_that_compaction_emptied_holds_none() -> None:
+def test_a_marker_batch_emptied_by_compaction_has_no_marker() -> None:
     header = read_header(encode_marker(99, 3, Marker(True, 7, 1_000)))._replace(count=0)
     assert decode_marker(b"", header) is None
 
@@ -40,13 +40,13 @@ def test_a_marker_batch_that_compaction_emptied_holds_none() -> None:
     "record",
     [Record(), Record(key=b"\0\0\0\2", value=bytes(6)), Record(key=b"\0\0\0\1", value=b"\0\0")],
 )
-def test_what_is_no_marker_is_refused(record: Record) -> None:
+def test_batches_that_are_no_markers_are_refused(record: Record) -> None:
     batch = encode_batch([record], options=BatchOptions(is_control=True))
     with pytest.raises(KafkaError):
         decode_marker(batch, read_header(batch))
 
 
-def test_a_leader_change_has_the_bytes_kafka_writes_first_into_its_metadata_log() -> None:
+def test_a_leader_change_has_the_bytes_of_kafkas_first_metadata_record() -> None:
     voter = LeaderChangeMessage.Voter(voter_id=1)
     message = LeaderChangeMessage(leader_id=1, voters=[voter], granting_voters=[voter])
     value = bytes.fromhex("00000000000102000000010002000000010000")

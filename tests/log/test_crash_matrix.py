@@ -1,9 +1,9 @@
 """Crashes at every operation of a log's life, with every outcome for what was not synced.
 
-After each the directory is opened again, and what must hold is held against what was
-acknowledged. A fresh scan of the log files is the oracle for everything beside them.
-`tests/crash` examines a whole broker, at some moments of each kind; here it is a log alone, with
-several leader epochs, but at every moment there is.
+After each crash the directory is opened again, and compared with the acknowledged records. A fresh
+scan of the log files is the oracle for everything beside them.
+`tests/crash` examines a whole broker, at some moments of each kind; here it is a single log with
+several leader epochs, at every operation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OFFLINE_ALLOWED = {
     Outcome.RENAMED_EMPTY,
     Outcome.UNSYNCED_LOST,
 }
-"""Where a file lost its end and a later one did not, the log must not be served as if whole."""
+"""If a file lost its end and a later one did not, the log must not be served as complete."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ def opened(disk: SimulatedDisk) -> LogDirectory:
 
 
 def live(disk: SimulatedDisk, observed: Observed) -> None:
-    """A life: creation, appends, transactions, rolls, syncs, deletion, a stop and another start."""
+    """A workload: creation, appends, transactions, rolls, syncs, deletion, a stop and a start."""
     directory = opened(disk)
     directory.create(
         NewLog(topic="topic", topic_id=b"0123456789abcdef", partition=0, config=CONFIG), NOW_MS
@@ -119,7 +119,7 @@ def operations() -> int:
 
 
 @pytest.mark.parametrize("outcome", Outcome, ids=lambda outcome: outcome.name.lower())
-def test_after_a_crash_at_any_operation_all_that_must_hold_holds(outcome: Outcome) -> None:
+def test_invariants_hold_after_a_crash_at_any_operation(outcome: Outcome) -> None:
     offline = 0
     for number in range(operations()):
         for seed in (0,) if outcome in (Outcome.ALL_KEPT, Outcome.UNSYNCED_LOST) else (0, 1):
@@ -135,7 +135,7 @@ def test_after_a_crash_at_any_operation_all_that_must_hold_holds(outcome: Outcom
 
 
 def holds(disk: SimulatedDisk, outcome: Outcome, observed: Observed, where: str) -> bool:
-    """Check what a restart finds; whether the log is in service."""
+    """Check the log after a restart; returns whether it is in service."""
     directory = opened(disk)
     if KEY in directory.offline:
         assert outcome in OFFLINE_ALLOWED, (where, directory.offline)
@@ -167,7 +167,7 @@ def again_equal(disk: SimulatedDisk, directory: LogDirectory, log: Log, where: s
     again = opened(disk).logs[KEY]
     assert described(again) == described(log), where
     if log.segments[0].base_offset:
-        return  # The producers' beginnings are gone, so a scan cannot know them.
+        return  # The producers' first records were deleted, so a scan cannot restore their states.
     disk.locks.clear()
     for path in disk.files():
         if path.endswith((".index", ".timeindex", ".txnindex", ".snapshot")):
@@ -178,7 +178,7 @@ def again_equal(disk: SimulatedDisk, directory: LogDirectory, log: Log, where: s
     assert described(scanned) == described(log), where
 
 
-def test_a_retry_after_any_crash_of_the_process_is_told_to_be_a_duplicate() -> None:
+def test_a_retry_after_any_crash_of_the_process_is_a_duplicate() -> None:
     for number in range(0, operations(), 3):
         observed = Observed()
         disk = SimulatedDisk(number)
@@ -190,7 +190,7 @@ def test_a_retry_after_any_crash_of_the_process_is_told_to_be_a_duplicate() -> N
         if log is None or not observed.sequence:
             continue
         assert append(log, from_producer(1, observed.sequence - 1), epoch=9).duplicate
-        # The next one may have reached the disk unacknowledged; either way it is there once.
+        # The next batch may be on the disk unacknowledged; in both cases it is stored once.
         with suppress(KafkaError):
             append(log, from_producer(1, observed.sequence), epoch=9)
         bodies = values(read_all(log))

@@ -1,4 +1,4 @@
-"""dump: every kind of file becomes plain values, broken ones end in an error."""
+"""dump decodes every kind of file; corrupt files end with an error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def entries_of(tmp_path: Path, name: str, data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_log_tells_its_batches_and_records(tmp_path: Path) -> None:
+def test_a_log_is_decoded_to_batches_and_records(tmp_path: Path) -> None:
     first = encode_batch(RECORDS, options=BatchOptions(base_offset=5, compression=Codec.ZSTD))
     second = encode_batch(RECORDS, options=BatchOptions(base_offset=7, log_append_time_ms=99))
     batches = entries_of(tmp_path, f"{5:020d}.log", first + second)
@@ -59,7 +59,7 @@ def test_a_log_tells_its_batches_and_records(tmp_path: Path) -> None:
     assert [record["timestamp"] for record in batches[1]["records"]] == [99, 99]
 
 
-def test_control_records_are_told_by_name(tmp_path: Path) -> None:
+def test_control_records_are_decoded_by_name(tmp_path: Path) -> None:
     voter = LeaderChangeMessage.Voter(voter_id=1)
     change = LeaderChangeMessage(leader_id=1, voters=[voter], granting_voters=[voter])
     header = SnapshotHeaderRecord(last_contained_log_timestamp=7)
@@ -81,7 +81,7 @@ def test_control_records_are_told_by_name(tmp_path: Path) -> None:
     assert quorum["records"][1]["value"]["last_contained_log_timestamp"] == 7
 
 
-def test_a_decoder_says_what_records_mean(tmp_path: Path) -> None:
+def test_records_are_decoded_by_a_given_decoder(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     path.write_bytes(encode_batch(RECORDS))
 
@@ -115,7 +115,7 @@ def test_indexes_end_where_the_padding_of_an_open_segment_begins(tmp_path: Path)
     assert "3 bytes after" in entries_of(tmp_path, f"{0:020d}.index", b"abc")[0]["error"]
 
 
-def test_aborted_transactions_and_producers_are_told(tmp_path: Path) -> None:
+def test_aborted_transactions_and_producers_are_decoded(tmp_path: Path) -> None:
     data = ENTRY.pack(0, 9, 1, 4, 5)
     assert entries_of(tmp_path, f"{0:020d}.txnindex", data) == [
         {"producer_id": 9, "first_offset": 1, "last_offset": 4, "last_stable_offset": 5}
@@ -150,7 +150,7 @@ def test_aborted_transactions_and_producers_are_told(tmp_path: Path) -> None:
          [{"version": 0, "brokerEpoch": 12}]),
     ],
 )  # fmt: skip
-def test_small_files_are_told(
+def test_small_files_are_decoded(
     name: str, data: bytes, expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     assert entries_of(tmp_path, name, data) == expected
@@ -159,11 +159,11 @@ def test_small_files_are_told(
 @pytest.mark.parametrize(
     "name", ["leader-epoch-checkpoint", "replication-offset-checkpoint", "quorum-state"]
 )
-def test_small_files_that_make_no_sense_end_in_an_error(name: str, tmp_path: Path) -> None:
+def test_malformed_small_files_end_in_an_error(name: str, tmp_path: Path) -> None:
     assert "error" in entries_of(tmp_path, name, b"7\nx\n")[0]
 
 
-def test_files_about_to_go_or_to_come_are_read_by_what_they_are(tmp_path: Path) -> None:
+def test_files_with_temporary_suffixes_are_decoded_by_their_type(tmp_path: Path) -> None:
     for suffix in (".deleted", ".cleaned", ".swap"):
         assert len(entries_of(tmp_path, f"{0:020d}.log{suffix}", encode_batch(RECORDS))) == 1
 
@@ -174,7 +174,7 @@ def test_other_files_are_refused_by_name(name: str, tmp_path: Path) -> None:
         entries_of(tmp_path, name, b"")
 
 
-def test_a_missing_file_is_missing(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     for name in ("0.log", "0.index"):
         with pytest.raises(FileNotFoundError):
             list(dump(RealDisk(), str(tmp_path / name)))

@@ -24,7 +24,7 @@ def epochs_of(tmp_path: Path, *entries: tuple[int, int]) -> LeaderEpochs:
     return epochs
 
 
-def test_the_answer_is_the_largest_epoch_not_above_the_one_asked_for_and_where_it_ends(
+def test_the_result_is_the_largest_epoch_up_to_the_requested_one_and_its_end(
     tmp_path: Path,
 ) -> None:
     epochs = epochs_of(tmp_path, (2, 10), (4, 20), (7, 30))
@@ -75,7 +75,7 @@ def test_every_offset_has_the_epoch_that_wrote_it(tmp_path: Path) -> None:
     assert [epochs.epoch_at(offset) for offset in (9, 10, 19, 20, 99)] == [-1, 2, 2, 4, 4]
 
 
-def test_truncation_forgets_epochs_that_begin_at_or_behind_the_end(tmp_path: Path) -> None:
+def test_truncation_removes_epochs_that_begin_at_or_after_the_end(tmp_path: Path) -> None:
     epochs = epochs_of(tmp_path, (1, 0), (2, 10), (3, 20))
     epochs.truncate_from_end(21)
     assert epochs.latest == 3
@@ -83,7 +83,7 @@ def test_truncation_forgets_epochs_that_begin_at_or_behind_the_end(tmp_path: Pat
     assert epochs.entries == [EpochEntry(1, 0)] and epochs.latest == 1
 
 
-def test_a_new_log_start_moves_the_epoch_around_it(tmp_path: Path) -> None:
+def test_a_new_log_start_moves_the_start_of_its_epoch(tmp_path: Path) -> None:
     epochs = epochs_of(tmp_path, (1, 0), (2, 10), (3, 20))
     epochs.truncate_from_start(15)
     assert epochs.entries == [EpochEntry(2, 15), EpochEntry(3, 20)]
@@ -105,7 +105,7 @@ def test_the_file_has_kafkas_bytes_and_survives_a_restart(tmp_path: Path) -> Non
     assert (tmp_path / FILE_NAME).read_bytes() == b"0\n0\n" and epochs.latest == -1
 
 
-def test_an_epoch_that_begins_reaches_the_file_with_its_first_batch(tmp_path: Path) -> None:
+def test_an_epoch_is_written_to_the_file_with_its_first_batch(tmp_path: Path) -> None:
     epochs = epochs_of(tmp_path, (0, 0))
     epochs.begin(3, 17)
     assert epochs.latest == 3 and epochs.end_offset_for(0, 17) == (0, 17)
@@ -114,14 +114,14 @@ def test_an_epoch_that_begins_reaches_the_file_with_its_first_batch(tmp_path: Pa
     assert (tmp_path / FILE_NAME).read_bytes() == b"0\n2\n0 0\n3 17\n"
 
 
-def test_an_epoch_forgotten_in_memory_is_gone_from_the_file_before_the_next_batch(
+def test_an_epoch_removed_in_memory_is_removed_from_the_file_before_the_next_batch(
     tmp_path: Path,
 ) -> None:
     epochs_of(tmp_path, (5, 0), (7, 100))
     epochs = epochs_of(tmp_path)
     epochs.forget_from(100)
     assert epochs.entries == [EpochEntry(5, 0)] and epochs.recorded < 0
-    epochs.assign(5, 100)  # Else a later load would take what follows for epoch 7's.
+    epochs.assign(5, 100)  # Otherwise a later load would assign the following records to epoch 7.
     assert (tmp_path / FILE_NAME).read_bytes() == b"0\n1\n5 0\n" and epochs.recorded == 5
 
 
@@ -138,7 +138,7 @@ def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
     [b"x", b"0", b"0\nx\n", b"1\n0\n", b"0\n2\n0 0\n", b"0\n1\n0\n", b"0\n1\n0 0 0\n",
      b"0\n1\na 0\n", b"0\n2\n1 5\n1 6\n", b"0\n2\n1 5\n2 4\n", b"\xff\n1\n", b"0\n2\n1 5\n2 60"],
 )  # fmt: skip
-def test_a_malformed_file_is_told(data: bytes) -> None:
+def test_a_malformed_file_is_an_error(data: bytes) -> None:
     with pytest.raises(MalformedEpochs):
         decode_epochs(data)
 

@@ -82,7 +82,7 @@ def test_a_failed_append_leaves_nothing_behind(
     assert (tmp_path / "file").read_bytes() == b"before after"
 
 
-def test_nothing_is_appended_behind_garbage_that_could_not_be_cut(
+def test_appends_are_refused_after_garbage_that_could_not_be_truncated(
     disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = new_file(disk, tmp_path)
@@ -160,7 +160,7 @@ def test_a_file_that_is_no_longer_held_gives_its_descriptor_back(
 
 
 @pytest.mark.parametrize("write", ["write", "write_atomic"])
-def test_a_small_file_is_replaced_whole(disk: RealDisk, tmp_path: Path, write: str) -> None:
+def test_a_small_file_is_replaced_atomically(disk: RealDisk, tmp_path: Path, write: str) -> None:
     path = str(tmp_path / "small")
     getattr(disk, write)(path, b"a longer text")
     getattr(disk, write)(path, b"short")
@@ -168,7 +168,7 @@ def test_a_small_file_is_replaced_whole(disk: RealDisk, tmp_path: Path, write: s
     assert [entry.name for entry in disk.list_directory(str(tmp_path))] == ["small"]
 
 
-def test_creating_what_is_there_is_refused(disk: RealDisk, tmp_path: Path) -> None:
+def test_creating_an_existing_file_is_refused(disk: RealDisk, tmp_path: Path) -> None:
     new_file(disk, tmp_path)
     with pytest.raises(FileExistsError):
         new_file(disk, tmp_path)
@@ -213,7 +213,9 @@ def test_a_new_small_file_is_written_but_none_is_replaced(disk: RealDisk, tmp_pa
     assert (tmp_path / "small").read_bytes() == b"abc"
 
 
-def test_a_directory_goes_in_steps_and_with_its_last_file(disk: RealDisk, tmp_path: Path) -> None:
+def test_a_directory_is_removed_in_steps_and_with_its_last_file(
+    disk: RealDisk, tmp_path: Path
+) -> None:
     path = tmp_path / "log"
     path.mkdir()
     for name in "abcde":
@@ -225,7 +227,9 @@ def test_a_directory_goes_in_steps_and_with_its_last_file(disk: RealDisk, tmp_pa
     assert disk.remove_files(str(path), 4) == 0
 
 
-def test_a_directory_with_another_in_it_goes_as_a_whole(disk: RealDisk, tmp_path: Path) -> None:
+def test_a_directory_with_a_subdirectory_is_removed_completely(
+    disk: RealDisk, tmp_path: Path
+) -> None:
     (tmp_path / "log" / "inner").mkdir(parents=True)
     (tmp_path / "log" / "inner" / "file").write_bytes(b"x")
     disk.remove_files(str(tmp_path / "log"), 10)
@@ -252,7 +256,7 @@ def test_a_directory_is_not_renamed_over_one_that_holds_files(
     assert (tmp_path / "new" / "file").read_bytes() == b"new"
 
 
-def test_a_lock_is_let_go_when_its_directory_is_gone(disk: RealDisk, tmp_path: Path) -> None:
+def test_a_lock_is_released_when_its_directory_was_removed(disk: RealDisk, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     path = str(tmp_path / "data" / ".lock")
     lock = disk.lock(path)

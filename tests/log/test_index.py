@@ -1,4 +1,4 @@
-"""The sparse indexes against a plain list of what was put in."""
+"""The sparse indexes, compared with plain lists of the same entries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_time_entries_are_twelve_bytes_and_only_grow() -> None:
     assert index.last_entry() == (501, BASE + 3)
 
 
-def test_an_index_goes_on_from_its_file() -> None:
+def test_an_index_continues_from_its_file() -> None:
     disk = SimulatedDisk()
     index = offset_index(disk)
     for number in range(1, 700):
@@ -69,7 +69,7 @@ def test_an_index_goes_on_from_its_file() -> None:
     assert len(again) == 700
 
 
-def test_cutting_forgets_entries_in_memory_and_in_the_file() -> None:
+def test_truncation_removes_entries_in_memory_and_in_the_file() -> None:
     for cut in (1, 100, 511, 512, 513, 650, 699):
         disk = SimulatedDisk()
         index = offset_index(disk)
@@ -83,7 +83,7 @@ def test_cutting_forgets_entries_in_memory_and_in_the_file() -> None:
         assert len(disk.read(index.path)) == cut * 8
 
 
-def test_entries_that_cannot_be_written_stay_until_they_can() -> None:
+def test_entries_that_cannot_be_written_are_kept_and_written_later() -> None:
     disk = SimulatedDisk()
     index = offset_index(disk)
     disk.capacity_bytes = 0
@@ -132,7 +132,7 @@ def test_a_new_index_gets_its_file_with_the_first_page() -> None:
     assert index.before(100) == (100, BASE + 100)
 
 
-def test_a_new_index_can_be_cut_and_closed_without_a_file() -> None:
+def test_a_new_index_can_be_truncated_and_closed_without_a_file() -> None:
     disk = SimulatedDisk()
     index = OffsetIndex(disk, "", BASE, ABSENT)
     index.add(BASE + 3, 70)
@@ -142,7 +142,7 @@ def test_a_new_index_can_be_cut_and_closed_without_a_file() -> None:
     assert index.last_entry() is None
 
 
-def test_a_file_that_a_crash_left_does_not_get_into_a_new_index() -> None:
+def test_a_file_left_by_a_crash_is_not_part_of_a_new_index() -> None:
     disk = SimulatedDisk()
     index = OffsetIndex(disk, "", BASE, ABSENT)
     disk.write(index.path, b"left over")

@@ -1,4 +1,4 @@
-"""Apache Kafka's own DumpLogSegments is content with every file of a log we wrote."""
+"""Apache Kafka's own DumpLogSegments reads every file of our logs without an error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def write_log(directory: Path) -> None:
     log.close()
 
 
-def test_no_file_is_found_wrong(dumped: str) -> None:
+def test_no_file_has_an_error(dumped: str) -> None:
     complaints = [
         line
         for line in dumped.splitlines()
@@ -78,7 +78,7 @@ def test_no_file_is_found_wrong(dumped: str) -> None:
     assert "isvalid: false" not in dumped
 
 
-def test_every_batch_and_record_is_there(dumped: str) -> None:
+def test_every_batch_and_record_is_printed(dumped: str) -> None:
     batches = re.findall(r"^baseOffset: (\d+) lastOffset: (\d+)", dumped, re.M)
     ends = [(int(first), int(last) + 1) for first, last in batches]
     assert ends[0][0] == 0

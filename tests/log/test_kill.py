@@ -35,7 +35,7 @@ while True:
 """
 
 
-def test_a_kill_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(
+def test_a_kill_at_any_moment_loses_no_acknowledged_record_and_duplicates_none(
     tmp_path: Path,
 ) -> None:
     random = Random(7)
@@ -49,12 +49,12 @@ def test_a_kill_at_any_moment_loses_nothing_acknowledged_and_doubles_nothing(
             for _ in range(random.randrange(1, 400)):
                 assert process.stdout.readline(), "the writer stopped by itself"
             process.kill()
-            told = process.stdout.read().splitlines()
+            reported = process.stdout.read().splitlines()
         # A line may have been cut by the kill: only whole numbers ahead of the known ones count.
         stored = stored_sequences(tmp_path / "data")
         assert stored == list(range(len(stored)))
         assert len(stored) >= acknowledged
-        assert all(int(line) <= len(stored) for line in told[:-1])
+        assert all(int(line) <= len(stored) for line in reported[:-1])
         acknowledged = len(stored)
     assert acknowledged > KILLS
 

@@ -30,7 +30,7 @@ from wirekafka.log.aborted import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
 
 
-def test_a_batch_gets_the_next_offset_and_the_leader_epoch_and_is_otherwise_untouched() -> None:
+def test_a_batch_gets_the_next_offset_and_the_leader_epoch_and_is_otherwise_unchanged() -> None:
     log = new_log()
     append(log, batch(b"a", b"b", b"c"))
     sent = batch(b"d")
@@ -43,7 +43,7 @@ def test_a_batch_gets_the_next_offset_and_the_leader_epoch_and_is_otherwise_unto
     assert log.end_offset_for_epoch(0) == (0, 3)
 
 
-def test_what_is_appended_is_read_back_in_order() -> None:
+def test_appended_batches_are_read_back_in_order() -> None:
     random = Random(1)
     log = new_log(segment_bytes=2000, index_interval_bytes=100)
     sent = [batch(random.randbytes(random.randrange(200))) for _ in range(200)]
@@ -53,7 +53,7 @@ def test_what_is_appended_is_read_back_in_order() -> None:
     assert values(read_all(log)) == values(sent)
 
 
-def test_a_read_may_start_within_a_batch_and_returns_it_whole() -> None:
+def test_a_read_may_start_within_a_batch_and_returns_it_completely() -> None:
     log = new_log()
     append(log, batch(b"a", b"b", b"c"))
     assert headers(read_bytes(log, 2))[0].base_offset == 0
@@ -69,7 +69,7 @@ def test_a_read_stops_at_the_given_end() -> None:
     assert log.read(7, 1 << 20, end_offset=5).size_bytes == 0
 
 
-def test_a_read_returns_exactly_max_bytes_cutting_the_last_batch() -> None:
+def test_a_read_returns_exactly_max_bytes_with_the_last_batch_cut() -> None:
     log = new_log()
     size_bytes = len(batch())
     for _ in range(10):
@@ -79,7 +79,7 @@ def test_a_read_returns_exactly_max_bytes_cutting_the_last_batch() -> None:
     assert len(headers(found)) == 3
 
 
-def test_the_first_batch_is_returned_whole_even_above_max_bytes() -> None:
+def test_the_first_batch_is_returned_completely_even_above_max_bytes() -> None:
     log = new_log()
     append(log, batch(b"x" * 500))
     append(log, batch())
@@ -109,7 +109,7 @@ def test_a_reader_at_the_tail_sees_each_batch_once() -> None:
         offset = header.end_offset
 
 
-def test_readers_at_many_offsets_and_ends_get_what_a_scan_says() -> None:
+def test_reads_at_many_offsets_and_ends_equal_a_scan() -> None:
     random = Random(3)
     log = new_log(segment_bytes=3000, index_interval_bytes=200)
     for number in range(120):
@@ -137,7 +137,7 @@ def test_a_slice_can_be_read_after_its_segment_was_retired() -> None:
     assert b"".join(held.buffers()) == expected
 
 
-def test_a_slice_tells_the_region_of_the_file() -> None:
+def test_a_slice_has_the_region_of_the_file() -> None:
     log = new_log()
     append(log, batch())
     append(log, batch())
@@ -146,7 +146,7 @@ def test_a_slice_tells_the_region_of_the_file() -> None:
     assert file.path == f"{DIRECTORY}/{0:020d}.log"
 
 
-def test_a_repeated_batch_is_told_its_first_offset_and_not_written_again() -> None:
+def test_a_repeated_batch_gets_its_first_offset_and_is_not_written_again() -> None:
     log = new_log()
     append(log, batch())
     first = append(log, from_producer(9, 0))
@@ -181,7 +181,7 @@ def test_a_failed_write_is_a_storage_error_and_leaves_no_trace(code: int) -> Non
     assert len(read_all(log)) == 2
 
 
-def test_every_single_failing_operation_leaves_a_log_that_goes_on() -> None:
+def test_every_single_failing_operation_leaves_a_log_that_works() -> None:
     """Rolls, snapshots, epochs, indexes: each write fails once, the producer tries again."""
     quiet = SimulatedDisk()
     _append_many(new_log(quiet, segment_bytes=400, index_interval_bytes=50), 60)
@@ -208,7 +208,7 @@ def _append_many(log, count: int) -> None:
                 assert error.error == Error.KAFKA_STORAGE_ERROR
 
 
-def test_a_full_disk_refuses_and_goes_on_when_there_is_room_again() -> None:
+def test_a_full_disk_refuses_appends_until_there_is_room_again() -> None:
     disk = SimulatedDisk(capacity_bytes=2000)
     log = new_log(disk)
     acknowledged = 0
@@ -299,7 +299,7 @@ def test_the_newest_timestamp_is_found_within_its_batch() -> None:
     assert log.max_timestamp_offset() == TimestampOffset(NOW_MS + 2, 2, 0)
 
 
-def test_records_below_the_start_are_gone() -> None:
+def test_records_below_the_start_cannot_be_read() -> None:
     log = new_log()
     for _ in range(10):
         append(log, batch())
@@ -312,7 +312,7 @@ def test_records_below_the_start_are_gone() -> None:
     assert log.start_offset == 4
 
 
-def test_aborted_transactions_are_told_to_readers_of_their_offsets() -> None:
+def test_reads_return_the_aborted_transactions_of_their_offsets() -> None:
     log = new_log(segment_bytes=300)
     append(log, from_producer(1, 0, transactional=True))
     append(log, from_producer(2, 0, transactional=True))
@@ -343,7 +343,7 @@ def test_an_abort_survives_a_transaction_index_that_could_not_be_written() -> No
     assert reopened(disk, clean=True).aborted_transactions(0, 2) == [AbortedTransaction(1, 0, 1, 2)]
 
 
-def test_truncation_forgets_offsets_epochs_timestamps_and_producers() -> None:
+def test_truncation_removes_offsets_epochs_timestamps_and_producers() -> None:
     log = new_log(segment_bytes=1000, index_interval_bytes=100)
     for number in range(60):
         append(log, from_producer(7, number), epoch=number // 10)
@@ -358,7 +358,7 @@ def test_truncation_forgets_offsets_epochs_timestamps_and_producers() -> None:
     assert log.producers.get(8) is None
 
 
-def test_truncation_at_every_offset_equals_a_log_that_never_went_further() -> None:
+def test_truncation_at_every_offset_equals_a_log_that_ended_there() -> None:
     for offset in range(0, 30, 3):
         long, short = (
             new_log(segment_bytes=500, index_interval_bytes=60),

@@ -1,4 +1,4 @@
-"""A log directory: whose it is, what is in it, and how it is left and found again."""
+"""A log directory: its identity, its logs, stops, kills and starts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_directory_in_use_is_refused() -> None:
         b"version=1\ncluster.id=a\nnode.id=x\ndirectory.id=AAECAwQFBgcICQoLDA0ODw\n",
     ],
 )
-def test_unreadable_meta_properties_are_refused_and_the_lock_let_go(text: bytes) -> None:
+def test_unreadable_meta_properties_are_refused_and_the_lock_released(text: bytes) -> None:
     disk = SimulatedDisk()
     disk.make_directory(PATH)
     disk.write(f"{PATH}/meta.properties", text)
@@ -81,7 +81,7 @@ def test_unreadable_meta_properties_are_refused_and_the_lock_let_go(text: bytes)
             LogDirectory(disk, PATH)
 
 
-def test_zookeeper_mode_is_named_with_the_way_out() -> None:
+def test_zookeeper_mode_is_refused_with_a_remedy() -> None:
     disk = SimulatedDisk()
     disk.make_directory(PATH)
     disk.write(f"{PATH}/meta.properties", b"version=0\nbroker.id=1\n")
@@ -146,7 +146,7 @@ def test_an_indexless_empty_log_is_trusted_after_a_clean_stop() -> None:
     assert opened(disk).logs["topic", 0].end_offset == 1
 
 
-def test_logs_are_found_again_after_a_clean_stop() -> None:
+def test_logs_are_loaded_again_after_a_clean_stop() -> None:
     disk = SimulatedDisk()
     directory = opened(disk)
     for partition in range(3):
@@ -179,7 +179,7 @@ def test_logs_are_found_again_after_a_clean_stop() -> None:
     assert set(again.topic_ids.values()) == {TOPIC_ID}
 
 
-def test_the_marker_stays_until_the_metadata_was_read_and_is_gone_before_the_logs_are() -> None:
+def test_the_marker_is_removed_after_reading_the_metadata_and_before_the_logs() -> None:
     disk = SimulatedDisk()
     opened(disk).close_cleanly({}, 5)
     directory = LogDirectory(disk, PATH, threads=1)
@@ -264,7 +264,7 @@ def test_a_log_created_again_has_none_of_the_offsets_of_the_deleted_one() -> Non
     assert (log.start_offset, log.recovery_point, log.end_offset) == (0, 0, 1)
 
 
-def test_a_truncation_lowers_the_checkpoints_before_anything_is_appended() -> None:
+def test_a_truncation_lowers_the_checkpoints_before_the_next_append() -> None:
     """Recovery has to scan what is appended below the recovery point of before."""
     disk = SimulatedDisk()
     directory = opened(disk)
@@ -351,7 +351,7 @@ def test_a_stray_log_is_kept_but_not_served() -> None:
     assert f"topic-0.{HEX_ID}-stray" in names(disk)
 
 
-def test_foreign_files_and_directories_are_left_alone() -> None:
+def test_foreign_files_and_directories_are_left_unchanged() -> None:
     disk = SimulatedDisk()
     disk.make_directory(f"{PATH}/lost+found")
     disk.make_directory(f"{PATH}/snapshots")
@@ -361,7 +361,7 @@ def test_foreign_files_and_directories_are_left_alone() -> None:
     assert {"lost+found", "snapshots", "notes.txt"} <= names(disk)
 
 
-def test_an_unknown_topic_id_can_be_written_down() -> None:
+def test_an_unknown_topic_id_can_be_stored() -> None:
     disk = SimulatedDisk()
     directory = opened(disk)
     create(directory)
@@ -414,7 +414,7 @@ def test_a_log_that_cannot_be_created_is_a_storage_error() -> None:
     create(directory)
 
 
-def test_after_a_failed_sync_nothing_is_appended_any_more() -> None:
+def test_after_a_failed_sync_all_appends_are_refused() -> None:
     disk = SimulatedDisk()
     directory = opened(disk)
     create(directory)
@@ -447,7 +447,7 @@ def test_a_disk_that_is_nearly_full_refuses_appends_until_there_is_room() -> Non
     append(log, batch())
 
 
-def test_syncs_run_side_by_side() -> None:
+def test_syncs_run_in_parallel() -> None:
     disk = SimulatedDisk()
     directory = LogDirectory(disk, PATH, threads=4)
     directory.load(lambda _: TopicConfig(), NOW_MS)

@@ -1,4 +1,4 @@
-"""Idempotent and transactional producers; the answers are those of Apache Kafka 4.3.1."""
+"""Idempotent and transactional producers; the results are those of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def header_of(
 
 
 class Log:
-    """As much of a log as producers need: it appends and counts."""
+    """The part of a log that producers need: it appends and counts."""
 
     def __init__(self) -> None:
         self.states = ProducerStates("topic-0")
@@ -140,7 +140,7 @@ def test_a_producer_without_an_epoch_may_send_any_sequence(log: Log) -> None:
     assert log.append(1, 0, 3) == 2
 
 
-def test_coordinators_are_not_asked_for_sequences(log: Log) -> None:
+def test_sequences_of_coordinators_are_not_checked(log: Log) -> None:
     log.append(1, 0, 0)
     assert log.states.check(header_of(1, 0, 0), COORDINATOR) is None
     with pytest.raises(KafkaError):
@@ -159,12 +159,14 @@ def test_the_first_transactional_write_opens_a_transaction(log: Log) -> None:
     assert not log.states.has_open_transaction(2, 1) and not log.states.has_open_transaction(1, 0)
 
 
-def test_a_plain_write_amid_the_producers_own_transaction_is_an_invalid_txn_state(log: Log) -> None:
+def test_a_plain_write_during_the_producers_own_transaction_is_an_invalid_txn_state(
+    log: Log,
+) -> None:
     log.append(1, 0, 0, transactional=True)
     assert log.refuses(1, 0, 1) is Error.INVALID_TXN_STATE
 
 
-def test_markers_end_transactions_and_tell_what_they_ended(log: Log) -> None:
+def test_markers_end_transactions_and_return_them(log: Log) -> None:
     log.append(1, 0, 0, transactional=True)
     log.append(2, 0, 0, transactional=True)
     assert log.mark(2, 0, commit=False) == CompletedTransaction(2, 1, 2, True, 0)
@@ -222,14 +224,14 @@ def test_a_marker_of_an_older_epoch_is_an_invalid_producer_epoch(log: Log) -> No
     assert raised.value.error is Error.INVALID_PRODUCER_EPOCH
 
 
-def test_a_marker_with_a_new_epoch_begins_the_sequences_anew(log: Log) -> None:
+def test_a_marker_with_a_new_epoch_resets_the_sequences(log: Log) -> None:
     log.append(1, 0, 0, 5, transactional=True)
     log.mark(1, 1)
     assert log.refuses(1, 1, 5, transactional=True) is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert log.append(1, 1, 0, transactional=True) == 6
 
 
-def test_a_marker_with_the_same_epoch_leaves_the_sequences(log: Log) -> None:
+def test_a_marker_with_the_same_epoch_keeps_the_sequences(log: Log) -> None:
     log.append(1, 0, 0, 5, transactional=True)
     log.mark(1, 0)
     assert log.append(1, 0, 5, transactional=True) == 6
@@ -240,12 +242,12 @@ def test_under_transactions_v2_a_late_marker_cannot_end_the_next_transaction(log
     late = read_header(encode_marker(1, 1, marker))
     log.append(1, 0, 0, transactional=True)
     log.mark(1, 1)
-    log.states.check_marker(late, marker, 2)  # A repeat does no harm.
+    log.states.check_marker(late, marker, 2)  # A repetition is ignored.
     log.append(1, 1, 0, transactional=True)
     with pytest.raises(KafkaError) as raised:
         log.states.check_marker(late, marker, 2)
     assert raised.value.error is Error.INVALID_PRODUCER_EPOCH
-    log.states.check_marker(late, marker, 1)  # Before V2 nobody can tell.
+    log.states.check_marker(late, marker, 1)  # Before V2 this cannot be detected.
 
 
 def test_a_transaction_must_be_verified_where_verification_is_on(log: Log) -> None:
@@ -260,7 +262,7 @@ def test_a_transaction_must_be_verified_where_verification_is_on(log: Log) -> No
     assert log.append(1, 0, 1, transactional=True) == 1
 
 
-def test_a_marker_makes_an_unused_verification_worthless(log: Log) -> None:
+def test_a_marker_invalidates_an_unused_verification(log: Log) -> None:
     log.states.verifications = verifications = Verifications()
     header = header_of(1, 0, 0, transactional=True)
     guard = verifications.begin(header, 0, supports_epoch_bump=False)
@@ -306,7 +308,7 @@ def test_verifications_never_used_expire() -> None:
 # Expiry, snapshots
 
 
-def test_silent_producers_expire_but_never_with_an_open_transaction(log: Log) -> None:
+def test_inactive_producers_expire_but_never_with_an_open_transaction(log: Log) -> None:
     log.append(1, 0, 0)
     log.append(2, 0, 0, transactional=True)
     assert log.states.expire(NOW + 999, 1_000) == 0
@@ -337,12 +339,12 @@ def test_our_snapshot_of_the_same_writes_is_the_same_file(log: Log) -> None:
     assert log.states.encode_snapshot() == SNAPSHOT
 
 
-def test_no_producers_make_a_snapshot_of_ten_bytes() -> None:
+def test_a_snapshot_without_producers_has_ten_bytes() -> None:
     assert len(ProducerStates().encode_snapshot()) == 10
     assert decode_snapshot(ProducerStates().encode_snapshot()) == []
 
 
-def test_open_transactions_come_back_from_a_snapshot(log: Log) -> None:
+def test_open_transactions_are_restored_from_a_snapshot(log: Log) -> None:
     log.append(1, 0, 0, transactional=True)
     log.append(9, 0, 0, transactional=True)
     states = ProducerStates()
@@ -353,7 +355,7 @@ def test_open_transactions_come_back_from_a_snapshot(log: Log) -> None:
     assert states.first_undecided_offset == 1
 
 
-def test_a_broken_snapshot_is_told_and_changes_nothing(log: Log) -> None:
+def test_a_broken_snapshot_is_an_error_and_changes_nothing(log: Log) -> None:
     log.append(1, 0, 0)
     for at in range(len(SNAPSHOT)):
         flipped = bytearray(SNAPSHOT)
@@ -463,7 +465,7 @@ def _scan(batches: list[bytes], states: ProducerStates) -> ProducerStates:
 
 
 def _accepted(history: list[Write | Mark]) -> list[bytes]:
-    """The log that these writes and marks leave, refused and repeated ones left out."""
+    """The log after these writes and marks, without refused and repeated ones."""
     states = ProducerStates()
     batches: list[bytes] = []
     for step in history:

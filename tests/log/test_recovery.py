@@ -65,12 +65,12 @@ def last_log_file(disk: SimulatedDisk) -> str:
     return max(path for path in disk.files() if path.endswith(".log"))
 
 
-def test_after_a_clean_stop_all_is_as_it_was_and_no_log_file_is_read_through() -> None:
+def test_after_a_clean_stop_the_state_is_the_same_and_no_log_file_is_scanned() -> None:
     disk = SimulatedDisk()
     log = busy_log(disk, segment_bytes=100_000)
     log.close()
     size_bytes = log.size_bytes
-    # Nothing before the last index entry is looked at: it may as well be gone.
+    # Nothing before the last index entry is read, so it may as well be missing.
     tail = log.segments[-1].last_indexed()
     disk.file(FIRST_LOG).data[:tail] = bytes(tail)
     assert tail > size_bytes * 0.9
@@ -92,7 +92,7 @@ def test_a_restart_changes_nothing(clean: bool) -> None:
     assert found == before
 
 
-def test_a_killed_process_loses_nothing_and_duplicates_are_still_told() -> None:
+def test_a_killed_process_loses_nothing_and_duplicates_are_still_recognized() -> None:
     disk = SimulatedDisk()
     log = busy_log(disk)
     again = reopened(disk, config=CONFIG)
@@ -110,7 +110,7 @@ def test_recovery_is_idempotent() -> None:
     assert disk.files() == files
 
 
-def test_every_side_file_is_rebuilt_as_it_was() -> None:
+def test_every_side_file_is_rebuilt_with_the_same_bytes() -> None:
     disk = SimulatedDisk()
     log = busy_log(disk)
     log.close()
@@ -129,8 +129,8 @@ def test_after_a_clean_stop_a_missing_side_file_is_rebuilt(suffix: str) -> None:
     log.close()
     before = state(log)
     if suffix in (".txnindex", "checkpoint"):
-        # A missing file of these kinds is like one that was never there: something else has to
-        # be missing for the log to be gone through.
+        # A missing file of these kinds is like one that never existed: the log is only scanned
+        # if something else is missing.
         for path in disk.files():
             if path.endswith((".index", ".snapshot")):
                 disk.unlink(path)
@@ -141,7 +141,7 @@ def test_after_a_clean_stop_a_missing_side_file_is_rebuilt(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage", bytes(200)])
-def test_a_corrupt_producer_snapshot_is_passed_over(damage: bytes) -> None:
+def test_a_corrupt_producer_snapshot_is_skipped(damage: bytes) -> None:
     disk = SimulatedDisk()
     log = busy_log(disk)
     log.close()
@@ -159,7 +159,7 @@ def test_an_index_of_an_impossible_size_is_rebuilt() -> None:
     assert state(reopened(disk, clean=True, config=CONFIG)) == before
 
 
-def test_a_log_cut_at_every_byte_keeps_every_whole_batch_and_only_those() -> None:
+def test_a_log_cut_at_every_byte_keeps_exactly_the_complete_batches() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, index_interval_bytes=100)
     for number in range(6):
@@ -182,7 +182,7 @@ def test_a_log_cut_at_every_byte_keeps_every_whole_batch_and_only_those() -> Non
 
 
 @pytest.mark.parametrize("tail", [bytes(1000), bytes(10), b"\x02" * 500, b"\xff" * 61])
-def test_a_tail_that_is_no_batch_is_cut(tail: bytes) -> None:
+def test_a_tail_that_is_no_batch_is_truncated(tail: bytes) -> None:
     disk = SimulatedDisk()
     log = busy_log(disk)
     before = state(log)
@@ -192,7 +192,7 @@ def test_a_tail_that_is_no_batch_is_cut(tail: bytes) -> None:
     assert disk.file(last_log_file(disk)).data == again.segments[-1].file.pread(1 << 20, 0)
 
 
-def test_random_tails_are_cut() -> None:
+def test_random_tails_are_truncated() -> None:
     random = Random(5)
     for _ in range(100):
         disk = SimulatedDisk()
@@ -202,7 +202,7 @@ def test_random_tails_are_cut() -> None:
         assert reopened(disk).end_offset == 1
 
 
-def test_a_bad_batch_before_valid_ones_takes_the_log_offline_and_cuts_nothing() -> None:
+def test_a_bad_batch_before_valid_ones_takes_the_log_offline_without_truncation() -> None:
     disk = SimulatedDisk()
     log = new_log(disk)
     for number in range(3):
@@ -265,7 +265,7 @@ def test_every_bit_flip_is_noticed_or_harmless() -> None:
     assert offline > 7000
 
 
-def test_only_what_lies_beyond_the_recovery_point_is_checked() -> None:
+def test_only_records_above_the_recovery_point_are_checked() -> None:
     disk = SimulatedDisk()
     log = new_log(disk)
     for number in range(10):
@@ -289,7 +289,7 @@ def test_segments_below_the_recovery_point_are_not_touched() -> None:
     assert again.end_offset == log.end_offset
 
 
-def test_the_producers_below_a_gap_are_found_without_the_segments_behind_it() -> None:
+def test_the_producers_below_a_gap_are_restored_without_the_segments_after_it() -> None:
     """Compaction leaves gaps between segments; those still to be scanned may hold anything."""
     disk = SimulatedDisk()
     log = new_log(disk, cleanup_policy=("compact",), segment_bytes=200)
@@ -308,8 +308,8 @@ def test_the_producers_below_a_gap_are_found_without_the_segments_behind_it() ->
 
 
 @pytest.mark.parametrize("left", [b"", b"0\n3\n0 0\n2 4", b"0\n1\n5 9\n"])
-def test_epochs_that_a_power_cut_took_from_the_checkpoint_are_found_again(left: bytes) -> None:
-    """Not only those of the segments that are scanned: divergences are found by all of them."""
+def test_epochs_lost_from_the_checkpoint_in_a_power_cut_are_restored(left: bytes) -> None:
+    """All epochs, not only those of scanned segments, are needed to find divergences."""
     disk = SimulatedDisk()
     log = new_log(disk, segment_bytes=200)
     for epoch in (0, 0, 2, 2, 2, 5, 5):
@@ -323,7 +323,7 @@ def test_epochs_that_a_power_cut_took_from_the_checkpoint_are_found_again(left: 
     assert again.epochs.entries == expected
 
 
-def test_a_log_that_ends_below_its_start_goes_on_empty_from_the_start() -> None:
+def test_a_log_that_ends_below_its_start_becomes_empty_at_the_start() -> None:
     disk = SimulatedDisk()
     log = new_log(disk)
     append(log, batch())
@@ -365,7 +365,7 @@ def test_indexes_padded_with_zeros_as_kafka_leaves_them_are_rebuilt() -> None:
     assert state(reopened(disk, config=CONFIG)) == before
 
 
-def test_a_compaction_that_was_swapping_is_completed() -> None:
+def test_a_compaction_with_swap_files_is_completed() -> None:
     disk = SimulatedDisk()
     log = busy_log(disk)
     log.close()
@@ -414,7 +414,7 @@ def test_any_failing_operation_of_recovery_leaves_a_log_that_the_next_one_opens(
         assert read_all(reopened(disk, config=CONFIG)) == before
 
 
-def test_the_newest_snapshot_and_those_of_segments_are_kept() -> None:
+def test_the_newest_producer_snapshot_and_those_of_segments_are_kept() -> None:
     disk = SimulatedDisk()
     log = busy_log(disk)
     for offset in (3, 5, 7, log.end_offset + 5):

@@ -1,4 +1,4 @@
-"""Retention: what may go goes, what must stay stays, and files linger for a while."""
+"""Retention: which segments are deleted, and when their files are removed."""
 
 from __future__ import annotations
 
@@ -42,54 +42,54 @@ def test_nothing_is_deleted_without_limits() -> None:
     assert log.delete_old_segments(NOW_MS + 1000 * HOUR_MS) == 0
 
 
-def test_segments_go_when_their_newest_record_is_too_old() -> None:
+def test_segments_are_deleted_when_their_newest_record_is_too_old() -> None:
     log = log_of(4, retention_ms=2 * HOUR_MS)
     assert log.delete_old_segments(NOW_MS + 2 * HOUR_MS) == 0
     assert log.delete_old_segments(NOW_MS + 3 * HOUR_MS) == 1
     assert (bases(log), log.start_offset) == ([3, 6, 9], 3)
 
 
-def test_the_active_segment_goes_too_and_the_offsets_go_on() -> None:
+def test_the_active_segment_is_deleted_too_and_offsets_continue() -> None:
     log = log_of(3, retention_ms=HOUR_MS)
     assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 3
     assert (bases(log), log.start_offset, log.end_offset) == ([9], 9, 9)
     assert append(log, batch()).base_offset == 9
 
 
-def test_an_empty_active_segment_stays() -> None:
+def test_an_empty_active_segment_is_kept() -> None:
     log = log_of(1, retention_ms=HOUR_MS)
     assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 1
     assert log.delete_old_segments(NOW_MS + 200 * HOUR_MS) == 0
 
 
-def test_a_young_segment_keeps_older_ones_behind_it() -> None:
+def test_a_young_segment_keeps_older_ones_after_it() -> None:
     log = new_log(segment_bytes=SIZE_BYTES, retention_ms=HOUR_MS)
     for timestamp in (NOW_MS + 50 * HOUR_MS, NOW_MS, NOW_MS):
         append(log, batch(timestamp=timestamp), now_ms=NOW_MS + 50 * HOUR_MS)
     assert log.delete_old_segments(NOW_MS + 50 * HOUR_MS) == 0
 
 
-def test_the_oldest_segments_go_while_the_rest_still_holds_enough_bytes() -> None:
+def test_the_oldest_segments_are_deleted_while_the_rest_has_the_retained_size() -> None:
     log = log_of(4, retention_bytes=7 * SIZE_BYTES)
     assert log.delete_old_segments(NOW_MS) == 1
     assert bases(log) == [3, 6, 9]
     assert log.delete_old_segments(NOW_MS) == 0
 
 
-def test_a_size_limit_of_zero_takes_all() -> None:
+def test_a_size_limit_of_zero_deletes_all_segments() -> None:
     log = log_of(2, retention_bytes=0)
     assert log.delete_old_segments(NOW_MS) == 2
     assert (log.start_offset, log.size_bytes) == (6, 0)
 
 
-def test_segments_wholly_below_the_start_go_whatever_the_policy() -> None:
+def test_segments_completely_below_the_start_are_deleted_under_every_policy() -> None:
     log = log_of(4, cleanup_policy=("compact",), retention_ms=1)
     log.advance_start(7)
     assert log.delete_old_segments(NOW_MS + 100 * HOUR_MS) == 2
     assert (bases(log), log.start_offset) == ([6, 9], 7)
 
 
-def test_the_active_segment_stays_even_when_all_its_records_were_deleted() -> None:
+def test_the_active_segment_is_kept_even_when_all_its_records_were_deleted() -> None:
     log = log_of(2)
     log.advance_start(6)
     assert log.delete_old_segments(NOW_MS) == 1
@@ -102,7 +102,7 @@ def test_nothing_above_the_high_watermark_is_deleted() -> None:
     assert bases(log) == [3, 6, 9]
 
 
-def test_files_linger_with_a_suffix_for_the_configured_time() -> None:
+def test_deleted_files_are_kept_with_a_suffix_for_the_configured_delay() -> None:
     disk = SimulatedDisk()
     log = log_of(2, disk, retention_bytes=3 * SIZE_BYTES, file_delete_delay_ms=500)
     log.delete_old_segments(NOW_MS)
@@ -113,7 +113,7 @@ def test_files_linger_with_a_suffix_for_the_configured_time() -> None:
     assert not any("deleted" in path for path in disk.files())
 
 
-def test_files_that_were_to_be_deleted_are_gone_after_a_restart() -> None:
+def test_files_marked_as_deleted_are_removed_by_a_restart() -> None:
     disk = SimulatedDisk()
     log = log_of(3, disk, retention_bytes=3 * SIZE_BYTES)
     log.delete_old_segments(NOW_MS)
@@ -137,7 +137,7 @@ def test_the_start_offset_and_epochs_survive_a_restart(clean: bool) -> None:
     assert again.epochs.entries[0] == (6, 6)
 
 
-def test_producers_are_remembered_after_all_their_records_were_deleted() -> None:
+def test_producer_states_are_kept_after_all_their_records_were_deleted() -> None:
     disk = SimulatedDisk()
     log = new_log(disk, segment_bytes=200, retention_bytes=0)
     for number in range(6):

@@ -1,4 +1,4 @@
-"""Segments: Kafka's files come out of Kafka's batches, and rolls happen when Kafka rolls."""
+"""Segments: the same files as Kafka's for the same batches, and the same rolls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KAFKA_LOG = Path(__file__).parent / "kafka_log-0"
 """Written by Apache Kafka 4.3.1 for an idempotent and a transactional producer."""
 
 CONFIG = TopicConfig(segment_bytes=20_000, index_interval_bytes=200)
-"""What the topic was created with (the first as internal.segment.bytes)."""
+"""The topic's configs (the first is set as internal.segment.bytes)."""
 
 SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot")
 
@@ -40,7 +40,7 @@ def replayed(disk: SimulatedDisk) -> Log:
     return log
 
 
-def test_kafkas_batches_come_out_as_kafkas_files() -> None:
+def test_kafkas_batches_are_written_to_the_same_files_as_by_kafka() -> None:
     disk = SimulatedDisk()
     replayed(disk).close()
     ours = our_files(disk)

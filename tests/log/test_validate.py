@@ -1,4 +1,4 @@
-"""What a leader refuses and what it rewrites; the answers are those of Apache Kafka 4.3.1."""
+"""Batches that a leader refuses or rewrites; the results are those of Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("batch", ACCEPTED.values(), ids=ACCEPTED)
-def test_accepted_and_left_as_it_is(batch: bytes) -> None:
+def test_accepted_batches_are_unchanged(batch: bytes) -> None:
     whole = batch[: read_header(batch).size_bytes]
     assert stored(batch)[16:] == whole[16:]
     assert checked(batch).log_append_time_ms == -1
@@ -226,7 +226,7 @@ REFUSED = {
 def test_refused_as_kafka_refuses_it(batch: bytes, error: Error) -> None:
     refused = refusal(batch)
     assert refused.error is error
-    # Kafka says why only where single records are at fault, or where framing confounds it.
+    # Kafka has a message only for errors of single records, and for bad framing.
     assert refused.message in (None, refused.detail)
     assert not refused.record_errors and refused.detail
 
@@ -259,13 +259,13 @@ def test_max_message_bytes_counts_the_whole_batch_as_sent() -> None:
     )
 
 
-def test_a_batch_too_large_is_so_before_its_checksum_is_read() -> None:
+def test_the_size_of_a_batch_is_checked_before_its_checksum() -> None:
     small = replace(PLAIN, max_message_bytes=80)
     assert refusal(forged(GOOD, crc=1), small).error is Error.MESSAGE_TOO_LARGE
     assert refusal(forged(GOOD, base_offset=5), small).error is Error.INVALID_RECORD
 
 
-def test_a_batch_that_grows_when_compressed_anew_is_measured_again() -> None:
+def test_a_batch_that_grows_by_recompression_is_measured_again() -> None:
     packed = batch_at(*[NOW] * 100, compression=Codec.GZIP)
     config = replace(PLAIN, compression_type="uncompressed", max_message_bytes=len(packed))
     assert refusal(packed, config).error is Error.MESSAGE_TOO_LARGE
@@ -313,7 +313,7 @@ def test_a_header_that_only_claims_a_late_maximum_is_corrected() -> None:
     assert read_header(stored(claimed, NARROW)).max_timestamp == NOW
 
 
-def test_a_careless_maximum_timestamp_is_set_right() -> None:
+def test_a_wrong_maximum_timestamp_is_corrected() -> None:
     for maximum in (-1, NOW - 9, NOW, NOW + 1):
         careless = forged(GOOD, max_timestamp=maximum)
         assert read_header(stored(careless)).max_timestamp == NOW + 2
@@ -350,7 +350,7 @@ def test_a_client_may_not_claim_log_append_time_for_such_a_topic() -> None:
     )
 
 
-def test_for_a_create_time_topic_the_claim_is_taken_away() -> None:
+def test_on_a_create_time_topic_the_log_append_time_bit_is_cleared() -> None:
     header = read_header(stored(forged(GOOD, attributes=8, max_timestamp=NOW + 7)))
     assert (header.timestamp_type, header.max_timestamp) == (0, NOW + 7)
 
@@ -372,13 +372,13 @@ def test_a_keyless_record_on_a_compacted_topic_is_an_invalid_record_with_record_
         )
 
 
-def test_only_three_record_errors_are_spelled_out() -> None:
+def test_only_three_record_errors_are_returned() -> None:
     refused = refusal(batch_at(*[NOW] * 5, key=None), COMPACTED)
     assert len(refused.record_errors) == 5
     assert refused.message is not None and refused.message.count("RecordError(") == 3
 
 
-def test_a_bad_timestamp_outranks_a_missing_key() -> None:
+def test_a_bad_timestamp_is_reported_before_a_missing_key() -> None:
     late = NOW + 2 * HOUR
     sent = [
         Record(timestamp=timestamp, key=key)
@@ -406,7 +406,7 @@ def test_keys_are_not_asked_for_where_records_are_also_deleted_by_key_only() -> 
 
 @pytest.mark.parametrize("name", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("sent_as", list(Codec), ids=lambda codec: codec.name)
-def test_the_topics_compression_wins_over_the_producers(name: str, sent_as: Codec) -> None:
+def test_the_topics_compression_overrides_the_producers(name: str, sent_as: Codec) -> None:
     wanted = Codec.NONE if name == "uncompressed" else Codec[name.upper()]
     sent = batch_of(
         30, compression=sent_as, producer_id=77, producer_epoch=3, base_sequence=4,
@@ -427,7 +427,7 @@ def test_producer_compression_never_inflates_for_writing() -> None:
     assert isinstance(rest, memoryview) and rest == sent[16:]
 
 
-def test_compressing_anew_under_log_append_time_keeps_deltas_and_stamps_the_maximum() -> None:
+def test_recompression_under_log_append_time_keeps_deltas_and_stamps_the_maximum() -> None:
     config = replace(APPEND_TIME, compression_type="gzip")
     found = checked(GOOD, config)
     assert found.log_append_time_ms == NOW
@@ -444,7 +444,7 @@ def test_levels_are_those_of_the_topic() -> None:
     assert sizes[0] > sizes[1]
 
 
-def test_offset_deltas_are_made_consecutive_when_records_are_compressed_anew() -> None:
+def test_offset_deltas_are_made_consecutive_by_recompression() -> None:
     sent = holding([body_of(0), body_of(5, 1)])
     placed = stored(sent, replace(PLAIN, compression_type="gzip"))
     assert [record.offset for record in decode_records(placed)] == [0, 1]
@@ -487,7 +487,7 @@ def test_validation_never_changes_the_bytes_it_was_given(change: Callable[[bytes
         PLAIN, COMPACTED, APPEND_TIME, NARROW, replace(PLAIN, compression_type="gzip"),
     ]),
 )  # fmt: skip
-def test_any_bytes_are_fitted_or_refused_and_nothing_else(
+def test_random_bytes_are_accepted_or_refused_without_other_errors(
     batch: bytes, changes: list[tuple[int, int]], mends: bool, config: TopicConfig
 ) -> None:
     broken = bytearray(batch)

@@ -1,4 +1,4 @@
-"""The guide's situations with kafka-python and aiokafka, and those of no client in all three."""
+"""The guide's recipes with the Python clients that the guide does not show."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_poison_and_dead_letters(client: str) -> None:
 
 
 def _late(broker: Broker) -> int:
-    """Produces a record on time and one that is late; the time from which both are asked for."""
+    """Produce a timely and a late record; returns the timestamp from which both are requested."""
     now_ms = broker.clock.now_ms
     broker.produce(
         "orders",

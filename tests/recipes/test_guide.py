@@ -26,7 +26,7 @@ APPLICATION = re.findall(r"```java\n(.*?)```", TEXT, re.DOTALL)[0]
 """The Kafka Streams application that some recipes start."""
 
 
-def test_there_are_nineteen() -> None:
+def test_the_guide_has_nineteen_recipes() -> None:
     assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 20))
 
 
@@ -52,7 +52,7 @@ def _make_application(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(directory)
     monkeypatch.setenv("PATH", str(Path(kafka_jars.java()).parent), prepend=os.pathsep)
     monkeypatch.setenv("CLASSPATH", kafka_jars.class_path(kafka_jars.tools_jars()))
-    # What it keeps in a temporary directory is deleted with the test's.
+    # Its state directory is deleted with that of the test.
     options = f"-Djava.io.tmpdir={directory} -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", options)
 

@@ -1,4 +1,4 @@
-"""Decisions of the authorizer that need no comparison with Kafka's."""
+"""The authorizer's cache, its state before loading, and its settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def index() -> AclIndex:
     return made
 
 
-def test_a_change_of_the_acls_changes_decisions_that_were_made_before(index: AclIndex) -> None:
+def test_a_change_of_acls_invalidates_cached_decisions(index: AclIndex) -> None:
     authorizer = Authorizer(Policy(), lambda: index)
     ask = lambda: authorizer.allows(Client(), READ, (TOPIC, "t"))  # noqa: E731
     assert not ask()
@@ -48,9 +48,7 @@ def test_a_change_of_the_acls_changes_decisions_that_were_made_before(index: Acl
     assert not ask()
 
 
-def test_a_repeated_decision_is_one_look_up(
-    index: AclIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeated_decision_is_cached(index: AclIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.add(b"1" * 16, allow("t", pattern_type=PatternType.PREFIXED))
     authorizer = Authorizer(Policy(), lambda: index)
     assert authorizer.allows(Client(), READ, (TOPIC, "topic"))
@@ -58,7 +56,7 @@ def test_a_repeated_decision_is_one_look_up(
     assert authorizer.allows(Client(), READ, (TOPIC, "topic"))
 
 
-def test_the_names_that_clients_choose_fill_no_memory(index: AclIndex) -> None:
+def test_the_cache_of_decisions_is_bounded(index: AclIndex) -> None:
     authorizer = Authorizer(Policy(), lambda: index)
     for number in range(20_000):
         authorizer.allows(Client(), READ, (GROUP, f"group-{number}"))

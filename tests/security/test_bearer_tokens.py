@@ -1,4 +1,4 @@
-"""OAUTHBEARER: which tokens are valid, and what a refused client is sent."""
+"""OAUTHBEARER: valid and invalid tokens, and the response to a refused client."""
 
 import base64
 import hmac
@@ -137,7 +137,7 @@ def test_a_refused_client_acknowledges_the_report() -> None:
     assert failure.value.shown == '{"status":"invalid_token"}'
 
 
-def test_a_second_token_after_a_refused_one_is_not_looked_at() -> None:
+def test_a_second_token_after_a_refused_one_is_ignored() -> None:
     exchange = OAuthBearer(validator()).start()
     exchange.respond(bearer(signed_token(OTHER)), NOW_MS)
     with pytest.raises(AuthenticationFailed):

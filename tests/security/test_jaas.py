@@ -1,4 +1,4 @@
-"""JAAS texts are read as Kafka reads them, and never repeated in a message."""
+"""JAAS texts are parsed as by Kafka, and never repeated in a message."""
 
 import pytest
 

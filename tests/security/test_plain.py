@@ -1,4 +1,4 @@
-"""PLAIN accepts exactly the listed users, and takes as long for everybody else."""
+"""PLAIN accepts exactly the listed users, and takes the same time to refuse others."""
 
 import statistics
 import time
@@ -43,7 +43,7 @@ def test_a_listed_user_logs_in(authorization_id: str) -> None:
         b"\0\0s\xc3\xa9cret",
     ],
 )
-def test_anybody_else_is_refused(token: bytes) -> None:
+def test_other_users_and_passwords_are_refused(token: bytes) -> None:
     with pytest.raises(AuthenticationFailed) as refusal:
         mechanism().respond(token, 0)
     assert "cret" not in str(refusal.value)

@@ -1,4 +1,4 @@
-"""SCRAM follows RFC 5802 and RFC 7677 to the letter, and refuses what Kafka lets pass."""
+"""SCRAM follows RFC 5802 and RFC 7677 strictly, and refuses some messages that Kafka accepts."""
 
 import base64
 import statistics
@@ -138,7 +138,7 @@ def changed(**attributes: object) -> ScramClient:
     ],
     ids=lambda client: f"{client.header}{client.user}",
 )
-def test_anything_else_is_refused(client: ScramClient) -> None:
+def test_invalid_messages_are_refused(client: ScramClient) -> None:
     refuses(client)
 
 
@@ -159,7 +159,7 @@ def bad_final(change: Callable[[bytes], bytes]) -> None:
     challenge = exchange.respond(client.first(), NOW_MS)
     with pytest.raises(AuthenticationFailed):
         exchange.respond(change(client.final(challenge.token)), NOW_MS)
-    # The exchange has ended: the right message comes too late.
+    # The exchange has ended: the valid message comes too late.
     with pytest.raises(AuthenticationFailed):
         exchange.respond(client.final(challenge.token), NOW_MS)
 
@@ -219,7 +219,7 @@ def test_how_much_of_a_proof_is_right_cannot_be_measured() -> None:
     finals = [message + b",p=" + base64.b64encode(each) for each in wrong]
     spent: list[list[int]] = [[], []]
     for number in range(3000):
-        # Alternately first, so that caches and clocks favour neither.
+        # Each is the first one alternately, so that caches and clocks favour neither.
         for which in ((0, 1), (1, 0))[number % 2]:
             attempt = scram.start()
             assert isinstance(attempt.respond(client.first(), NOW_MS), Challenge)

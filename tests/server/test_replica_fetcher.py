@@ -15,7 +15,7 @@ from tests.log.batches import new_log, read_all
 from tests.replication.replicas import FakeBrokers
 from tests.simulation.disk import SimulatedDisk
 from tests.simulation.loop import NodeClock, VirtualLoop
-from tests.simulation.network import Network, Weather
+from tests.simulation.network import Network, NetworkFaults
 from tests.simulation.node import PORT, SimulatedNode, new_loop
 from tests.simulation.trace import Trace
 from wirekafka.config.broker_config import BrokerConfig
@@ -37,7 +37,7 @@ class Stage:
     def __init__(self, loop: VirtualLoop, **settings: str):
         self.loop = loop
         self.network = Network(loop, Random(0), Trace())
-        self.network.weather = Weather(slow=0, torn=0.2)
+        self.network.faults = NetworkFaults(slow=0, torn=0.2)
         values = {name.replace("_", "."): value for name, value in settings.items()}
         self.node = SimulatedNode(self.network, "leader", Random(1), values)
         self.host = self.network.host("follower")

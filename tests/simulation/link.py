@@ -222,8 +222,8 @@ class Direction:
         return self._network.is_cut(self._source, self._target)
 
     def send(self, data: bytes) -> None:
-        random, weather = self._network.random, self._network.weather
-        if len(data) > 1 and random.random() < weather.torn:
+        random, faults = self._network.random, self._network.faults
+        if len(data) > 1 and random.random() < faults.torn:
             at = random.randrange(1, len(data))
             self._schedule(data[:at])
             data = data[at:]
@@ -258,7 +258,7 @@ class Direction:
 
     def _latency_s(self) -> float:
         random = self._network.random
-        is_slow = random.random() < self._network.weather.slow
+        is_slow = random.random() < self._network.faults.slow
         return random.uniform(0.05, 3) if is_slow else random.expovariate(2000)
 
     def _arrive(self) -> None:

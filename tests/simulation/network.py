@@ -19,7 +19,7 @@ _FIRST_FREE_PORT = 32_768
 
 
 @dataclass(slots=True)
-class Weather:
+class NetworkFaults:
     """The faults of the network; probabilities are per connection or per piece of data."""
 
     slow: float = 0.02
@@ -37,7 +37,7 @@ class Network:
         self.loop = loop
         self.random = random
         self.trace = trace
-        self.weather = Weather()
+        self.faults = NetworkFaults()
         self.links: dict[int, Link] = {}
         """Every connection of which at least one end is there, by number."""
         self._hosts: dict[str, Host] = {}
@@ -98,7 +98,7 @@ class Network:
 
     def heal(self) -> None:
         """End all faults; connections that were silenced break."""
-        self.weather = Weather(slow=0, torn=0, copied=0)
+        self.faults = NetworkFaults(slow=0, torn=0, copied=0)
         for source, target in sorted(self._cuts):
             self.mend(source, target)
         for link in tuple(self.links.values()):
@@ -135,7 +135,7 @@ class Host:
         if target is None:
             raise OSError(f"no such host: {host}")
         link = Link(network, self, target, port)
-        if self.lingers and network.random.random() < network.weather.copied:
+        if self.lingers and network.random.random() < network.faults.copied:
             link.copy = Link(network, self, target, port)
             link.copy.open(asyncio.Protocol)
         connected = link.open(protocol_factory)

@@ -137,7 +137,7 @@ class _Simulation:
         await self.world.prepare()
         if self._shared is not None:
             await self._shared.prepare(self.world)
-        self._worsen()
+        self._choose_network_faults()
         finite = [self.loop.create_task(each) for each in self._writers()]
         endless = [self.loop.create_task(each) for each in self._consumers()]
         faults = self.loop.create_task(self._faults())
@@ -188,11 +188,11 @@ class _Simulation:
             if operation.is_transaction
         }
 
-    def _worsen(self) -> None:
-        weather, random = self.network.weather, self.random
-        weather.slow = random.choice([0, 0.01, 0.03])
-        weather.torn = random.choice([0, 0.1, 0.5])
-        weather.copied = random.choice([0, 0.1])
+    def _choose_network_faults(self) -> None:
+        faults, random = self.network.faults, self.random
+        faults.slow = random.choice([0, 0.01, 0.03])
+        faults.torn = random.choice([0, 0.1, 0.5])
+        faults.copied = random.choice([0, 0.1])
 
     def _writers(self) -> list[Coroutine[Any, Any, None]]:
         world, random = self.world, self.random

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.simulation.network import Network, Weather
+from tests.simulation.network import Network, NetworkFaults
 from tests.simulation.node import SimulatedNode, new_loop
 from tests.simulation.trace import Trace
 from tests.simulation.wire import GROUP, Coordinator, Leader, Lost, Wire
@@ -37,10 +37,10 @@ class Peer(asyncio.Protocol):
 class TwoHosts:
     """Two hosts, "here" and "there", without faults by default."""
 
-    def __init__(self, seed: int = 0, weather: Weather | None = None):
+    def __init__(self, seed: int = 0, faults: NetworkFaults | None = None):
         self.loop = new_loop()
         self.network = Network(self.loop, Random(seed), Trace(keeps=True))
-        self.network.weather = weather or Weather(slow=0, torn=0)
+        self.network.faults = faults or NetworkFaults(slow=0, torn=0)
         self.here, self.there = self.network.host("here"), self.network.host("there")
         self.heard: list[bytes] = []
         self.answers: list[bytes] = []
@@ -64,136 +64,136 @@ class TwoHosts:
 
 
 def test_a_connection_is_accepted_at_its_address() -> None:
-    town = TwoHosts()
+    hosts = TwoHosts()
 
     async def scenario() -> None:
-        await town.listen()
-        peer = await town.connect()
+        await hosts.listen()
+        peer = await hosts.connect()
         peer.transport.write(b"hello")
         await asyncio.sleep(1)
-        [accepted] = town.accepted
+        [accepted] = hosts.accepted
         accepted.transport.write(b"good day")
         await asyncio.sleep(1)
-        assert (town.heard, town.answers) == ([b"hello"], [b"good day"])
-        assert accepted.transport.get_extra_info("peername")[0] == town.here.address
+        assert (hosts.heard, hosts.answers) == ([b"hello"], [b"good day"])
+        assert accepted.transport.get_extra_info("peername")[0] == hosts.here.address
         peer.transport.close()
         await asyncio.sleep(1)
         assert accepted.is_lost and peer.is_lost
-        assert not town.network.links
+        assert not hosts.network.links
 
-    town.run(scenario())
+    hosts.run(scenario())
 
 
 def test_a_connection_to_an_unused_address_is_refused() -> None:
-    town = TwoHosts()
+    hosts = TwoHosts()
 
     async def scenario() -> None:
         with pytest.raises(ConnectionRefusedError):
-            await town.connect()
+            await hosts.connect()
         with pytest.raises(OSError, match="no such host"):
-            await town.here.connect("nowhere", 9, asyncio.Protocol)
-        assert not town.network.links
+            await hosts.here.connect("nowhere", 9, asyncio.Protocol)
+        assert not hosts.network.links
 
-    town.run(scenario())
+    hosts.run(scenario())
 
 
 def test_a_connection_to_a_port_that_does_not_accept_yet_waits() -> None:
-    town = TwoHosts()
+    hosts = TwoHosts()
 
     async def scenario() -> None:
-        port = town.there.listen("there", 9)
-        connecting = asyncio.ensure_future(town.connect())
+        port = hosts.there.listen("there", 9)
+        connecting = asyncio.ensure_future(hosts.connect())
         await asyncio.sleep(1)
         assert not connecting.done()
-        await port.accept(lambda: Peer(town.heard))
+        await port.accept(lambda: Peer(hosts.heard))
         (await connecting).transport.write(b"at last")
         await asyncio.sleep(1)
-        assert town.heard == [b"at last"]
+        assert hosts.heard == [b"at last"]
 
-    town.run(scenario())
+    hosts.run(scenario())
 
 
 def test_an_address_in_use_is_not_assigned_again() -> None:
-    town = TwoHosts()
-    port = town.there.listen("there", 9)
+    hosts = TwoHosts()
+    port = hosts.there.listen("there", 9)
     with pytest.raises(OSError, match="cannot listen at there:9"):
-        town.there.listen("there", 9)
-    assert town.there.listen("there", 0).address != port.address
+        hosts.there.listen("there", 9)
+    assert hosts.there.listen("there", 0).address != port.address
     port.close()
-    town.there.listen("there", 9)
+    hosts.there.listen("there", 9)
 
 
 def test_a_one_way_cut_delays_one_direction_and_mending_delivers_in_order() -> None:
-    town = TwoHosts()
+    hosts = TwoHosts()
 
     async def scenario() -> None:
-        await town.listen()
-        peer = await town.connect()
+        await hosts.listen()
+        peer = await hosts.connect()
         await asyncio.sleep(1)
-        town.network.cut("here", "there")
+        hosts.network.cut("here", "there")
         for piece in (b"1", b"2", b"3"):
             peer.transport.write(piece)
-        town.accepted[0].transport.write(b"the other way")
+        hosts.accepted[0].transport.write(b"the other way")
         await asyncio.sleep(100)
-        assert (town.heard, town.answers) == ([], [b"the other way"])
-        town.network.mend("here", "there")
+        assert (hosts.heard, hosts.answers) == ([], [b"the other way"])
+        hosts.network.mend("here", "there")
         peer.transport.write(b"4")
         await asyncio.sleep(1)
-        assert town.heard == [b"1", b"2", b"3", b"4"]
+        assert hosts.heard == [b"1", b"2", b"3", b"4"]
 
-    town.run(scenario())
+    hosts.run(scenario())
 
 
 def test_parted_hosts_reach_each_other_in_neither_direction() -> None:
-    town = TwoHosts()
+    hosts = TwoHosts()
 
     async def scenario() -> None:
-        await town.listen()
-        third = town.network.host("third")
-        town.network.part(["here"], ["there", "third"])
+        await hosts.listen()
+        third = hosts.network.host("third")
+        hosts.network.part(["here"], ["there", "third"])
         with pytest.raises(TimeoutError):
-            await town.connect()
+            await hosts.connect()
         _, peer = await third.connect("there", 9, lambda: Peer([]))
         assert not peer.transport.is_closing()
-        town.network.heal()
-        await town.connect()
+        hosts.network.heal()
+        await hosts.connect()
 
-    town.run(scenario())
+    hosts.run(scenario())
 
 
 def test_the_end_of_a_connection_is_not_noticed_through_a_cut() -> None:
-    town = TwoHosts()
+    hosts = TwoHosts()
 
     async def scenario() -> None:
-        await town.listen()
-        peer = await town.connect()
+        await hosts.listen()
+        peer = await hosts.connect()
         await asyncio.sleep(1)
-        town.network.cut("there", "here")
-        town.accepted[0].transport.abort()
+        hosts.network.cut("there", "here")
+        hosts.accepted[0].transport.abort()
         await asyncio.sleep(100)
-        assert town.accepted[0].is_lost and not peer.is_lost
-        town.network.mend("there", "here")
+        assert hosts.accepted[0].is_lost and not peer.is_lost
+        hosts.network.mend("there", "here")
         await asyncio.sleep(1)
         assert peer.is_lost
 
-    town.run(scenario())
+    hosts.run(scenario())
 
 
 def test_order_is_kept_within_a_connection_and_not_across_two() -> None:
     overtaken = 0
     for seed in range(20):
-        town = TwoHosts(seed, Weather(slow=0.3, torn=0))
+        hosts = TwoHosts(seed, NetworkFaults(slow=0.3, torn=0))
 
-        async def scenario(town: TwoHosts = town) -> None:
-            await town.listen()
-            one, other = await town.connect(), await town.connect()
+        async def scenario(hosts: TwoHosts = hosts) -> None:
+            await hosts.listen()
+            one, other = await hosts.connect(), await hosts.connect()
             for number in b"0123456789":
                 one.transport.write(bytes([number]))
                 other.transport.write(bytes([number]))
             await asyncio.sleep(100)
 
-        town.run(scenario())
-        arrived = [line.split()[1:] for line in town.network.trace.lines or ()]
+        hosts.run(scenario())
+        arrived = [line.split()[1:] for line in hosts.network.trace.lines or ()]
         for name in ("1>", "2>"):
             assert [data for link, data in arrived if link == name] == [
                 f"{number:x}" for number in b"0123456789"
@@ -205,17 +205,17 @@ def test_order_is_kept_within_a_connection_and_not_across_two() -> None:
 
 def test_the_same_seed_delivers_at_the_same_moments() -> None:
     def digest(seed: int) -> str:
-        town = TwoHosts(seed, Weather(slow=0.3, torn=0.3))
+        hosts = TwoHosts(seed, NetworkFaults(slow=0.3, torn=0.3))
 
         async def scenario() -> None:
-            await town.listen()
-            peer = await town.connect()
+            await hosts.listen()
+            peer = await hosts.connect()
             for number in range(20):
                 peer.transport.write(b"piece %d" % number)
             await asyncio.sleep(100)
 
-        town.run(scenario())
-        return town.network.trace.digest()
+        hosts.run(scenario())
+        return hosts.network.trace.digest()
 
     assert digest(1) == digest(1) != digest(2)
 
@@ -226,7 +226,7 @@ class Pair:
     def __init__(self) -> None:
         self.loop = new_loop()
         self.network = Network(self.loop, Random(3), Trace())
-        self.network.weather = Weather(slow=0, torn=0)
+        self.network.faults = NetworkFaults(slow=0, torn=0)
         self.nodes = [
             SimulatedNode(self.network, name, Random(name), {"node.id": name[-1]})
             for name in ("node-1", "node-2")

@@ -1,4 +1,4 @@
-"""Three stock clients behind one face, as far as tests of faults need them."""
+"""Three stock clients behind one interface, for tests of faults."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tests.eventually import eventually
 from wirekafka import Broker
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka")
-TIMEOUT_S = 45  # Of a machine that is busy with other tests; nothing waits that long.
+TIMEOUT_S = 45  # For a busy machine; usually nothing waits that long.
 
 
 def send(client: str, broker: Broker, topic: str, value: bytes = b"v") -> str | None:
-    """Produce one record with acks=all; the name of the error the client gives up with."""
+    """Produce one record with acks=all; returns the name of the client's final error."""
     return _SENDERS[client](broker, topic, value)
 
 
 def read(client: str, broker: Broker, topic: str, count: int, group: str | None = None) -> Any:
-    """Consume so many records from the beginning; their values, or the name of an error."""
+    """Consume records from the beginning; returns their values, or the name of an error."""
     return _READERS[client](broker, topic, count, group)
 
 
@@ -163,7 +163,7 @@ def _kafka_python_read(broker: Broker, topic: str, count: int, group: str | None
         if group is None:
             consumer.assign([kafka.TopicPartition(topic, 0)])
         else:
-            # It may join without knowing the partitions, and then overlook that it was given some.
+            # It may join before it knows the partitions, and then ignore its assignment.
             consumer.partitions_for_topic(topic)
             consumer.subscribe([topic])
         values: list[bytes] = []

@@ -1,4 +1,4 @@
-"""A broker for each test, on which nothing of another is left."""
+"""A broker for each test, without any state of earlier tests."""
 
 from collections.abc import Iterator
 
@@ -15,6 +15,6 @@ def _shared() -> Iterator[Broker]:
 
 @pytest.fixture
 def broker(_shared: Broker) -> Iterator[Broker]:
-    """One broker for all tests of a worker, as new for each."""
+    """One broker for all tests of a worker, reset for each."""
     yield _shared
     _shared.reset()

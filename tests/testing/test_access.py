@@ -53,7 +53,7 @@ def kafka_python_produce(settings: dict[str, Any], topic: str) -> object:
 @pytest.mark.parametrize(
     "client, produce", [("confluent", confluent_produce), ("kafka-python", kafka_python_produce)]
 )
-def test_a_client_may_do_what_its_acls_allow_and_nothing_else(
+def test_a_client_may_only_do_what_its_acls_allow(
     broker: Broker, client: str, produce: Callable[[dict[str, Any], str], object]
 ) -> None:
     assert produce(broker.client_config(client, user="alice"), "orders") is None

@@ -1,4 +1,4 @@
-"""A broker as an object: started, seeded, looked at, reset, put back, stopped."""
+"""A broker as an object: start, records, inspection, reset, snapshots, stop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_any_client_writes_and_reads(broker: Broker, client: str) -> None:
     assert read(client, broker, "t", 1, group="g") == [b"hello"]
 
 
-def test_records_are_told_as_they_are(broker: Broker) -> None:
+def test_records_are_returned_with_all_their_fields(broker: Broker) -> None:
     offsets = broker.produce(
         "t",
         [
@@ -62,7 +62,7 @@ def test_many_records_over_many_partitions(broker: Broker) -> None:
     assert {int(each.value or b"") for each in broker.records("t")} == set(range(20_000))
 
 
-def test_topics_of_the_start_are_there() -> None:
+def test_topics_given_at_the_start_exist() -> None:
     with Broker(topics={"a": 2, "b": 1}, num_partitions=5) as broker:
         assert broker.topics() == {"a": 2, "b": 1}
         broker.delete_topic("a")
@@ -71,7 +71,7 @@ def test_topics_of_the_start_are_there() -> None:
         assert broker.topics() == {"c": 5}
 
 
-def test_a_group_is_seen(broker: Broker) -> None:
+def test_a_group_is_described(broker: Broker) -> None:
     broker.produce("t", [b"1"])
     assert broker.groups() == [] and broker.committed("g") == {}
     consumer = confluent_consumer(broker, "g", **{"client.id": "c"})
@@ -87,7 +87,7 @@ def test_a_group_is_seen(broker: Broker) -> None:
     consumer.close()
 
 
-def test_a_reset_broker_is_as_new(broker: Broker) -> None:
+def test_a_reset_broker_is_empty(broker: Broker) -> None:
     address = broker.bootstrap_servers
     broker.produce("t", [b"1"])
     assert read("confluent-kafka", broker, "t", 1, group="g") == [b"1"]
@@ -101,7 +101,7 @@ def test_a_reset_broker_is_as_new(broker: Broker) -> None:
     assert [each.offset for each in broker.records("t")] == [0]
 
 
-def test_a_snapshot_is_gone_back_to(broker: Broker) -> None:
+def test_a_snapshot_is_restored(broker: Broker) -> None:
     broker.produce("t", [b"1"])
     snapshot = broker.snapshot()
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_a_directory_is_kept(tmp_path: Path) -> None:
         assert broker.cluster_id == cluster_id
 
 
-def test_a_temporary_directory_is_not() -> None:
+def test_a_temporary_directory_is_removed() -> None:
     with Broker(topics=["t"]) as broker:
         directory = Path(broker.directory)
         assert directory.is_dir()
@@ -197,13 +197,13 @@ def test_many_threads_use_one_broker(broker: Broker) -> None:
     assert [each.offset for each in broker.records("t")] == list(range(160))
 
 
-def test_waiting_for_what_does_not_come_tells_what_came(broker: Broker) -> None:
+def test_a_wait_that_times_out_reports_what_came(broker: Broker) -> None:
     assert send("confluent-kafka", broker, "t") is None
     with pytest.raises(TimeoutError, match=r"Produce v\d+ \(t-0\) -> ok"):
         broker.wait_for(lambda: False, timeout_s=0.01)
 
 
-def test_the_process_is_left_as_it_was() -> None:
+def test_the_test_process_is_not_changed() -> None:
     """No signal handler, no logging, no collector setting, no import of a broker before use."""
     check = """
 import gc, logging, signal, sys
@@ -221,7 +221,7 @@ assert not logging.getLogger().handlers and logging.getLogger().level == level
     subprocess.run([sys.executable, "-c", check], check=True, cwd=root)
 
 
-def test_nothing_of_the_test_process_is_needed() -> None:
+def test_a_broker_needs_no_state_of_the_test_process() -> None:
     assert signal.getsignal(signal.SIGTERM) is not None and logging.getLogger() is not None
     with Broker(host="::1") as broker:
         host, _, port = broker.bootstrap_servers.rpartition(":")
@@ -230,7 +230,7 @@ def test_nothing_of_the_test_process_is_needed() -> None:
 
 
 @pytest.mark.parametrize("process", [False, True])
-def test_a_reset_brings_a_crashed_broker_back(process: bool) -> None:
+def test_a_reset_restarts_a_crashed_broker(process: bool) -> None:
     with Broker(topics=["t"], process=process) as broker:
         address = broker.bootstrap_servers
         broker.produce("t", ["1"])

@@ -1,4 +1,4 @@
-"""Time in the test's hand: what takes a broker minutes and days happens at once."""
+"""The controlled clock: timeouts of minutes and days expire at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirekafka import Broker
 from wirekafka.testing import Record
 
 
-def test_a_session_runs_out_when_time_goes_on(broker: Broker) -> None:
+def test_a_session_ends_when_time_advances(broker: Broker) -> None:
     broker.produce("t", [b"1"])
     consumer = confluent_consumer(broker, "g", **{"session.timeout.ms": 45_000})
     consumer.subscribe(["t"])
@@ -24,7 +24,7 @@ def test_a_session_runs_out_when_time_goes_on(broker: Broker) -> None:
     consumer.close()
 
 
-def test_retention_takes_what_is_old(broker: Broker) -> None:
+def test_retention_deletes_old_records(broker: Broker) -> None:
     broker.create_topic("t", retention_ms=3_600_000, segment_ms=600_000)
     broker.produce("t", [b"old"])
     broker.clock.advance(minutes=11)
@@ -34,7 +34,7 @@ def test_retention_takes_what_is_old(broker: Broker) -> None:
     assert [each.value for each in broker.records("t")] == [b"newer"]
 
 
-def test_time_goes_on_from_where_it_was_moved(broker: Broker) -> None:
+def test_time_continues_from_where_it_was_moved(broker: Broker) -> None:
     before = broker.clock.now_ms
     broker.clock.advance(days=7)
     assert 0 <= broker.clock.now_ms - before - 7 * 86_400_000 < 5_000
@@ -62,7 +62,7 @@ def test_a_frozen_broker_still_serves(broker: Broker) -> None:
         consumer = confluent_consumer(broker, "g")
         consumer.subscribe(["t"])
         assert polled(consumer).timestamp()[1] == 5
-        assert consumer.poll(0.7) is None  # Its fetches come back empty, they do not hang.
+        assert consumer.poll(0.7) is None  # Its fetches return without records, they do not hang.
         consumer.close()
 
 

@@ -1,4 +1,4 @@
-"""Stock consumers, each fault: rejoined, reset, retried or reported, as Apache Kafka's would be."""
+"""Stock consumers under each fault: they rejoin, reset, retry or report it, as with Kafka."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ each_client = pytest.mark.parametrize("client", CLIENTS)
 
 @each_client
 @pytest.mark.parametrize("error", ["NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"])
-def test_a_failed_fetch_is_tried_again(broker: Broker, client: str, error: str) -> None:
+def test_a_failed_fetch_is_retried(broker: Broker, client: str, error: str) -> None:
     broker.produce("t", [b"1", b"2"])
     with broker.fail("Fetch", error, topic="t", times=2) as rule:
         assert read(client, broker, "t", 2) == [b"1", b"2"]
@@ -38,7 +38,9 @@ def test_a_failed_fetch_is_tried_again(broker: Broker, client: str, error: str) 
         ("Metadata", "LEADER_NOT_AVAILABLE"),
     ],
 )
-def test_a_group_forms_all_the_same(broker: Broker, client: str, api: str, error: str) -> None:
+def test_a_group_forms_after_a_retriable_error(
+    broker: Broker, client: str, api: str, error: str
+) -> None:
     broker.produce("t", [b"1"])
     about = {"topic": "t"} if api == "Metadata" else {}
     with broker.fail(api, error, times=1, required=True, **about):  # type: ignore[arg-type]
@@ -46,7 +48,7 @@ def test_a_group_forms_all_the_same(broker: Broker, client: str, api: str, error
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python"])
-def test_an_unstable_offset_is_asked_for_again(broker: Broker, client: str) -> None:
+def test_a_fetch_of_an_unstable_offset_is_retried(broker: Broker, client: str) -> None:
     broker.produce("t", [b"1"])
     with broker.fail("OffsetFetch", "UNSTABLE_OFFSET_COMMIT", times=2, required=True):
         assert read(client, broker, "t", 1, group="g") == [b"1"]
@@ -60,9 +62,7 @@ def test_an_unstable_offset_is_asked_for_again(broker: Broker, client: str) -> N
         ("JoinGroup", "INVALID_SESSION_TIMEOUT", "INVALID_SESSION_TIMEOUT"),
     ],
 )
-def test_what_cannot_be_helped_is_reported(
-    broker: Broker, api: str, error: str, reported: str
-) -> None:
+def test_fatal_errors_are_reported(broker: Broker, api: str, error: str, reported: str) -> None:
     broker.produce("t", [b"1"])
     with broker.fail(api, error, required=True):
         assert read("confluent-kafka", broker, "t", 1, group="g") == reported
@@ -124,7 +124,7 @@ def test_an_offset_out_of_range_resets(broker: Broker) -> None:
         consumer.close()
 
 
-def test_a_slow_fetch_is_only_slow(broker: Broker) -> None:
+def test_a_slow_fetch_returns_its_records_late(broker: Broker) -> None:
     broker.produce("t", [b"1"])
     with broker.delay("Fetch", 0.3, times=1, required=True):
         assert read("confluent-kafka", broker, "t", 1) == [b"1"]
@@ -155,7 +155,7 @@ def test_a_member_that_expires_joins_again(broker: Broker) -> None:
     consumer.close()
 
 
-def test_an_expired_members_partitions_go_to_the_other(broker: Broker) -> None:
+def test_an_expired_members_partitions_are_assigned_to_the_other(broker: Broker) -> None:
     broker.create_topic("t", partitions=2)
     one, other = (confluent_consumer(broker, "g", **{"client.id": name}) for name in ("1", "2"))
     one.subscribe(["t"])
@@ -186,7 +186,7 @@ def test_a_moved_group_coordinator_is_found_again(broker: Broker) -> None:
 
 
 @each_client
-def test_a_consumer_goes_on_after_a_crash(broker: Broker, client: str) -> None:
+def test_a_consumer_continues_after_a_crash(broker: Broker, client: str) -> None:
     broker.produce("t", [b"1"])
     broker.crash()
     broker.restart()
@@ -194,7 +194,7 @@ def test_a_consumer_goes_on_after_a_crash(broker: Broker, client: str) -> None:
     assert read(client, broker, "t", 2, group="g") == [b"1", b"2"]
 
 
-def test_a_group_outlives_a_crash(broker: Broker) -> None:
+def test_a_group_survives_a_crash(broker: Broker) -> None:
     broker.produce("t", [b"1", b"2"])
     consumer = confluent_consumer(broker, "g")
     consumer.subscribe(["t"])

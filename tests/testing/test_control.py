@@ -1,4 +1,4 @@
-"""The control port: the same faults, from outside and in JSON."""
+"""The control port: the same faults, set by HTTP requests with JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_rule_is_set_counted_and_removed() -> None:
         assert (first["errors"], second["errors"]) == (["INVALID_TIMESTAMP"], [])
 
 
-def test_every_answer_says_that_its_connection_ends() -> None:
+def test_every_response_has_connection_close() -> None:
     """Or Java's HttpClient sends the next request on it, and sometimes gets no response."""
     with Broker() as broker:
         address = broker.serve_control().removeprefix("http://")
@@ -57,7 +57,7 @@ def test_every_answer_says_that_its_connection_ends() -> None:
             client.close()
 
 
-def test_time_and_life_are_in_its_hands() -> None:
+def test_it_controls_the_clock_crashes_and_restarts() -> None:
     with Broker(topics=["t"]) as broker:
         url = broker.serve_control()
         before = _ask("GET", f"{url}/clock")[1]["now_ms"]
@@ -69,7 +69,7 @@ def test_time_and_life_are_in_its_hands() -> None:
         assert broker.topics() == {"t": 1}
 
 
-def test_records_are_seeded_and_looked_at() -> None:
+def test_records_are_seeded_and_returned() -> None:
     with Broker() as broker:
         url = broker.serve_control()
         seeds = {"topic": "t", "records": ["one", ["key", "two"]]}
@@ -85,7 +85,7 @@ def test_records_are_seeded_and_looked_at() -> None:
         assert _ask("GET", f"{url}/records?topic=u")[0] == 404
 
 
-def test_what_a_group_committed_is_told() -> None:
+def test_committed_offsets_of_a_group_are_returned() -> None:
     with Broker() as broker:
         broker.produce("t", ["one"])
         consumer = confluent_consumer(broker, "g")
@@ -126,26 +126,26 @@ def test_a_state_lasts_until_it_is_deleted() -> None:
         ("clock", {"do": "stop"}, 400, "advance, freeze or thaw"),
     ],
 )
-def test_a_mistake_is_told(path: str, body: Any, status: int, message: str) -> None:
+def test_an_invalid_request_is_reported(path: str, body: Any, status: int, message: str) -> None:
     with Broker() as broker:
         answer = _ask("POST", f"{broker.serve_control()}/{path}", body)
         assert answer[0] == status and message in answer[1]["error"]
 
 
-def test_a_control_port_in_use_is_told() -> None:
+def test_a_control_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, Broker() as broker:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"cannot listen at 127\.0\.0\.1:{port}.*port=0"):
             broker.serve_control(port)
 
 
-def test_a_browser_is_kept_out() -> None:
+def test_requests_of_browsers_are_refused() -> None:
     with Broker() as broker:
         assert _ask("POST", f"{broker.serve_control()}/crash", {}, Origin="http://evil")[0] == 403
         assert broker.topics() == {}
 
 
-def test_it_runs_on_its_own() -> None:
+def test_it_runs_as_a_process() -> None:
     command = [sys.executable, "-m", "wirekafka.testing", "--topic", "t:3"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
@@ -157,7 +157,7 @@ def test_it_runs_on_its_own() -> None:
         assert process.wait(10) == 0
 
 
-def test_a_group_is_held_and_looked_at() -> None:
+def test_a_group_is_held_and_described() -> None:
     with Broker(topics=["t"]) as broker:
         url = broker.serve_control()
         body = {"kind": "hold_assignment", "group": "g"}

@@ -1,4 +1,4 @@
-"""What a broker costs a test run: time to start, and nothing that is left behind."""
+"""The cost of a broker for a test run: its start time, and no leaks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from wirekafka import Broker
 
 def test_200_brokers_leave_nothing_behind() -> None:
     for _ in range(10):
-        _live_and_die()
+        _start_use_and_stop()
     process = psutil.Process()
     gc.collect()
     before = process.num_fds(), threading.active_count(), process.memory_info().rss
     started = time.monotonic()
     for _ in range(200):
-        _live_and_die()
+        _start_use_and_stop()
     took_s = time.monotonic() - started
     gc.collect()
     after = process.num_fds(), threading.active_count(), process.memory_info().rss
@@ -33,7 +33,7 @@ def test_200_brokers_leave_nothing_behind() -> None:
     assert took_s < 20
 
 
-def test_a_broker_is_up_and_used_in_no_time() -> None:
+def test_a_broker_starts_and_serves_quickly() -> None:
     starts, whole = [], []
     for _ in range(7):
         began = time.perf_counter()
@@ -51,7 +51,7 @@ def test_a_broker_is_up_and_used_in_no_time() -> None:
     assert start_ms < 50 * _load() and whole_ms < 300 * _load()
 
 
-def _live_and_die() -> None:
+def _start_use_and_stop() -> None:
     with Broker(topics=["t"]) as broker:
         broker.produce("t", ["1"])
         directory = Path(broker.directory)
@@ -59,5 +59,5 @@ def _live_and_die() -> None:
 
 
 def _load() -> float:
-    """How many want each processor, at least one."""
+    """The number of runnable processes per processor, at least one."""
     return max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)

@@ -1,4 +1,4 @@
-"""Groups whose partitions the broker assigns, as tests see and disturb them."""
+"""Consumer groups with server-side assignment, as tests inspect and disturb them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_classic_group_shows_its_assignments_too(broker: Broker) -> None:
     consumer.close()
 
 
-def test_an_unknown_group_is_named_with_those_there_are(broker: Broker) -> None:
+def test_an_unknown_group_is_reported_with_the_existing_ones(broker: Broker) -> None:
     with pytest.raises(LookupError, match="no group 'nobody'; there are: none"):
         broker.group("nobody")
 

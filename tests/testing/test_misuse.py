@@ -1,4 +1,4 @@
-"""Mistakes of a test raise at once, with a message that says what to write instead."""
+"""Mistakes in a test raise at once, with a message that suggests what to write instead."""
 
 from __future__ import annotations
 
@@ -146,13 +146,13 @@ def _twice(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_mistake_is_told(broker: Broker, case: str) -> None:
+def test_a_mistake_raises_an_error_with_a_suggestion(broker: Broker, case: str) -> None:
     do, kind, message = WRONG[case]
     with pytest.raises(kind, match=message):
         do(broker)
 
 
-def test_a_rule_that_acted_on_nothing_is_an_error_if_asked_for(broker: Broker) -> None:
+def test_a_rule_that_acted_on_nothing_is_an_error_if_required(broker: Broker) -> None:
     with (
         pytest.raises(AssertionError, match=r"fail\(Produce, REQUEST_TIMED_OUT\) acted on noth"),
         broker.fail("Produce", "REQUEST_TIMED_OUT", required=True),
@@ -180,14 +180,14 @@ def test_an_unknown_config_is_refused_before_anything_starts() -> None:
         ({"log_dirs": "/data"}, ValueError, r"Broker\(directory=\.\.\.\)"),
     ],
 )
-def test_options_that_mean_something_else_are_refused(
+def test_misused_options_are_refused(
     options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
         Broker(**options)
 
 
-def test_a_name_that_no_machine_has_is_told_without_talk_of_ports() -> None:
+def test_an_unknown_host_is_reported_without_advice_about_ports() -> None:
     with pytest.raises(OSError, match=r"cannot listen at no-such-host\.invalid:0") as raised:
         Broker(host="no-such-host.invalid").start()
     assert "port=0" not in str(raised.value)
@@ -243,7 +243,7 @@ def _accepts(broker: Broker) -> bool:
         return attempt.connect_ex((broker.host, broker.port)) == 0
 
 
-def test_waiting_in_an_event_loop_says_so_when_in_vain(broker: Broker) -> None:
+def test_a_wait_in_an_event_loop_that_times_out_is_explained(broker: Broker) -> None:
     async def wait() -> None:
         broker.wait_for(lambda: False, timeout_s=0.01)
 
@@ -283,7 +283,7 @@ def test_a_start_that_is_cancelled_leaves_nothing() -> None:
     assert not [each for each in set(threading.enumerate()) - before if each.name == "wirekafka"]
 
 
-def test_a_broker_that_is_forgotten_ends() -> None:
+def test_an_unreferenced_broker_is_stopped() -> None:
     broker = Broker().start()
     (thread,) = [
         each
@@ -297,7 +297,9 @@ def test_a_broker_that_is_forgotten_ends() -> None:
     assert not thread.is_alive() and not directory.exists()
 
 
-def test_a_forgotten_brokers_directory_outlasts_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreferenced_brokers_directory_is_removed_after_its_thread_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     forgotten, found = threading.Event(), []
     abort = Node.abort
 
@@ -334,7 +336,7 @@ def test_a_rule_ends_with_the_process_of_its_broker() -> None:
         assert new.hits == 1
 
 
-def test_a_process_that_ends_before_it_is_up_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ends_during_its_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("sys.executable", shutil.which("false"))
         with pytest.raises(RuntimeError, match="the broker's process has ended"):
@@ -343,7 +345,7 @@ def test_a_process_that_ends_before_it_is_up_is_told_of(monkeypatch: pytest.Monk
         assert broker.topics() == {}
 
 
-def test_a_fork_cannot_ask_the_broker_nor_take_its_data_away() -> None:
+def test_a_forked_process_can_neither_use_the_broker_nor_remove_its_data() -> None:
     with Broker(topics=["t"]) as broker:
         reading, writing = os.pipe()
         if not (child := os.fork()):
@@ -360,14 +362,14 @@ def test_a_fork_cannot_ask_the_broker_nor_take_its_data_away() -> None:
         assert Path(broker.directory).exists() and broker.topics() == {"t": 1}
 
 
-def test_a_port_in_use_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OSError, match=rf"cannot listen at 127\.0\.0\.1:{port}.*port=0"):
             Broker(port=port).start()
 
 
-def test_a_directory_in_use_is_told(tmp_path: Path) -> None:
+def test_a_directory_in_use_is_reported(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker, pytest.raises(ValueError, match="in use"):
         assert broker.directory == str(tmp_path)
         Broker(tmp_path).start()

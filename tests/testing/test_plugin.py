@@ -83,7 +83,7 @@ def test_fixtures_markers_and_reports(tmp_path: Path) -> None:
     assert "did you mean 'num.partitions'" in run
 
 
-def test_a_test_may_leave_its_broker_dead(tmp_path: Path) -> None:
+def test_a_test_may_end_with_a_crashed_broker(tmp_path: Path) -> None:
     (tmp_path / "test_rough.py").write_text(ROUGH_TESTS)
     run = _pytest(tmp_path)
     assert "7 passed" in run and "1 failed" in run and "INTERNALERROR" not in run
@@ -96,7 +96,7 @@ def test_eight_workers_with_25_tests_each(tmp_path: Path) -> None:
 
 
 def _pytest(directory: Path, *options: str) -> str:
-    # Without what else is installed: eight workers on two processors spend their time on imports.
+    # Without other plugins: eight workers on two processors would spend their time on imports.
     command = [
         sys.executable,
         "-m",

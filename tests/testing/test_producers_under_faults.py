@@ -1,4 +1,4 @@
-"""Stock producers, each fault: which errors are retried, and which are reported."""
+"""Stock producers under each fault: which errors they retry, and which they report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REPORTED = {
 
 @each_client
 @pytest.mark.parametrize("error", RETRIED)
-def test_a_producer_tries_again(broker: Broker, client: str, error: str) -> None:
+def test_a_producer_retries(broker: Broker, client: str, error: str) -> None:
     broker.create_topic("t")
     with broker.fail("Produce", error, topic="t", times=2) as rule:
         assert send(client, broker, "t") is None
@@ -40,7 +40,7 @@ def test_a_producer_tries_again(broker: Broker, client: str, error: str) -> None
 
 @each_client
 @pytest.mark.parametrize("error", REPORTED)
-def test_a_producer_gives_up(broker: Broker, client: str, error: str) -> None:
+def test_a_producer_reports_the_error(broker: Broker, client: str, error: str) -> None:
     broker.create_topic("t")
     with broker.fail("Produce", error, topic="t") as rule:
         reported = send(client, broker, "t")
@@ -57,7 +57,7 @@ def test_a_dropped_connection_before_the_write_loses_nothing(broker: Broker, cli
     assert len(broker.records("t")) == 1
 
 
-def test_a_response_lost_after_the_write_doubles_the_record(broker: Broker) -> None:
+def test_a_response_lost_after_the_write_duplicates_the_record(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker)
     with broker.drop("Produce", applied=True, times=1, required=True):
@@ -65,7 +65,7 @@ def test_a_response_lost_after_the_write_doubles_the_record(broker: Broker) -> N
     assert len(broker.records("t")) == 2
 
 
-def test_a_response_lost_after_an_idempotent_write_does_not(broker: Broker) -> None:
+def test_a_response_lost_after_an_idempotent_write_duplicates_nothing(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker, **{"enable.idempotence": True})
     with broker.drop("Produce", applied=True, times=1, required=True):
@@ -74,7 +74,7 @@ def test_a_response_lost_after_an_idempotent_write_does_not(broker: Broker) -> N
     assert (record.producer_id >= 0, record.sequence) == (True, 0)
 
 
-def test_an_error_after_the_write_doubles_the_record(broker: Broker) -> None:
+def test_an_error_after_the_write_duplicates_the_record(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker)
     with broker.fail("Produce", "REQUEST_TIMED_OUT", applied=True, times=1, required=True):
@@ -82,7 +82,7 @@ def test_an_error_after_the_write_doubles_the_record(broker: Broker) -> None:
     assert len(broker.records("t")) == 2
 
 
-def test_only_the_partition_meant_fails(broker: Broker) -> None:
+def test_only_the_chosen_partition_fails(broker: Broker) -> None:
     broker.create_topic("t", partitions=2)
     producer = confluent_producer(broker, **{"linger.ms": 50})
     reported: dict[int, object] = {}
@@ -100,7 +100,7 @@ def test_only_the_partition_meant_fails(broker: Broker) -> None:
     assert [record.partition for record in broker.records("t")] == [0]
 
 
-def test_only_the_client_meant_fails(broker: Broker) -> None:
+def test_only_the_chosen_client_fails(broker: Broker) -> None:
     broker.create_topic("t")
     one = confluent_producer(broker, **{"client.id": "one"})
     other = confluent_producer(broker, **{"client.id": "other"})
@@ -146,7 +146,7 @@ def test_a_delayed_request_takes_that_long(broker: Broker) -> None:
     assert 0.3 <= time.monotonic() - started < 3
 
 
-def test_a_delay_beyond_the_clients_patience_is_a_timeout(broker: Broker) -> None:
+def test_a_delay_beyond_the_clients_timeout_is_a_timeout(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker, **{"message.timeout.ms": 300})
     with broker.delay("Produce", 30.0):
@@ -178,7 +178,7 @@ def test_a_held_response_was_applied(broker: Broker) -> None:
     assert producer.flush(10) == 0
 
 
-def test_a_throttled_producer_learns_of_it_and_slows_down(broker: Broker) -> None:
+def test_a_throttled_producer_slows_down(broker: Broker) -> None:
     broker.create_topic("t")
     throttled: list[float] = []
     producer = confluent_producer(

@@ -1,4 +1,4 @@
-"""The broker under test and the one that serves in production: the same bytes for every request."""
+"""`wirekafka.Broker` and `wirekafka serve` send the same bytes for every request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _SETTINGS = {
     "advertised.listeners": "PLAINTEXT://broker.test:9092",
     "group.initial.rebalance.delay.ms": "0",
 }
-_TELLS_OF_THE_MACHINE = {"DescribeLogDirs", "DescribeQuorum"}
+_DEPENDS_ON_THE_MACHINE = {"DescribeLogDirs", "DescribeQuorum"}
 """Free space, and times."""
 _ENDS_THE_BROKER = {"UnregisterBroker"}
 _TOPIC, _GROUP = "orders", "readers"
@@ -51,7 +51,7 @@ _CLOSED = b"closed"
 
 
 def ordinary(topic_id: bytes) -> Iterator[tuple[Request, int]]:
-    """What clients ask, over many APIs and every version of the most used."""
+    """Typical requests of many APIs, in every version of the most used ones."""
     for version in range(14):
         yield MetadataRequest(topics=[MetadataRequest.Topic(name=_TOPIC)]), version
     for version in range(3, 14):
@@ -96,9 +96,9 @@ def ordinary(topic_id: bytes) -> Iterator[tuple[Request, int]]:
 
 
 def empty() -> Iterator[tuple[Request, int]]:
-    """Every API in every version, with nothing in it."""
+    """Empty requests of every API in every version."""
     for declared in registry.load().values():
-        if declared.name not in _TELLS_OF_THE_MACHINE | _ENDS_THE_BROKER:
+        if declared.name not in _DEPENDS_ON_THE_MACHINE | _ENDS_THE_BROKER:
             for version in range(
                 declared.request.versions.first, declared.request.versions.last + 1
             ):
@@ -109,7 +109,7 @@ def empty() -> Iterator[tuple[Request, int]]:
 
 
 def unserved() -> Iterator[bytes]:
-    """Payloads that close the connection, and ApiVersions in a version nobody knows."""
+    """Payloads that close the connection, and ApiVersions in an unknown version."""
     yield struct.pack(">hhih", 18, 99, 7, -1) + b"\0"
     yield struct.pack(">hhih", 999, 0, 7, -1)
     yield struct.pack(">hhih", 0, 99, 7, -1)
@@ -190,7 +190,7 @@ def create_topics() -> CreateTopicsRequest:
 
 
 def conversation(port: int) -> list[tuple[str, bytes]]:
-    """Every request by name, with the bytes that came back."""
+    """Every request by name, with the bytes of its response."""
     said: list[tuple[str, bytes]] = []
     with RawClient(port) as client:
 
@@ -210,15 +210,15 @@ def conversation(port: int) -> list[tuple[str, bytes]]:
         said.append(
             (
                 f"empty {type(request).__name__} {version}",
-                whole_answer(port, frame(request, version, 5, None)),
+                complete_response(port, frame(request, version, 5, None)),
             )
         )
     for payload in unserved():
-        said.append((payload.hex(), whole_answer(port, payload)))
+        said.append((payload.hex(), complete_response(port, payload)))
     return said
 
 
-def whole_answer(port: int, payload: bytes) -> bytes:
+def complete_response(port: int, payload: bytes) -> bytes:
     """The response over a connection of its own, or that it was closed."""
     with RawClient(port) as client:
         client.send_frame(payload)
@@ -267,7 +267,7 @@ def ids() -> Callable[[], UUID]:
     return lambda: UUID(bytes=hashlib.sha256(str(next(numbers)).encode()).digest()[:16])
 
 
-def test_the_broker_under_test_answers_as_the_one_in_production(
+def test_the_broker_under_test_sends_the_same_bytes_as_wirekafka_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = []

@@ -1,4 +1,4 @@
-"""Share groups as tests see and disturb them."""
+"""Share groups as tests inspect and disturb them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def member(broker: Broker, client_id: str = "a") -> Iterator[ShareConsumer]:
 
 
 def until(broker: Broker, consumer: ShareConsumer, condition: Callable[[], object]) -> None:
-    """Poll until the condition holds; no record may come meanwhile."""
+    """Poll until the condition holds; no record may arrive before that."""
 
     def polled() -> object:
         assert not consumer.poll(0.05)

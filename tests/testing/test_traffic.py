@@ -22,7 +22,7 @@ def test_requests_are_decoded(broker: Broker) -> None:
     assert str(asked).endswith(f"me Produce v{asked.version} (t-{partition.index}) -> ok")
 
 
-def test_errors_are_told_at_any_depth(broker: Broker) -> None:
+def test_errors_are_found_at_any_depth(broker: Broker) -> None:
     with broker.fail("Produce", "INVALID_TIMESTAMP"):
         send("confluent-kafka", broker, "t")
     (asked,) = broker.requests.of("Produce")
@@ -30,7 +30,7 @@ def test_errors_are_told_at_any_depth(broker: Broker) -> None:
     assert "INVALID_TIMESTAMP [fail(Produce, INVALID_TIMESTAMP)]" in str(asked)
 
 
-def test_a_missing_commit_is_told_with_those_there_were(broker: Broker) -> None:
+def test_a_missing_commit_is_reported_with_the_recorded_ones(broker: Broker) -> None:
     broker.produce("t", [b"1", b"2"])
     consumer = confluent_consumer(broker, "g")
     consumer.subscribe(["t"])
@@ -44,7 +44,7 @@ def test_a_missing_commit_is_told_with_those_there_were(broker: Broker) -> None:
     consumer.close()
 
 
-def test_a_missing_request_is_told_with_what_came(broker: Broker) -> None:
+def test_a_missing_request_is_reported_with_the_recorded_ones(broker: Broker) -> None:
     assert send("confluent-kafka", broker, "t") is None
     assert broker.requests.assert_requested("Produce", times=1, topic="t")
     with pytest.raises(AssertionError, match=r"expected 2 Produce request\(s\) by topic t; saw 1"):
@@ -55,14 +55,14 @@ def test_a_missing_request_is_told_with_what_came(broker: Broker) -> None:
         broker.requests.of("Produced")
 
 
-def test_forgotten_requests_are_gone(broker: Broker) -> None:
+def test_cleared_requests_are_removed(broker: Broker) -> None:
     assert send("confluent-kafka", broker, "t") is None
     assert len(broker.requests) > 0
     broker.requests.clear()
     assert broker.requests.of("Produce") == []
 
 
-def test_what_is_kept_is_bounded(broker: Broker) -> None:
+def test_the_number_of_recorded_requests_is_bounded(broker: Broker) -> None:
     broker.create_topic("t")
     producer = confluent_producer(broker, **{"batch.num.messages": 1})
     for _ in range(60):

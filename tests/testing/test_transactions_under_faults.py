@@ -25,7 +25,9 @@ def _producer(broker: Broker) -> confluent_kafka.Producer:
         ("Produce", "NOT_LEADER_OR_FOLLOWER"),
     ],
 )
-def test_a_transaction_commits_all_the_same(broker: Broker, api: str, error: str) -> None:
+def test_a_transaction_commits_after_a_retriable_error(
+    broker: Broker, api: str, error: str
+) -> None:
     with broker.fail(api, error, times=1, required=True):
         producer = _producer(broker)
         producer.init_transactions(15)
@@ -45,7 +47,7 @@ def test_a_transaction_commits_all_the_same(broker: Broker, api: str, error: str
         ("AddPartitionsToTxn", "INVALID_PRODUCER_ID_MAPPING"),
     ],
 )
-def test_an_error_for_good_ends_the_producer(broker: Broker, api: str, error: str) -> None:
+def test_a_fatal_error_ends_the_producer(broker: Broker, api: str, error: str) -> None:
     producer = _producer(broker)
     with broker.fail(api, error, transactional_id="x", required=True):
         with pytest.raises(confluent_kafka.KafkaException) as raised:
@@ -57,7 +59,7 @@ def test_an_error_for_good_ends_the_producer(broker: Broker, api: str, error: st
     assert all(each.transaction != "committed" for each in broker.records("t"))
 
 
-def test_a_lost_commit_response_is_asked_for_again(broker: Broker) -> None:
+def test_a_lost_commit_response_is_retried(broker: Broker) -> None:
     producer = _producer(broker)
     producer.init_transactions(15)
     producer.begin_transaction()

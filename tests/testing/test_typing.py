@@ -75,7 +75,7 @@ def test_a_users_file_passes_mypy_strict(tmp_path: Path) -> None:
     assert [int(line.split(":")[1]) for line in errors if "bad.py" in line] == [4, 5, 6, 7]
 
 
-def test_the_plugin_costs_a_run_of_pytest_nothing() -> None:
+def test_the_plugin_imports_no_broker_at_the_start_of_pytest() -> None:
     check = (
         "import sys, wirekafka.testing.plugin;"
         " assert not {'wirekafka.broker', 'wirekafka.testing.broker'} & set(sys.modules)"

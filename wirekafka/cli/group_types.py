@@ -74,7 +74,7 @@ class Group:
 
 
 class Offset(NamedTuple):
-    """The offset at which a group goes on, and its lag; None is to be computed, -1 unknown."""
+    """The offset at which a group continues, and its lag; None is to be computed, -1 unknown."""
 
     offset: int
     lag: int | None = None

@@ -1,4 +1,4 @@
-"""The `wirekafka` command: finds the subcommand and loads only what that needs."""
+"""The `wirekafka` command: finds the subcommand and imports only its module."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ class Broker(Faults):
         )
 
     def in_flight(self, group: str) -> list[InFlightRecord]:
-        """The records that a share group has acquired and not done with, by partition and offset.
+        """The records that a share group has acquired and not completed, by partition and offset.
 
         It is empty for an unknown group, and without members that have fetched.
         """

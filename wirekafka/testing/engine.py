@@ -76,7 +76,7 @@ class Engine:
         self._recorder = Recorder()
         self._hook = FaultsAndTraffic(self._rules, self._recorder)
         self._node: Node | None = None
-        self._ended: Callable[[], object] = _nobody_asked
+        self._ended: Callable[[], object] = _no_callback
         self._refusals = 0
         self._fillings = 0
         self._held: Counter[str] = Counter()
@@ -341,7 +341,7 @@ class Engine:
         self._do(lambda: self._rules.rule(number).release())
 
     def refuse_connections(self) -> None:
-        """Close the listeners and every connection; the broker goes on."""
+        """Close the listeners and every connection; the broker keeps running."""
 
         def refuse() -> None:
             self._refusals += 1
@@ -487,8 +487,8 @@ class Engine:
         self.restart()
 
 
-def _nobody_asked() -> None:
-    """Whoever closes an engine waits for its end."""
+def _no_callback() -> None:
+    """Do nothing: `close` itself waits for the end of the engine."""
 
 
 def _with_address(setup: Setup, port: int) -> dict[str, str]:

@@ -194,7 +194,7 @@ class Faults:
         return self._rule(Kind.THROTTLE, api, match, seconds=seconds)
 
     def refuse_connections(self) -> State:
-        """Close every connection and refuse new ones; the broker's timers go on."""
+        """Close every connection and refuse new ones; the broker's timers keep running."""
         engine = self._engine
         return State("refuse_connections", engine.refuse_connections, engine.accept_connections)
 
@@ -251,7 +251,7 @@ class Faults:
             raise LookupError(f"share group {group!r} has no such record locked")
 
     def hold_assignment(self, group: str) -> State:
-        """Compute no new assignment for a group: its members keep what they have until the end.
+        """Compute no new assignment for a group: its members keep their partitions until the end.
 
         Members still join, leave and send heartbeats. When it ends, the next heartbeat computes
         the assignment for all of them. It is for groups whose partitions the broker assigns, also

@@ -35,10 +35,10 @@ _LEAVING = -1
 class Member:
     """A member of a group; `host` as Kafka reports it, such as "/127.0.0.1".
 
-    `epoch` is None for a member of a classic group, whose epoch is not reported. `target` is what
-    it is to own, `assignment` what it owns already; in classic groups and share groups they are
-    the same. In a streams group both are active tasks; `standby` and `warmup` are the other tasks
-    that it has.
+    `epoch` is None for a member of a classic group, whose epoch is not reported. `target` has the
+    partitions that it is to own, `assignment` those that it owns; in classic groups and share
+    groups they are the same. In a streams group both are active tasks; `standby` and `warmup` are
+    the other tasks that it has.
     """
 
     id: str
@@ -118,7 +118,7 @@ def _classic(engine: Engine, group_ids: list[str]) -> list[Group]:
 def _classic_member(member: Any, protocol_type: str) -> Member:
     assigned: Partitions = {}
     if protocol_type == CONSUMER_PROTOCOL:
-        # Some clients put bytes of their own there.
+        # Some clients have their own format there.
         with suppress(MalformedMessage):
             decoded = parse_assignment(bytes(member.member_assignment))
             assigned = _partitions(

@@ -224,7 +224,7 @@ def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
 
 def check(spec: RuleSpec) -> None:
     """Raise ValueError, saying what to write instead, for a rule that can never match, and
-    TypeError for what is of the wrong type."""
+    TypeError for a value of the wrong type."""
     _check_types(spec)
     if spec.nth is not None and spec.nth < 1:
         raise ValueError(f"nth={spec.nth} never comes: the first request is nth=1")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InFlightRecord:
-    """A record between the start offset of a share partition and what was acquired last.
+    """A record between the start offset of a share partition and the last acquired record.
 
     `state` as Kafka names it: "AVAILABLE", "ACQUIRED", "ACKNOWLEDGED", "ARCHIVING", "ARCHIVED".
     `member_id` and `locked_until_ms` of the broker's clock are None unless it is acquired.

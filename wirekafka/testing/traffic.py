@@ -122,7 +122,7 @@ class Recorder:
 
 
 class Traffic:
-    """The recorded exchanges, oldest first, read anew at each use.
+    """The recorded exchanges, oldest first, read again at each use.
 
     At most the last 10,000 are kept, and the last 16 MiB of produced records.
     """
