@@ -29,14 +29,28 @@ def outcomes(broker: RunningBroker) -> dict[str, Future[None]]:
     WireBackend(*broker.address).close()
 
     def play(scenario: Scenario) -> None:
-        backend = WireBackend(*broker.address)
         try:
-            Play(backend, f"transcript-{secrets.token_hex(6)}").run(scenario)
-        finally:
-            backend.close()
+            _play(scenario, broker)
+        except AssertionError:
+            if not _is_timed(scenario):
+                raise
+            # On a busy machine time passes between the steps; a real difference shows again.
+            _play(scenario, broker)
 
     with ThreadPoolExecutor(16) as pool:
         return {scenario.title: pool.submit(play, scenario) for scenario in PLAYABLE}
+
+
+def _play(scenario: Scenario, broker: RunningBroker) -> None:
+    backend = WireBackend(*broker.address)
+    try:
+        Play(backend, f"transcript-{secrets.token_hex(6)}").run(scenario)
+    finally:
+        backend.close()
+
+
+def _is_timed(scenario: Scenario) -> bool:
+    return any(line.endswith(" ms later") for _, line in scenario.lines)
 
 
 @pytest.mark.parametrize("scenario", PLAYABLE, ids=lambda scenario: scenario.title)

@@ -782,16 +782,21 @@ def test_logins_get_the_same_responses_as_from_apache_kafka(name: str, sides: li
     kafka, own = transcripts(name, sides)
     if name not in STRICTER:
         for _ in range(TRIES):
-            assert unpaced(own) == unpaced(kafka)
+            assert unpaced(own) == unpaced(kafka) or is_timed(name)
             if own == kafka:
                 return
-            # A busy machine delays responses too.
+            # A busy machine delays responses too, so that a session may end in between.
             kafka, own = transcripts(name, sides)
         assert own == kafka
         return
     pace, refusal = own[1]
     assert (pace, refusal["error_code"]) == ("delayed", Error.SASL_AUTHENTICATION_FAILED)
     assert own != kafka
+
+
+def is_timed(name: str) -> bool:
+    """Whether a script has sessions that end while it runs."""
+    return SCRIPTS[name][0] == "SESSION" or name == a_token_that_ends_ends_its_session.__name__
 
 
 def transcripts(name: str, sides: list[Side]) -> list[list[Any]]:

@@ -40,7 +40,7 @@ from wirekafka.coordinator.group_commands import (
 )
 from wirekafka.errors import Error, KafkaError
 
-ANSWER_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 20.0
 SETTLE_S = 0.1
 
 
@@ -122,16 +122,22 @@ class WireBackend:
         self.clients.clear()
 
     def send(self, actor: str, command: Any, version: int) -> None:
-        client = self.idle.pop(actor, None) or Client(*self.address, client_id=actor)
+        client = self.idle.pop(actor, None) or self._connected(actor)
         request, response, version = request_of(command, version)
         client.send(request, response, version)
         self.clients[actor].append((client, command))
         # Requests of different connections are not ordered: let this one arrive first, also
-        # where the broker is slow. It accepts, starts to read and reads in rounds of its loop, and
-        # each answered probe is one round.
+        # where the broker is slow. It reads in rounds of its loop, and each answered probe is one
+        # round.
         if not select.select([client.socket], [], [], SETTLE_S)[0]:
             for _ in range(4):
                 self.probe.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
+
+    def _connected(self, actor: str) -> Client:
+        """A connection that the broker has accepted and reads from."""
+        client = Client(*self.address, client_id=actor)
+        client.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
+        return client
 
     def next_reply(self, actor: str) -> Any:
         waiting = self.clients[actor]
