@@ -48,19 +48,28 @@ class Shape:
     is_combined: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     """Further settings of every node."""
+    log_directories: int = 1
+    """How many log directories each node has."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins, with a snapshot of the new cluster before."""
 
 
 class Node:
-    """One node: its files are in `directory`, `bootstrap` is where clients connect."""
+    """One node: its files are in `directory`, `bootstrap` is where clients connect.
 
-    def __init__(self, id: int, engine: str, roles: Collection[str], directory: Path):
+    Its log directories are `data`, which has the metadata log, and those in `all_data`.
+    """
+
+    def __init__(
+        self, id: int, engine: str, roles: Collection[str], directory: Path, directories: int = 1
+    ):
         self.id = id
         self.engine = engine
         self.roles = roles
         self.directory = directory
         self.data = directory / "data"
+        others = (directory / f"data-{number}" for number in range(2, directories + 1))
+        self.all_data = [self.data, *others]
         self.log = directory / "out.log"
         self.port, self.controller_port = free_ports(2)
         self.process: subprocess.Popen[bytes] | None = None
@@ -232,7 +241,7 @@ class Cluster:
             ),
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(listeners),
-            "log.dirs": str(node.data),
+            "log.dirs": ",".join(map(str, node.all_data)),
             "offsets.topic.replication.factor": str(replicas),
             "offsets.topic.num.partitions": "4",
             "transaction.state.log.replication.factor": str(replicas),
@@ -249,9 +258,10 @@ class Cluster:
 
     def _format(self, node: Node) -> None:
         """Write what Kafka's StorageTool writes."""
-        node.data.mkdir()
-        text = meta_properties_text(self.id, node.id, uuid4().bytes)
-        (node.data / "meta.properties").write_bytes(text)
+        for data in node.all_data:
+            data.mkdir()
+            text = meta_properties_text(self.id, node.id, uuid4().bytes)
+            (data / "meta.properties").write_bytes(text)
         if node.is_controller:
             frame = snapshot_file.Frame(now_ms=0, epoch=int(self._shape.snapshot_end > 0))
             batches = snapshot_file.encode(bootstrap_features(), MetadataCodec(), frame)
@@ -268,11 +278,12 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
         is_controller = shape.is_combined and index < shape.controllers
         assert engine == KAFKA or not is_controller, "the controllers are Apache Kafka's"
         roles = {"broker", "controller"} if is_controller else {"broker"}
-        nodes.append(Node(id, engine, roles, directory / str(id)))
+        nodes.append(Node(id, engine, roles, directory / str(id), shape.log_directories))
     if not shape.is_combined:
         for index in range(shape.controllers):
             id = FIRST_CONTROLLER + index
-            nodes.append(Node(id, KAFKA, {"controller"}, directory / str(id)))
+            data = shape.log_directories
+            nodes.append(Node(id, KAFKA, {"controller"}, directory / str(id), data))
     return nodes
 
 

@@ -26,12 +26,13 @@ from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
 from wirekafka.coordinator.transaction_shard import TransactionConfig
 from wirekafka.coordinator.transactions import TransactionCoordinator, TransactionParts
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import LogDirectory, NewLog
+from wirekafka.log.log_directory import LogDirectory
+from wirekafka.log.new_log import NewLog
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.channel import Registration
 from wirekafka.metadata.claim import claim, locked, previous_epoch
 from wirekafka.metadata.directories import DirectoryReports
-from wirekafka.metadata.followers import ImageBrokers, throttled_rate
+from wirekafka.metadata.followers import ImageBrokers, replication_throttle
 from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.isr_keeper import IsrKeeper
 from wirekafka.metadata.leadership import leadership_of
@@ -51,8 +52,8 @@ from wirekafka.replication.internal_topics import (
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
+from wirekafka.replication.relocation import Relocations
 from wirekafka.replication.replica import PartitionIdentity
-from wirekafka.replication.throttle import ReplicationThrottle
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
 
@@ -130,14 +131,8 @@ class Broker:
         )
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
         self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
-        self.leader_throttle = ReplicationThrottle(
-            self.node_id,
-            partial(throttled_rate, self.image, self.node_id, "leader"),
-            (
-                self.config.replication_quota_window_num,
-                self.config.replication_quota_window_size_seconds * 1000,
-            ),
-        )
+        self.relocations = Relocations(self, self._directory_of)
+        self.leader_throttle = replication_throttle(self.image, self.config, "leader")
         self._open_coordinators(foundation)
 
     def _configure(self) -> None:
@@ -151,7 +146,7 @@ class Broker:
             recover = partial(recover, processes=self.config.num_recovery_threads_per_data_dir)
         for directory in self.directories:
             directory.load(self.topic_config, now_ms, recover)
-            self._directory_of.update(dict.fromkeys(directory.logs, directory))
+        self.relocations.locate_logs(self.image.topics)
 
     def _open_coordinators(self, foundation: Foundation) -> None:
         self.routing = Routing(self.node_id, self.image.leader_of)
@@ -254,6 +249,7 @@ class Broker:
             if key not in self.partitions and not self._is_replica(key):
                 del self._directory_of[key]
                 directory.set_aside_stray(key)
+        self.relocations.resume()
 
     async def hand_over(self) -> None:
         """Move leaderships to other live brokers, if any, while clients are still served."""
@@ -381,6 +377,12 @@ class Broker:
         """The log directory of a partition that is placed here."""
         return self._directory_of[topic, index]
 
+    def report_directory(self, key: tuple[str, int]) -> None:
+        """Report to the controller in which directory a replica is (`relocation.Holder`)."""
+        topic, identity = self.image.topics.get(key[0]), self._directory_of[key].identity
+        if topic is not None and key[1] in topic.partitions and identity is not None:
+            self._reports.note(topic, topic.partitions[key[1]], identity.directory_id)
+
     # Changes of metadata (`publish.Host`).
 
     def place_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
@@ -395,9 +397,7 @@ class Broker:
             if placed is None:
                 return
             self.partitions[key] = placed
-        identity = self._directory_of[key].identity
-        assert identity is not None, "claimed"
-        self._reports.note(topic, partition, identity.directory_id)
+        self.report_directory(key)
         known_epoch = placed.leader_epoch
         take_role = placed.lead if partition.leader == self.node_id else placed.follow
         take_role(leadership_of(partition))
@@ -462,13 +462,10 @@ class Broker:
                 directory.set_aside_stray(key)
                 directory = None
         if directory is None:
-            directory = min(self.directories, key=lambda each: len(each.logs))
-            directory.create(
-                NewLog(
-                    topic=topic, topic_id=topic_id, partition=index, config=self.topic_config(topic)
-                ),
-                self.clock.now_ms(),
-            )
+            directory = self.relocations.place_of_new(key)
+            config = self.topic_config(topic)
+            new = NewLog(topic=topic, topic_id=topic_id, partition=index, config=config)
+            directory.create(new, self.clock.now_ms())
             self._directory_of[key] = directory
         partition = Partition(identity, directory.logs[key], self.node_id, self.clock)
         partition.brokers = self._followers
@@ -483,6 +480,7 @@ class Broker:
         del self.partitions[key]
         partition.follow(replace(partition.leadership, leader_id=-1))
         self.fetching.forget(partition)
+        self.relocations.cancel(key)
         coordinator = self._coordinators.get(partition.topic)
         if coordinator is not None:
             coordinator.resign(partition.index)

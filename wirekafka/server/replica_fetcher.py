@@ -19,7 +19,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.followers import throttled_rate
+from wirekafka.metadata.followers import replication_throttle
 from wirekafka.replication.fetcher import Fetched, Fetcher, received_error
 from wirekafka.replication.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.partition import Partition
@@ -88,9 +88,6 @@ def replica_fetchers(broker: Broker, net: Net) -> ReplicaFetchers:
         timeout_ms = config.socket_connection_setup_timeout_ms
         return Peer(net, broker.clock, PeerOptions(*endpoint, client_id, security, timeout_ms))
 
-    limit = partial(throttled_rate, broker.image, broker.node_id, "follower")
-    config = broker.config
-    windows = config.replication_quota_window_num, config.replication_quota_window_size_seconds
     return ReplicaFetchers(
         Surroundings(
             node_id=broker.node_id,
@@ -98,7 +95,7 @@ def replica_fetchers(broker: Broker, net: Net) -> ReplicaFetchers:
             config=lambda: broker.config,
             broker_epoch=lambda: broker.epoch,
             connect=connect,
-            throttle=ReplicationThrottle(broker.node_id, limit, (windows[0], windows[1] * 1000)),
+            throttle=replication_throttle(broker.image, broker.config, "follower"),
         )
     )
 
