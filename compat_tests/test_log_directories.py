@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster import HOST, Cluster, Shape
+from compat_tests.java_tools import JavaTools
 from compat_tests.replica_audit import Workload, assert_equal_replicas, assert_kept, drained
+from compat_tests.tool_shell import ToolShell
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from wirekafka.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest
@@ -287,3 +290,33 @@ def test_a_move_goes_on_after_a_restart(movers: list[Mover]) -> None:
     mover.wire.close()
     eventually(lambda: mover.placed(name) == [(1 - here, False, False)])
     assert "Reporting the directories" not in mover.node.log.read_text()
+
+
+def test_the_tool_moves_replicas_to_a_directory_of_another_broker(
+    movers: list[Mover], java_tools: JavaTools, tmp_path: Path
+) -> None:
+    """`kafka-reassign-partitions` with log_dirs, onto each engine."""
+    with ToolShell.running(java_tools, movers[0].cluster.bootstrap) as tools:
+        for mover, other in (movers, movers[::-1]):
+            name = mover.create("by-tool", other.id)
+            other.fill(name)
+            for number in (0, 1):
+                wanted = {
+                    "topic": name,
+                    "partition": 0,
+                    "replicas": [mover.id],
+                    "log_dirs": [mover.path(number)],
+                }
+                plan = tmp_path / f"{name}-{number}.json"
+                plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+                begun = ["--reassignment-json-file", str(plan)]
+                said = tools.run("kafka-reassign-partitions", *begun, "--execute")
+                assert "Successfully started" in said, said
+
+                def verified(plan: list[str] = begun) -> str:
+                    said = tools.run("kafka-reassign-partitions", *plan, "--verify")
+                    return said if said.count(" completed") == 2 else ""
+
+                said = eventually(verified, timeout_s=60, every_s=0.3)
+                assert f"replica {name}-0-{mover.id} completed successfully" in said, said
+                assert mover.placed(name) == [(number, False, False)]
