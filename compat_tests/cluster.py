@@ -48,14 +48,17 @@ class Shape:
     is_combined: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     """Further settings of every node."""
-    directories: int = 1
+    log_directories: int = 1
     """How many log directories each node has."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
 
 
 class Node:
-    """One node: its files are in `directory`, `bootstrap` is where clients connect."""
+    """One node: its files are in `directory`, `bootstrap` is where clients connect.
+
+    Its log directories are `log_dirs`; the first, `data`, has the metadata log.
+    """
 
     def __init__(
         self, id: int, engine: str, roles: Collection[str], directory: Path, directories: int = 1
@@ -274,11 +277,12 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
         is_controller = shape.is_combined and index < shape.controllers
         assert engine == KAFKA or not is_controller, "the controllers are Apache Kafka's"
         roles = {"broker", "controller"} if is_controller else {"broker"}
-        nodes.append(Node(id, engine, roles, directory / str(id), shape.directories))
+        nodes.append(Node(id, engine, roles, directory / str(id), shape.log_directories))
     if not shape.is_combined:
         for index in range(shape.controllers):
             id = FIRST_CONTROLLER + index
-            nodes.append(Node(id, KAFKA, {"controller"}, directory / str(id)))
+            data = shape.log_directories
+            nodes.append(Node(id, KAFKA, {"controller"}, directory / str(id), data))
     return nodes
 
 

@@ -33,7 +33,9 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    shape = Shape(brokers=(KAFKA, WIREKAFKA), is_combined=False, settings=SETTINGS, directories=2)
+    shape = Shape(
+        brokers=(KAFKA, WIREKAFKA), is_combined=False, settings=SETTINGS, log_directories=2
+    )
     with Cluster.running(shape, tmp_path_factory.mktemp("directories")) as running:
         yield running
 

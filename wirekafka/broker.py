@@ -26,7 +26,7 @@ from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
 from wirekafka.coordinator.transaction_shard import TransactionConfig
 from wirekafka.coordinator.transactions import TransactionCoordinator, TransactionParts
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import LogDirectory, NewLog
+from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.claim import claim, locked, registration_of
 from wirekafka.metadata.directories import DirectoryReports
@@ -51,6 +51,7 @@ from wirekafka.replication.internal_topics import (
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
+from wirekafka.replication.relocation import Relocations
 from wirekafka.replication.replica import NO_LEADER, PartitionIdentity
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
@@ -134,6 +135,7 @@ class Broker:
         )
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
         self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
+        self.relocations = Relocations(self, self._directory_of)
         self.leader_throttle = replication_throttle(self.image, self.config, "leader")
         self._open_coordinators(foundation)
 
@@ -148,7 +150,7 @@ class Broker:
             recover = partial(recover, processes=self.config.num_recovery_threads_per_data_dir)
         for directory in self.directories:
             directory.load(self.topic_config, now_ms, recover)
-            self._directory_of.update(dict.fromkeys(directory.logs, directory))
+        self.relocations.locate_logs(self.image.topics)
 
     def _open_coordinators(self, foundation: Foundation) -> None:
         self.routing = Routing(self.node_id, self.image.leader_of)
@@ -236,6 +238,7 @@ class Broker:
             if key not in self.partitions and not self._is_replica(key):
                 del self._directory_of[key]
                 directory.set_aside_stray(key)
+        self.relocations.resume()
 
     async def hand_over(self) -> None:
         """Move leaderships to other live brokers, if any, while clients are still served."""
@@ -363,6 +366,12 @@ class Broker:
         """The log directory of a partition that is placed here."""
         return self._directory_of[topic, index]
 
+    def report_directory(self, key: tuple[str, int]) -> None:
+        """Report to the controller in which directory a replica is (`relocation.Holder`)."""
+        topic, identity = self.image.topics.get(key[0]), self._directory_of[key].identity
+        if topic is not None and key[1] in topic.partitions and identity is not None:
+            self._reports.note(topic, topic.partitions[key[1]], identity.directory_id)
+
     # Changes of metadata (`publish.Host`).
 
     def place_partition(self, topic: TopicImage, partition: PartitionImage) -> None:
@@ -377,9 +386,7 @@ class Broker:
             if placed is None:
                 return
             self.partitions[key] = placed
-        identity = self._directory_of[key].identity
-        assert identity is not None, "claimed"
-        self._reports.note(topic, partition, identity.directory_id)
+        self.report_directory(key)
         known_epoch = placed.leader_epoch
         take_role = placed.lead if partition.leader == self.node_id else placed.follow
         take_role(leadership_of(partition))
@@ -447,14 +454,7 @@ class Broker:
                 directory.set_aside_stray(key)
                 directory = None
         if directory is None:
-            online = [each for each in self.directories if each.failure is None]
-            directory = min(online, key=lambda each: len(each.logs))
-            directory.create(
-                NewLog(
-                    topic=topic, topic_id=topic_id, partition=index, config=self.topic_config(topic)
-                ),
-                self.clock.now_ms(),
-            )
+            directory = self.relocations.create_log(identity, self.topic_config(topic))
             self._directory_of[key] = directory
         partition = Partition(identity, directory.logs[key], self.node_id, self.clock)
         partition.brokers = self._followers
@@ -471,10 +471,13 @@ class Broker:
                 del self._directory_of[key]
                 if key in self.partitions:
                     self._close(self.partitions[key])
+        self.relocations.abandon(directory)
 
     def _drop(self, partition: Partition) -> None:
+        key = partition.topic, partition.index
         self._close(partition)
-        self._delete((partition.topic, partition.index))
+        self.relocations.cancel(key)
+        self._delete(key)
 
     def _close(self, partition: Partition) -> None:
         """End the partition's role, and that of a coordinator on it."""

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest, alter_replica_log_dirs
 from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, describe_log_dirs
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.config.topic_config import TopicConfig
@@ -70,54 +69,6 @@ def test_a_cordoned_directory_is_reported_as_such(cluster):
 def test_a_failing_directory_has_its_own_error(cluster):
     cluster.directories[0].path = "/nowhere/at/all"
     assert ask(cluster, 4, None)[0].error_code == Error.KAFKA_STORAGE_ERROR
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_move_to_the_present_directory_succeeds_and_to_an_unknown_one_fails(cluster, version):
-    asked = AlterReplicaLogDirsRequest.AlterReplicaLogDir
-    here = cluster.directories[0].path
-    cluster.partitions = {("a", 0): None}
-
-    def move(path):
-        request = AlterReplicaLogDirsRequest(
-            dirs=[
-                asked(
-                    path=path,
-                    topics=[
-                        asked.AlterReplicaLogDirTopic(name="a", partitions=[0, 9]),
-                        asked.AlterReplicaLogDirTopic(name="no", partitions=[0]),
-                    ],
-                )
-            ]
-        )
-        response = cluster.call(alter_replica_log_dirs, request, version)
-        return [
-            (topic.topic_name, each.partition_index, each.error_code)
-            for topic in response.results
-            for each in topic.partitions
-        ]
-
-    unknown, nowhere = Error.UNKNOWN_TOPIC_OR_PARTITION, Error.LOG_DIR_NOT_FOUND
-    assert move(here) == [("a", 0, 0), ("a", 9, unknown), ("no", 0, unknown)]
-    assert move("/nonexistent") == [("a", 0, nowhere), ("a", 9, nowhere), ("no", 0, nowhere)]
-
-
-def test_a_move_to_another_directory_is_refused(cluster, tmp_path):
-    other = LogDirectory(cluster.disk, str(tmp_path / "other"))
-    cluster.directories.append(other)
-    cluster.partitions = {("a", 0): None}
-    asked = AlterReplicaLogDirsRequest.AlterReplicaLogDir
-    request = AlterReplicaLogDirsRequest(
-        dirs=[
-            asked(path=other.path, topics=[asked.AlterReplicaLogDirTopic(name="a", partitions=[0])])
-        ]
-    )
-    try:
-        [topic] = cluster.call(alter_replica_log_dirs, request, 2).results
-    finally:
-        other.release()
-    assert topic.partitions[0].error_code == Error.UNSUPPORTED_VERSION
-    assert not Error.UNSUPPORTED_VERSION.retriable
 
 
 def test_directories_are_reported_with_absolute_paths(tmp_path, monkeypatch):

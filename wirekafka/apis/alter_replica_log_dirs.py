@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from os.path import abspath
 
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
@@ -45,9 +44,9 @@ _Partition = _Topic.AlterReplicaLogDirPartitionResult
 def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, call: Call
 ) -> AlterReplicaLogDirsResponse:
-    """Report success for replicas already in the requested directory, an error for others."""
+    """Begin to move replicas; they are copied in the background."""
     call.authorize(ALTER, CLUSTER)
-    return _answer(request, lambda key, path: _error(call, key, path))
+    return _answer(request, lambda key, path: _moved(call, key, path))
 
 
 def _answer(
@@ -67,18 +66,12 @@ def _answer(
     )
 
 
-def _error(call: Call, key: TopicPartition, path: str) -> Error:
-    # Clients see absolute paths, even where log.dirs has relative ones.
-    directory = next((each for each in call.broker.directories if abspath(each.path) == path), None)
-    if directory is None:
-        return Error.LOG_DIR_NOT_FOUND
-    if key in directory.logs:
-        return Error.NONE
-    if key not in call.broker.partitions:
-        return Error.UNKNOWN_TOPIC_OR_PARTITION
-    # Moving a log while it is written to is not built: it stays where it is. Clients do not
-    # retry this error, and kafka-reassign-partitions prints it per replica.
-    return Error.UNSUPPORTED_VERSION
+def _moved(call: Call, key: TopicPartition, path: str) -> Error:
+    try:
+        call.broker.relocations.move(key, path)
+    except KafkaError as error:
+        return error.error
+    return Error.NONE
 
 
 @failure_of(alter_replica_log_dirs)

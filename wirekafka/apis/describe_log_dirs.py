@@ -22,6 +22,7 @@ from wirekafka.codec.message import (
 )
 from wirekafka.errors import Error
 from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.log.log import Log
 from wirekafka.log.log_directory import LogDirectory
 from wirekafka.security.acl import CLUSTER, DESCRIBE
 
@@ -78,9 +79,8 @@ def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLo
 
 
 def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call: Call) -> _Result:
-    cordoned = call.broker.config.cordoned_log_dirs
     result = _Result(
-        log_dir=abspath(directory.path), is_cordoned="*" in cordoned or directory.path in cordoned
+        log_dir=abspath(directory.path), is_cordoned=call.broker.config.is_cordoned(directory.path)
     )
     try:
         result.total_bytes = call.broker.disk.total_bytes(directory.path)
@@ -97,7 +97,23 @@ def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call
             topics[topic].append(
                 _Partition(partition_index=index, partition_size=log.size_bytes, offset_lag=0)
             )
+    for (topic, index), log in directory.futures.items():
+        if wanted is None or (topic, index) in wanted:
+            topics[topic].append(
+                _Partition(
+                    partition_index=index,
+                    partition_size=log.size_bytes,
+                    offset_lag=_lag(call, (topic, index), log),
+                    is_future_key=True,
+                )
+            )
     result.topics = [
         _Topic(name=name, partitions=partitions) for name, partitions in topics.items()
     ]
     return result
+
+
+def _lag(call: Call, key: TopicPartition, future: Log) -> int:
+    """How many offsets a future log is behind the one that it is to replace."""
+    partition = call.broker.partitions.get(key)
+    return 0 if partition is None else partition.log.end_offset - future.end_offset

@@ -104,6 +104,10 @@ class BrokerConfig(BrokerOptions):
         """The configuration of topics without overrides, one shared object."""
         return TopicConfig.of_broker(self)
 
+    def is_cordoned(self, path: str) -> bool:
+        """Whether a log directory gets no new replicas (KIP-1066)."""
+        return "*" in self.cordoned_log_dirs or path in self.cordoned_log_dirs
+
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
         """The effective configuration of a topic with these overrides. Raises ConfigError.
 

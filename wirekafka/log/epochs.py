@@ -114,6 +114,16 @@ class LeaderEpochs:
         index = bisect_right(self._entries, offset, key=_start_offset)
         return self._entries[index - 1].epoch if index else UNDEFINED
 
+    def take_over(self, other: LeaderEpochs) -> None:
+        """Replace all entries by those of another log with the same batches; write the file."""
+        self._entries = list(other.entries)
+        self._changed()
+        self.save()
+
+    def moved(self, directory: str) -> None:
+        """Set the new path of the log's directory after it was renamed."""
+        self._path = f"{directory}/{FILE_NAME}"
+
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove epochs that begin at or after the log's new end."""
         self.forget_from(end_offset)

@@ -72,7 +72,7 @@ class Log:
         self.report: Callable[[OSError], None] | None = None
         """Called with each error of the disk, which is raised as well."""
         self.directory = directory
-        self.name = directory.rpartition("/")[2]
+        self.name = recovery.log_name(directory)
         """`<topic>-<partition>`."""
         topic, _, partition = self.name.rpartition("-")
         self.topic = topic
@@ -403,6 +403,7 @@ class Log:
         """Set the new path of the log's directory after it was renamed."""
         self.directory = self._snapshots.directory = directory
         self.segments.moved(directory)
+        self.epochs.moved(directory)
 
     def _write_received(self, data: memoryview, group: list[Received], now_ms: int) -> None:
         first, last = group[0], group[-1]

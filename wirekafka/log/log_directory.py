@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -30,7 +30,9 @@ from wirekafka.log.checkpoints import (
 )
 from wirekafka.log.files import DirectoryLocked, Disk
 from wirekafka.log.flush import Flush
+from wirekafka.log.future_logs import FutureLogs, topic_partition
 from wirekafka.log.log import Log
+from wirekafka.log.new_log import NewLog
 from wirekafka.log.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.recovery import CorruptLog, Opening
 from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards
@@ -68,16 +70,6 @@ class DirectoryIdentity(NamedTuple):
     cluster_id: str
     node_id: int
     directory_id: bytes
-
-
-@dataclass(slots=True, kw_only=True)
-class NewLog:
-    """The properties of a log to be created."""
-
-    topic: str
-    topic_id: bytes
-    partition: int
-    config: TopicConfig
 
 
 def log_names(disk: Disk, path: str) -> list[str]:
@@ -122,6 +114,7 @@ class LogDirectory:
         self.broker_epoch = checkpoints.clean_shutdown_from(marker or b"")
         """The broker epoch of the last clean stop; -1 when unknown."""
         self.logs: dict[TopicPartition, Log] = {}
+        self.futures = FutureLogs(disk, self.path, self.note)
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """From `partition.metadata`; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
@@ -181,6 +174,10 @@ class LogDirectory:
             if marked is not None:
                 if marked["mark"] == "delete":
                     heappush(self._deleted, (now_ms, self._file(entry.name)))
+                elif marked["mark"] == "future":
+                    config = config_of(topic_partition(entry.name)[0])
+                    opening = Opening(is_clean=self.is_clean, now_ms=now_ms)
+                    self.futures.load(entry.name, config, opening)
             elif named is not None:
                 found.append((named["topic"], int(named["partition"])))
             else:
@@ -207,26 +204,26 @@ class LogDirectory:
 
     def create(self, new: NewLog, now_ms: int) -> Log:
         """Create a log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
-        key = new.topic, new.partition
-        path = self._file(f"{new.topic}-{new.partition}")
         try:
-            self._checkpoints.forget_deleted(key, self.logs)
-            self._disk.make_directory(path)
+            self._checkpoints.forget_deleted(new.key, self.logs)
         except OSError as error:
             self.note(error)
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
-        try:
-            text = checkpoints.partition_metadata_text(new.topic_id)
-            self._disk.write_new(f"{path}/{PARTITION_METADATA}", text)
-            log = Log.create(self._disk, path, new.config, now_ms)
-        except (OSError, KafkaError) as error:
-            with suppress(OSError):
-                self._disk.remove_tree(path)  # Or the next try would fail because it exists.
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
-        log.report = self.note
-        self.logs[key] = log
-        self.topic_ids[key] = new.topic_id
+        path = self._file(f"{new.topic}-{new.partition}")
+        log = self.logs[new.key] = new.create(self._disk, path, now_ms, self.note)
+        self.topic_ids[new.key] = new.topic_id
         return log
+
+    def promote_future(self, key: TopicPartition, topic_id: bytes) -> None:
+        """Put a future log into service under its final name. Raises OSError."""
+        self._checkpoints.forget_deleted(key, self.logs)
+        self.logs[key] = self.futures.promote(key)
+        self.topic_ids[key] = topic_id
+
+    def delete_future(self, key: TopicPartition, now_ms: int) -> None:
+        """Delete a future log; its files are removed later. Raises OSError."""
+        log, path = self.futures.set_aside(key)
+        heappush(self._deleted, (now_ms + log.config.file_delete_delay_ms, path))
 
     def delete(self, key: TopicPartition, now_ms: int) -> None:
         """Delete a log; its files are removed `file.delete.delay.ms` later. Raises OSError."""
@@ -302,10 +299,11 @@ class LogDirectory:
         self._checkpoints.write(CLEANER_OFFSETS, dict(self.cleaner_offsets))
 
     def all_logs(self) -> Iterable[Log]:
-        """The logs in service, the metadata log included."""
+        """The logs in service and the future ones, the metadata log included."""
         if self.metadata_log is not None:
             yield self.metadata_log
         yield from self.logs.values()
+        yield from self.futures.values()
 
     def adopt(self, key: TopicPartition, topic_id: bytes) -> None:
         """Write the topic id of a log that lacks one in `partition.metadata`. Raises OSError."""
@@ -396,7 +394,7 @@ class LogDirectory:
 
     def _refuse(self, reason: str | None) -> None:
         # Not the metadata log: topics must stay deletable, which makes room.
-        for log in self.logs.values():
+        for log in (*self.logs.values(), *self.futures.values()):
             if log.refusal != reason:
                 log.refusal = reason
 

@@ -33,6 +33,9 @@ from wirekafka.log.segment import (
 
 logger = logging.getLogger(__name__)
 
+FUTURE_SUFFIX = "-future"
+"""Ends the name of a log that is to replace one in another directory: `a-0.<32 digits>-future`."""
+_FUTURE_SUFFIX_LENGTH = 1 + 32 + len(FUTURE_SUFFIX)
 _LOGGED_FROM_BYTES = 64 << 20
 """The scan of a segment from this size on, which takes tenths of a second, is logged."""
 
@@ -82,7 +85,7 @@ def create(disk: Disk, directory: str, now_ms: int) -> Parts:
     """Create a log in an existing directory. Raises OSError."""
     return Parts(
         segments=[Segment.create(disk, directory, 0, now_ms)],
-        producers=ProducerStates(_name(directory)),
+        producers=ProducerStates(log_name(directory)),
         epochs=LeaderEpochs(disk, f"{directory}/{EPOCHS_NAME}"),
         snapshots=ProducerSnapshots(disk, directory),
         start_offset=0,
@@ -108,7 +111,7 @@ def load_producers(
     Raises BadBatch, OSError.
     """
     first_offset = segments[0].base_offset
-    producers = ProducerStates(_name(snapshots.directory), first_offset)
+    producers = ProducerStates(log_name(snapshots.directory), first_offset)
     snapshots.load(producers, first_offset, end_offset)
     _replay(segments, producers, end_offset)
     return producers
@@ -129,7 +132,7 @@ class _Recovery:
         is_there = EPOCHS_NAME in self._files
         self._epochs = _load_epochs(disk, path) if is_there else LeaderEpochs(disk, path)
         self._found_epochs = False
-        self._producers = ProducerStates(_name(directory))
+        self._producers = ProducerStates(log_name(directory))
         self._end_offset = 0
         self._is_trusted = False
 
@@ -430,8 +433,10 @@ def _note_aborted(segment: Segment, completed: CompletedTransaction | None) -> N
         )
 
 
-def _name(directory: str) -> str:
-    return directory.rpartition("/")[2]
+def log_name(directory: str) -> str:
+    """`<topic>-<partition>`, also for the directory of a future log."""
+    name = directory.rpartition("/")[2]
+    return name[:-_FUTURE_SUFFIX_LENGTH] if name.endswith(FUTURE_SUFFIX) else name
 
 
 def _largest(passage: Passage) -> TimeEntry:

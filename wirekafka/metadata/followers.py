@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.metadata.image import BROKER, BrokerImage, MetadataImage
 from wirekafka.replication.throttle import ReplicationThrottle
@@ -34,25 +32,32 @@ class ImageBrokers:
 def replication_throttle(
     image: MetadataImage, config: BrokerConfig, role: str
 ) -> ReplicationThrottle:
-    """Return this broker's throttle in the role `leader` or `follower`.
+    """The throttle of what this broker replicates; `role` is `leader` or `follower` (KIP-73)."""
+    windows = config.replication_quota_window_num, config.replication_quota_window_size_seconds
+    return _throttle(image, config.node_id, f"{role}.replication.throttled.rate", windows)
 
-    Its limit is the current value of `<role>.replication.throttled.rate`.
-    """
-    return ReplicationThrottle(
-        config.node_id,
-        partial(_rate, image, config.node_id, role),
-        (config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000),
+
+def relocation_throttle(image: MetadataImage, config: BrokerConfig) -> ReplicationThrottle:
+    """The throttle of what this broker copies between its log directories (KIP-113)."""
+    windows = (
+        config.alter_log_dirs_replication_quota_window_num,
+        config.alter_log_dirs_replication_quota_window_size_seconds,
+    )
+    return _throttle(
+        image, config.node_id, "replica.alter.log.dirs.io.max.bytes.per.second", windows
     )
 
 
-def _rate(image: MetadataImage, node_id: int, role: str) -> int | None:
-    """Return `<role>.replication.throttled.rate` in bytes per second; None if it is not set.
+def _throttle(
+    image: MetadataImage, node_id: int, name: str, windows: tuple[int, int]
+) -> ReplicationThrottle:
+    """A throttle whose rate exists only as a dynamic setting, of one broker or of all brokers."""
 
-    It exists only as a dynamic setting, of one broker or of all brokers (KIP-73).
-    """
-    name = f"{role}.replication.throttled.rate"
-    for resource in (str(node_id), ""):
-        text = image.config(BROKER, resource).get(name)
-        if text is not None:
-            return int(text)
-    return None
+    def limit_bytes_per_s() -> int | None:
+        for resource in (str(node_id), ""):
+            text = image.config(BROKER, resource).get(name)
+            if text is not None:
+                return int(text)
+        return None
+
+    return ReplicationThrottle(node_id, limit_bytes_per_s, (windows[0], windows[1] * 1000))

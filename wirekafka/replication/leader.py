@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Appended, Origin
+from wirekafka.log.log import Log
 from wirekafka.log.verification import CoordinatorWrite, Verifications
 from wirekafka.replication.remote_replica import FetchTimes, IsrChange, IsrMember, RemoteReplica
 from wirekafka.replication.replica import NO_EPOCH, Replica
@@ -97,6 +98,10 @@ class Leader:
             and self._log.config.flush_messages == _NEVER_FLUSHED
             and self._replica.high_watermark == self._log.end_offset
         )
+
+    def use_log(self, log: Log) -> None:
+        """Continue on a copy of the log."""
+        self._log = log
 
     # Appends.
 

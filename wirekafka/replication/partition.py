@@ -49,6 +49,23 @@ class Partition(Replica):
         if self.leader is not None:
             self.leader.configure()
 
+    def use_log(self, log: Log) -> None:
+        """Continue on a copy of the log in another directory, in the present role.
+
+        The copy has the same batches; producer states, guards of transactions among them, are
+        passed on to it.
+        """
+        old = self.log
+        assert (log.start_offset, log.end_offset) == (old.start_offset, old.end_offset)
+        log.producers = old.producers
+        self.log = log
+        self.note_synced()
+        if self.leader is not None:
+            self.leader.use_log(log)
+        if self.follower is not None:
+            self.follower = Follower(self)
+        self.wake()
+
     # Roles.
 
     def lead(self, leadership: Leadership) -> None:

@@ -95,6 +95,8 @@ class Cleaning:
             if (
                 not log.config.is_compacted
                 or len(log.segments) < 2
+                # Its copy would keep what a removed tombstone deletes.
+                or (topic, index) in self._broker.relocations.moving
                 or log in self._skipped_until_ms
             ):
                 continue
@@ -136,13 +138,13 @@ class Cleaning:
         )
 
     async def _swap_in(self, log: Log, job: CleaningJob, cleaned: Cleaned) -> None:
-        swap = Swap(self._broker.disk, log, job, cleaned)
+        swap, moving = Swap(self._broker.disk, log, job, cleaned), self._broker.relocations.moving
         is_done = False
         try:
-            if swap.is_possible():
+            if swap.is_possible() and (log.topic, log.partition) not in moving:
                 swap.announce()
                 await asyncio.to_thread(self._broker.disk.fsync_directory, job.directory)
-                if swap.is_possible():
+                if swap.is_possible() and (log.topic, log.partition) not in moving:
                     swap.carry_out(self._broker.clock.now_ms())
                     is_done = True
         finally:

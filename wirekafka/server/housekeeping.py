@@ -15,6 +15,7 @@ from wirekafka.log.log_directory import LogDirectory
 from wirekafka.replication.partition import Partition
 from wirekafka.server.cleaning import Cleaning
 from wirekafka.server.listener import Listener
+from wirekafka.server.relocating import Relocating
 from wirekafka.server.syncing import Syncing, sync_in_thread
 
 logger = logging.getLogger(__name__)
@@ -55,12 +56,14 @@ class Housekeeping:
         self._unretained: list[tuple[str, int]] = []
         self._failing: set[str] = set()
         self._cleaning = Cleaning(broker)
+        self._relocating = Relocating(broker)
         self._is_stopped = False
 
     def start(self) -> None:
         """Start every timer."""
         config = self._broker.config
         self._syncing.start()
+        self._relocating.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REMOVE_MS, self._remove_deleted)
         self._every(config.log_retention_check_interval_ms, self._retain)
@@ -81,6 +84,7 @@ class Housekeeping:
         for timer in self._timers.values():
             timer.cancel()
         self._cleaning.stop()
+        self._relocating.stop()
         self._syncing.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], int | None]) -> None:
