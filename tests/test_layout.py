@@ -17,6 +17,7 @@ LAYERS = (
     "config",
     "codec",
     "log",
+    "quotas",
     "security",
     "replication",
     "metadata",

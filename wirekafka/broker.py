@@ -38,9 +38,11 @@ from wirekafka.metadata.leadership import leadership_of
 from wirekafka.metadata.membership import Membership
 from wirekafka.metadata.producer_ids import ProducerIdSupply
 from wirekafka.metadata.publish import Publisher
+from wirekafka.metadata.quotas import enforce
 from wirekafka.metadata.registration import BrokerAddress, Endpoint
 from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
 from wirekafka.metadata.source import Foundation, SourceParts
+from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.replication.fetch_sessions import FetchSessions
 from wirekafka.replication.fetching import NO_FETCHING, Fetching
 from wirekafka.replication.internal_topics import (
@@ -52,7 +54,7 @@ from wirekafka.replication.observation import Committed
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
 from wirekafka.replication.replica import PartitionIdentity
-from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.replication.throttle import ReplicationThrottle, replication_windows
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
 
@@ -81,6 +83,9 @@ class Broker:
             Random(self.new_id()),  # noqa: S311
         )
         self.readers = Readers()
+        self._quotas = ClientQuotas.of_broker(self.config)
+        self.quotas: ClientQuotas | None = None
+        """The quotas of clients; None while none is stored."""
         self.check_config: Callable[[BrokerConfig], None] = lambda config: None
         """Called with a new dynamic configuration; raises ConfigError if it cannot be applied."""
         self.sync_later: Callable[[Partition], None] | None = None
@@ -133,10 +138,7 @@ class Broker:
         self.leader_throttle = ReplicationThrottle(
             self.node_id,
             partial(throttled_rate, self.image, self.node_id, "leader"),
-            (
-                self.config.replication_quota_window_num,
-                self.config.replication_quota_window_size_seconds * 1000,
-            ),
+            replication_windows(self.config),
         )
         self._open_coordinators(foundation)
 
@@ -363,11 +365,8 @@ class Broker:
 
     async def ensure_internal_topic(self, topic: str) -> None:
         """Create an internal topic if it does not exist. Raises KafkaError."""
-        if topic in self.image.topics:
-            return
-        refusal = (await self.auto_creation.create([topic]))[topic]
-        if refusal is not None and refusal.error is not Error.TOPIC_ALREADY_EXISTS:
-            raise refusal
+        if topic not in self.image.topics:
+            await self.auto_creation.ensure(topic)
 
     def topic_config(self, topic: str) -> TopicConfig:
         """The effective configuration of a topic: its own settings over the broker's."""
@@ -437,7 +436,8 @@ class Broker:
         self.fetching.configured()
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
-        """Notify the groups of topics that were created, deleted, extended or moved."""
+        """Change quotas, and notify the groups of topics that have changed."""
+        self.quotas = enforce(self._quotas, committed)
         self._topics.changed(committed, removed)
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from wirekafka.config.broker_config import BrokerConfig
+
 ALL_REPLICAS = "*"
+
+
+def replication_windows(config: BrokerConfig) -> tuple[int, int]:
+    """The number of windows and the length of each in ms, as `ReplicationThrottle` takes them."""
+    return config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000
 
 
 class ReplicationThrottle:
