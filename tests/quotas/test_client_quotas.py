@@ -60,6 +60,17 @@ def test_what_was_used_counts_after_a_change() -> None:
     assert produce(stored.account("ann", "app", NOW_MS)).record(0, NOW_MS) == 10_000
 
 
+def test_what_was_used_counts_when_a_more_specific_quota_came_and_went() -> None:
+    stored = quotas()
+    stored.change(ANN, PRODUCE, 100)
+    produce(stored.account("ann", "app", NOW_MS)).record(1000, NOW_MS)
+    both = APP + ANN
+    stored.change(both, PRODUCE, 500)
+    assert produce(stored.account("ann", "app", NOW_MS)).record(1000, NOW_MS) == 0
+    stored.change(both, PRODUCE, None)
+    assert produce(stored.account("ann", "app", NOW_MS)).record(100, NOW_MS) == 1000
+
+
 def test_clients_of_one_entity_share_its_rate() -> None:
     stored = quotas()
     stored.change(ANN, PRODUCE, 100)
@@ -112,4 +123,4 @@ def test_usage_names_who_shares_a_rate() -> None:
     stored.change(ANN, PRODUCE, 100)
     produce(stored.account("ann", "app", NOW_MS)).record(500, NOW_MS)
     [used] = stored.usage(NOW_MS)
-    assert used == (PRODUCE, "ann", None, 100, 50)
+    assert used == (PRODUCE, "ann", None, 100, 50, 0)

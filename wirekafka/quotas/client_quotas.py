@@ -70,6 +70,8 @@ class Usage(NamedTuple):
     client_id: str | None
     limit: float
     per_second: float
+    throttled_ms: int
+    """For how long one of the clients is still throttled."""
 
 
 class ClientQuotas:
@@ -99,7 +101,10 @@ class ClientQuotas:
         """Not used since the last change of `_accounts`."""
         self._keep_until_ms = 0
         self._rates: WeakValueDictionary[_Key, Any] = WeakValueDictionary()
-        """The rates of all accounts, also of those that only a caller still refers to."""
+        """All rates, also of accounts that only a caller still refers to."""
+        self._kept: tuple[dict[_Key, Any], dict[_Key, Any]] = {}, {}
+        """The rates that were looked up since the last change of `_accounts`, and before it: a rate
+        outlives the quotas that send its clients elsewhere for a while."""
         self.revision = 0
         """Counts the changes."""
         self.measures_work = False
@@ -144,12 +149,15 @@ class ClientQuotas:
         """The rates of quotas on bytes and work."""
         for (quota, user, client_id), rate in sorted(self._rates.items(), key=_by_text):
             if isinstance(rate, Rate):
-                yield Usage(quota, user, client_id, rate.limit, rate.per_second(now_ms))
+                throttled_ms = max(rate.throttled_until_ms - now_ms, 0)
+                per_second = rate.per_second(now_ms)
+                yield Usage(quota, user, client_id, rate.limit, per_second, throttled_ms)
 
     def _opened(self, key: tuple[str, str], now_ms: int) -> Account:
         if now_ms >= self._keep_until_ms or len(self._accounts) >= _MOST_ACCOUNTS:
             # Accounts that were not used since the last time are forgotten.
             self._old_accounts, self._accounts = self._accounts, {}
+            self._kept = {}, self._kept[0]
             self._keep_until_ms = now_ms + _KEPT_MS
         account = self._old_accounts.get(key)
         if account is None:
@@ -177,6 +185,7 @@ class ClientQuotas:
             rate = self._rates[key] = new(self._windows, found.limit)
         elif rate.limit != found.limit:
             rate.limit = found.limit
+        self._kept[0][key] = rate
         return rate
 
 

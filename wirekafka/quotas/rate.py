@@ -49,6 +49,7 @@ class Rate:
         "_stable_until_ms",
         "_total",
         "_windows",
+        "throttled_until_ms",
         "windows",
     )
 
@@ -62,6 +63,8 @@ class Rate:
         self._total = 0.0
         self._stable_until_ms = -1
         """Until then no window ends or is dropped."""
+        self.throttled_until_ms = 0
+        """The end of the latest throttle time."""
         self.limit = limit
 
     @property
@@ -108,7 +111,9 @@ class Rate:
         if rate <= self._limit:
             return 0
         excess = (rate - self._limit) / self._limit
-        return min(math.floor(excess * elapsed_ms + 0.5), self._longest_ms)
+        throttle_ms = min(math.floor(excess * elapsed_ms + 0.5), self._longest_ms)
+        self.throttled_until_ms = now_ms + throttle_ms
+        return throttle_ms
 
     def _elapsed_ms(self, now_ms: int) -> int:
         """The time that the rate is averaged over."""
