@@ -24,6 +24,9 @@ class ManualClock:
     def now_ms(self) -> int:
         return self._now_ms
 
+    def work_ns(self) -> int:
+        return self._now_ms * 1_000_000
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> ManualTimer:
         timer = ManualTimer(callback)
         heapq.heappush(self._timers, (self._now_ms + max(delay_ms, 0), next(self._serial), timer))

@@ -25,6 +25,7 @@ LAYERS = (
     "config",
     "codec",
     "log",
+    "quotas",
     "security",
     "replication",
     "metadata",

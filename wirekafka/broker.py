@@ -38,9 +38,11 @@ from wirekafka.metadata.leadership import leadership_of
 from wirekafka.metadata.membership import Membership
 from wirekafka.metadata.producer_ids import ProducerIdSupply
 from wirekafka.metadata.publish import Publisher
+from wirekafka.metadata.quotas import enforce
 from wirekafka.metadata.registration import BrokerAddress, Endpoint
 from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
 from wirekafka.metadata.source import Foundation, SourceParts
+from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.replication.fetch_sessions import FetchSessions
 from wirekafka.replication.fetching import NO_FETCHING, Fetching
 from wirekafka.replication.internal_topics import (
@@ -81,6 +83,9 @@ class Broker:
             Random(self.new_id()),  # noqa: S311
         )
         self.readers = Readers()
+        self._quotas = ClientQuotas.of_broker(self.config)
+        self.quotas: ClientQuotas | None = None
+        """The quotas of clients; None while none is stored."""
         self.check_config: Callable[[BrokerConfig], None] = lambda config: None
         """Called with a new dynamic configuration; raises ConfigError if it cannot be applied."""
         self.sync_later: Callable[[Partition], None] | None = None
@@ -101,8 +106,8 @@ class Broker:
 
     def _open(self) -> None:
         foundation, now_ms = self._foundation, self.clock.now_ms()
-        incarnation_id = self.new_id()
-        self.metadata = Publisher(self.node_id, self, self.clock, foundation.failed)
+        incarnation_id, failed = self.new_id(), foundation.failed
+        self.metadata = Publisher(self.node_id, self, self.clock, failed)
         self.image = self.metadata.image
         self.authorizer = Authorizer.of(self.config, lambda: self.image.security.acl_index)
         self._topics = CoordinatedImage(self.image)
@@ -129,10 +134,8 @@ class Broker:
             registration_of(self.directories, self.config, incarnation_id),
             lambda: self.config,
         )
-        self._membership.on_unreported = foundation.failed
-        DirectoryFailures(
-            self.directories, self._membership, self.clock, self._retire, foundation.failed
-        )
+        self._membership.on_unreported = failed
+        DirectoryFailures(self.directories, self._membership, self.clock, self._retire, failed)
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
         self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
         self.relocations = Relocations(self, self._directory_of)
@@ -140,9 +143,8 @@ class Broker:
         self._open_coordinators(foundation)
 
     def _configure(self) -> None:
-        self.config = self.config.with_dynamic(
-            self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id))
-        )
+        every, own = self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id))
+        self.config = self.config.with_dynamic(every, own)
 
     def _load_logs(self) -> None:
         now_ms, recover = self.clock.now_ms(), self._foundation.recover
@@ -348,11 +350,8 @@ class Broker:
 
     async def ensure_internal_topic(self, topic: str) -> None:
         """Create an internal topic if it does not exist. Raises KafkaError."""
-        if topic in self.image.topics:
-            return
-        refusal = (await self.auto_creation.create([topic]))[topic]
-        if refusal is not None and refusal.error is not Error.TOPIC_ALREADY_EXISTS:
-            raise refusal
+        if topic not in self.image.topics:
+            await self.auto_creation.ensure(topic)
 
     def topic_config(self, topic: str) -> TopicConfig:
         """The effective configuration of a topic: its own settings over the broker's."""
@@ -426,7 +425,8 @@ class Broker:
         self.fetching.configured()
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
-        """Notify the groups of topics that were created, deleted, extended or moved."""
+        """Change quotas, and notify the groups of topics that have changed."""
+        self.quotas = enforce(self._quotas, committed)
         self._topics.changed(committed, removed)
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:

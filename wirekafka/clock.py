@@ -19,5 +19,8 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall-clock milliseconds since the epoch."""
 
+    def work_ns(self) -> int:
+        """Nanoseconds since some point in the past, to measure how long a piece of work takes."""
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         """Call `callback` once, after `delay_ms`."""

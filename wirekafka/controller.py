@@ -19,7 +19,9 @@ from wirekafka.metadata.controller import Controller
 from wirekafka.metadata.features import AbortTransaction, Bootstrap
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import BROKER, MetadataImage
+from wirekafka.metadata.quotas import enforce
 from wirekafka.metadata.registration import Endpoint, RegisterController
+from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.replication.metadata_log import Sync, sync_inline
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.promise import Promise
@@ -65,6 +67,8 @@ class ControllerRole:
         """The static configuration with the dynamic settings of the metadata log."""
         self.authorizer = Authorizer.of(parts.config, lambda: self.image.security.acl_index)
         """Decides on forwarded requests; None allows everything."""
+        self.quotas = ClientQuotas.of_controller(parts.config)
+        """The limits on changes of topics."""
         self._parts = parts
         self._waiting: dict[Promise, None] = {}
         self.quorum = QuorumLog(parts.log, parts.disk, parts.clock, parts.voter, sync=parts.sync)
@@ -135,6 +139,7 @@ class ControllerRole:
             del self._waiting[promise]
 
     def _follow(self, committed: Committed) -> Iterator[None] | None:
+        enforce(self.quotas, committed)
         if (
             any(
                 isinstance(record, r.ConfigRecord) and record.resource_type == BROKER

@@ -63,7 +63,7 @@ class GroupMachines:
 
     def __init__(self, **settings: Any):
         self.clock = ManualClock()
-        self.authorizer = None
+        self.authorizer = self.quotas = None
         self.image = MetadataImage()
         self.image.features |= {"share.version": 0, "group.version": 1, "streams.version": 1}
         self.config = BrokerConfig.of()

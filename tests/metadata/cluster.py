@@ -77,7 +77,7 @@ class Cluster:
         self.controller.load()
         asyncio.run(self.publisher.start())
         self.node_id, self.cluster_id = 1, CLUSTER_ID
-        self.authorizer = None
+        self.authorizer = self.quotas = None
         self.role = Role(self)
         self.controller_channel = LocalChannel(self.role, self.feed)
         self.submit(Bootstrap(bootstrap_features()))
@@ -164,7 +164,7 @@ class Cluster:
 class Role:
     """A `ControllerRole` over the cluster's log in memory."""
 
-    authorizer = None
+    authorizer = quotas = None
 
     def __init__(self, cluster: Cluster):
         self._cluster = cluster

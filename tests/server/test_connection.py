@@ -44,6 +44,7 @@ class Served:
             quorum=types.SimpleNamespace(is_dynamic=True, kraft_version=1),
             shares=types.SimpleNamespace(disconnected=lambda connection_id: None),
             authorizer=None,
+            quotas=None,
             cluster_id=CLUSTER_ID,
             node_id=1,
             config=BrokerConfig.of(config),

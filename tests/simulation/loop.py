@@ -65,6 +65,9 @@ class NodeClock:
     def now_ms(self) -> int:
         return self._start_ms + int(self._loop.time() * 1000)
 
+    def work_ns(self) -> int:
+        return self.now_ms() * 1_000_000
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(max(delay_ms, 0) / 1000, self._fire, callback)
 

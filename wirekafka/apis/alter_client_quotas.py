@@ -15,7 +15,8 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import AlterQuotas, Entity, QuotaChange
+from wirekafka.metadata.quotas import AlterQuotas, QuotaChange
+from wirekafka.quotas.precedence import Entity
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
 
@@ -58,7 +59,7 @@ _Result = AlterClientQuotasResponse.EntryData
 async def alter_client_quotas(
     request: AlterClientQuotasRequest, call: ControllerCall
 ) -> AlterClientQuotasResponse:
-    """Change the quotas of each entity separately. They are stored, but not enforced."""
+    """Change the quotas of each entity separately. Every node enforces them itself."""
     call.authorize(ALTER_CONFIGS, CLUSTER)
     changes = [
         QuotaChange(_entity(entry), {op.key: None if op.remove else op.value for op in entry.ops})

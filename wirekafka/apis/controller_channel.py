@@ -233,6 +233,7 @@ class LocalChannel(MessageChannel):
             request,
             ControllerCall(self._controller, call.version, call),
         )
+        call.throttle_ms = max(call.throttle_ms, getattr(response, "throttle_time_ms", 0))
         if self._controller.quorum.end_offset > before:
             await self.follow()
         return response

@@ -39,6 +39,7 @@ class CreatePartitionsResponse(Response, answers=CreatePartitionsRequest):
 
 
 _Result = CreatePartitionsResponse.TopicResult
+_STRICT_SINCE = 3
 
 
 @api(CreatePartitionsRequest, CreatePartitionsResponse, forwarded=True)
@@ -62,15 +63,17 @@ async def create_partitions(
         for topic in request.topics
         if counts[topic.name] == 1 and topic.name in may_alter
     ]
-    outcome = await call.controller.submit(CreatePartitions(growths, request.validate_only))
+    quota = call.mutation_quota(strict_since=_STRICT_SINCE)
+    outcome = await call.controller.submit(CreatePartitions(growths, request.validate_only, quota))
     refused = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
     duplicate = KafkaError(Error.INVALID_REQUEST, "Duplicate topic name.")
     return CreatePartitionsResponse(
+        throttle_time_ms=quota.throttle_ms(call.now_ms),
         results=[
             *(_result(name, duplicate) for name, count in counts.items() if count > 1),
             *(_result(name, refused) for name in single if name not in may_alter),
             *(_result(name, error) for name, error in outcome.items()),
-        ]
+        ],
     )
 
 

@@ -1,7 +1,7 @@
 """CreateTopics: creates topics (KIP-4).
 
 v4: broker defaults for the counts (KIP-464), v5: configs in the response (KIP-525),
-v7: topic ids (KIP-516).
+v6: THROTTLING_QUOTA_EXCEEDED (KIP-599), v7: topic ids (KIP-516).
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class CreateTopicsResponse(Response, answers=CreateTopicsRequest):
 
 _Wanted = CreateTopicsRequest.CreatableTopic
 _Result = CreateTopicsResponse.CreatableTopicResult
+_STRICT_SINCE = 6
 
 
 @api(CreateTopicsRequest, CreateTopicsResponse, forwarded=True)
@@ -95,15 +96,17 @@ async def create_topics(request: CreateTopicsRequest, call: ControllerCall) -> C
         if name not in may_create:
             refused[name] = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     wanted = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
-    outcome = await call.controller.submit(CreateTopics(wanted, request.validate_only))
+    quota = call.mutation_quota(strict_since=_STRICT_SINCE)
+    outcome = await call.controller.submit(CreateTopics(wanted, request.validate_only, quota))
     return CreateTopicsResponse(
+        throttle_time_ms=quota.throttle_ms(call.now_ms),
         topics=[
             *(
                 _result(name, result, call) if name in may_describe else _hidden(name, result)
                 for name, result in outcome.items()
             ),
             *(_refused(name, error) for name, error in refused.items()),
-        ]
+        ],
     )
 
 

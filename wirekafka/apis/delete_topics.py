@@ -1,6 +1,6 @@
 """DeleteTopics: deletes topics (KIP-4).
 
-v5: error messages (KIP-599), v6: by name or by topic id (KIP-516).
+v5: error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599), v6: by name or by topic id (KIP-516).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class DeleteTopicsResponse(Response, answers=DeleteTopicsRequest):
 
 
 _Result = DeleteTopicsResponse.DeletableTopicResult
+_STRICT_SINCE = 5
 
 
 @api(DeleteTopicsRequest, DeleteTopicsResponse, forwarded=True)
@@ -48,8 +49,12 @@ async def delete_topics(request: DeleteTopicsRequest, call: ControllerCall) -> D
     references, refused = _validated(_references(request), call)
     references, unauthorized = _authorized(references, call)
     refused += unauthorized
-    outcome = await call.controller.submit(DeleteTopics(references))
-    return DeleteTopicsResponse(responses=[_result(*each) for each in [*outcome, *refused]])
+    quota = call.mutation_quota(strict_since=_STRICT_SINCE)
+    outcome = await call.controller.submit(DeleteTopics(references, quota))
+    return DeleteTopicsResponse(
+        throttle_time_ms=quota.throttle_ms(call.now_ms),
+        responses=[_result(*each) for each in [*outcome, *refused]],
+    )
 
 
 _Refused = tuple[str | None, bytes, KafkaError | None]

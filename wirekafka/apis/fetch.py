@@ -7,7 +7,8 @@ v17: replica directory ids (KIP-853), v18: the follower's high watermark (KIP-11
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
+from functools import cache
 
 from wirekafka.apis.fetch_reads import CONSUMER, HELD_ELSEWHERE, FetchTerms, Found, Reads
 from wirekafka.apis.node_endpoints import MOVED, CurrentLeaders, NodeEndpoint
@@ -27,6 +28,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.quotas.client_quotas import Account
 from wirekafka.replication.fetch_session import FetchTarget, Key, Wanted
 from wirekafka.replication.partition import Partition as LocalPartition
 from wirekafka.replication.remote_log import RemoteResult
@@ -142,7 +144,10 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         readers.note(reader, target.wanted, now_ms)
     if context.session is not None and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
         context.session.end_rest()
-    reads = Reads(broker, _terms(request, call.version), context)
+    account = None
+    if broker.quotas is not None and not target.is_follower:
+        account = call.account_of(broker.quotas)
+    reads = Reads(broker, _terms(request, call.version, account), context)
     if call.authorizer is not None:
         reads.refused = _refused(target.is_follower, reads.found, call)
     if request.rack_id and not target.is_follower:
@@ -159,6 +164,12 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         await reads.read_remote()
     if target.is_follower:
         reads.record_throttled(call.now_ms)
+    if account is not None:
+        sent = reads.found if context.is_full else [each for each in reads.found if each.is_news]
+        size_bytes = _size_bytes(sent, call.version)
+        call.throttle_ms = account.fetched(size_bytes, call.take_work_ns(), call.now_ms)
+        if call.throttle_ms:
+            return FetchResponse(session_id=context.throttled())
     settled = context.settle(reads.results(), call.now_ms)
     reads.rest()
     return _response(reads, settled, call)
@@ -218,13 +229,16 @@ def _refused(is_follower: bool, found: list[Found], call: Call) -> Container[str
     return [topic for topic, name in names.items() if name not in may_read]
 
 
-def _terms(request: FetchRequest, version: int) -> FetchTerms:
+def _terms(request: FetchRequest, version: int, account: Account | None) -> FetchTerms:
     replica_id = _replica_id(request)
+    max_bytes = request.max_bytes
+    if account is not None and account.fetch is not None:
+        max_bytes = min(max_bytes, int(account.fetch.burst))
     return FetchTerms(
         replica_id=replica_id,
         broker_epoch=request.replica_state.replica_epoch,
         min_bytes=request.min_bytes,
-        max_bytes=request.max_bytes,
+        max_bytes=max_bytes,
         committed=request.isolation_level == _READ_COMMITTED,
         refuses_zstd=version < 10,
         from_any_replica=replica_id == _DEBUGGER or (replica_id == CONSUMER and version >= 11),
@@ -234,6 +248,33 @@ def _terms(request: FetchRequest, version: int) -> FetchTerms:
 def _replica_id(request: FetchRequest) -> int:
     """-1 for a consumer, -2 for a debugger, else a follower's id (KIP-903 moved the field)."""
     return max(request.replica_id, request.replica_state.replica_id)
+
+
+def _size_bytes(sent: Sequence[Found], version: int) -> int:
+    """The size of a response with these partitions, without diverging epochs and the like."""
+    size_bytes, topic_bytes, partition_bytes = _fixed_bytes(version)
+    topic = None
+    for found in sent:
+        if found.wanted.topic != topic:
+            topic = found.wanted.topic
+            size_bytes += topic_bytes + (len(topic) if isinstance(topic, str) else 0)
+        size_bytes += partition_bytes + found.size_bytes
+        if version in FetchRequest.flexible:
+            # The varint of the records' size; its first byte is counted above.
+            size_bytes += ((found.size_bytes + 1).bit_length() - 1) // 7
+    return size_bytes
+
+
+@cache
+def _fixed_bytes(version: int) -> tuple[int, int, int]:
+    """The bytes of a response without topics, of a topic without a name, and of a partition."""
+    responses = (
+        FetchResponse(),
+        FetchResponse(responses=[_TopicResponse()]),
+        FetchResponse(responses=[_TopicResponse(partitions=[_PartitionData()])]),
+    )
+    empty, topic, partition = (len(each.encode(version)) for each in responses)
+    return 4 + empty, topic - empty, partition - topic
 
 
 def _response(reads: Reads, settled: tuple[int, set[Key]], call: Call) -> FetchResponse:

@@ -80,6 +80,11 @@ class Found:
         return self.error is not Error.NONE
 
     @property
+    def is_news(self) -> bool:
+        """Whether it would be sent within a session, whatever was sent before."""
+        return self.has_records or self.has_error or self.is_notable
+
+    @property
     def is_notable(self) -> bool:
         return self.result.diverging is not None or self.preferred_replica != _THIS
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
+from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
 from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
     from wirekafka.controller import ControllerRole
+    from wirekafka.quotas.client_quotas import Account, ClientQuotas
     from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -35,8 +37,10 @@ class Call(Access):
     """
 
     __slots__ = (
+        "account",
         "api_name",
         "authorizer",
+        "began_ns",
         "broker",
         "client_host",
         "client_id",
@@ -49,9 +53,12 @@ class Call(Access):
         "login",
         "needs_buffer",
         "principal",
+        "request_bytes",
         "throttle_ms",
+        "user",
         "version",
         "wants_close",
+        "worked_ns",
     )
 
     def __init__(
@@ -79,6 +86,15 @@ class Call(Access):
         self.throttle_ms = 0
         """The throttle time of this request: the response reports it, and the connection is muted
         for that long after the response (KIP-219)."""
+        self.account: Account | None
+        """The quotas that the last request was counted against. Use `account_of`."""
+        self.request_bytes = 0
+        """The size of the request, without its size prefix. Only set while quotas are stored, as
+        are `began_ns` and `worked_ns`."""
+        self.began_ns = 0
+        """When the work for the request began, or went on after a wait; 0 if it is not measured."""
+        self.worked_ns = 0
+        """How long the work had taken before the last wait."""
         self.needs_buffer = False
         """Set by a handler that reads `Records` of its request after an await: they are slices of
         the receive buffer, which is otherwise reused meanwhile."""
@@ -86,6 +102,8 @@ class Call(Access):
     def authenticated(self, principal: str) -> None:
         """Set the client's principal, such as "User:name"."""
         self.principal = principal
+        self.user = principal.partition(":")[2]
+        self.account = None
         self.is_authenticated = True
         self.identity = f"{principal} at {self.client_host}"
         """What authorization depends on: principal and host. Empty until the client has
@@ -101,6 +119,33 @@ class Call(Access):
         """Wall-clock milliseconds."""
         return self.broker.clock.now_ms()
 
+    def account_of(self, quotas: ClientQuotas) -> Account:
+        """The client's account for the current request."""
+        account = self.account
+        if (
+            account is None
+            or account.revision != quotas.revision
+            or account.client_id != (self.client_id or "")
+        ):
+            account = self.account = quotas.account(self.user, self.client_id, self.now_ms)
+        return account
+
+    def pause_work(self) -> None:
+        """Exclude the time until `resume_work` from the work for the request."""
+        if self.began_ns:
+            self.worked_ns += self.broker.clock.work_ns() - self.began_ns
+
+    def resume_work(self) -> None:
+        """Measure the work for the request again, after a wait."""
+        self.began_ns = self.broker.clock.work_ns()
+
+    def take_work_ns(self) -> int:
+        """Return the duration of the work for the request so far, and measure from 0 again."""
+        now_ns = self.broker.clock.work_ns()
+        worked_ns = self.worked_ns + now_ns - (self.began_ns or now_ns)
+        self.began_ns, self.worked_ns = now_ns, 0
+        return worked_ns
+
     def close(self) -> None:
         """Close the connection after this request; a returned response is sent first."""
         self.wants_close = True
@@ -114,6 +159,7 @@ class ControllerCall(Access):
     """
 
     __slots__ = (
+        "_is_clients",
         "api_name",
         "authorizer",
         "client_host",
@@ -133,6 +179,23 @@ class ControllerCall(Access):
         self.client_id = asked_by.client_id if asked_by else None
         self.listener = asked_by.listener if asked_by else ""
         self.principal = asked_by.principal if asked_by else "User:ANONYMOUS"
+        self._is_clients = asked_by is not None
+
+    @property
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds."""
+        return self.controller.clock.now_ms()
+
+    def mutation_quota(self, *, strict_since: int) -> MutationQuota:
+        """The client's limit on the partitions that it creates and deletes (KIP-599).
+
+        It is strict from this version of the request on. A node's own requests have none.
+        """
+        quotas = self.controller.quotas
+        if not quotas or not self._is_clients:
+            return UNLIMITED
+        account = quotas.account(self.principal.partition(":")[2], self.client_id, self.now_ms)
+        return MutationQuota(account.mutation, is_strict=self.version >= strict_since)
 
 
 class Scope(Enum):
@@ -190,6 +253,7 @@ class Route:
         "encode",
         "handle",
         "header_is_flexible",
+        "key",
         "name",
         "needs_authentication",
         "reports_throttling",
@@ -199,6 +263,7 @@ class Route:
 
     def __init__(self, declared: Api, version: int):
         self.api = declared
+        self.key = declared.key
         self.name = declared.name
         self.version = version
         self.decode = declared.request.decoder(version)

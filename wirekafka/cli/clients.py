@@ -1,4 +1,4 @@
-"""`wirekafka clients`: each client's fetch position and lag, for clients without commits too."""
+"""`wirekafka clients`: each client's fetch position and lag, or its use of quotas."""
 
 from __future__ import annotations
 
@@ -6,24 +6,37 @@ import json
 import os
 import socket
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.cli.client import Client, CliError, check
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_json, show_table
 from wirekafka.server.local_socket import SOCKET
 
+_THROTTLED = ("client", "user", "quota", "limit", "rate", "throttled_s")
 _COLUMNS = ("client", "host", "topic", "partition", "last_fetched", "end", "lag", "idle_s")
 _TIMEOUT_S = 10.0
 
 
 def command(
-    bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None, as_json: AsJson = False
+    *,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
+    throttled: Annotated[
+        bool,
+        typer.Option(
+            "--throttled", help="Show what clients use of their quotas on bytes and work."
+        ),
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show each client's last fetched offset and lag, on the broker's own machine.
 
     The broker forgets them when it restarts, and the longest idle when there are many.
     """
+    what, columns = ("quotas", _THROTTLED) if throttled else ("clients", _COLUMNS)
     rows: list[dict[str, Any]] = []
     with Client(bootstrap, command_config) as client:
         for broker in client.metadata([]).brokers:
@@ -31,14 +44,15 @@ def command(
                 DescribeLogDirsRequest(), DescribeLogDirsResponse
             )
             check(response.error_code, f"broker {broker.node_id}")
-            rows += _ask([result.log_dir for result in response.results], bootstrap)
+            directories = [result.log_dir for result in response.results]
+            rows += _ask(directories, bootstrap)[what]
     if as_json:
         show_json(rows)
         return
-    show_table(_COLUMNS, [[row[column] for column in _COLUMNS] for row in rows])
+    show_table(columns, [[row[column] for column in columns] for row in rows])
 
 
-def _ask(directories: Iterable[str], bootstrap: str) -> list[dict[str, Any]]:
+def _ask(directories: Iterable[str], bootstrap: str) -> dict[str, list[dict[str, Any]]]:
     """The report of the broker that uses one of these log directories, read from its socket."""
     for directory in directories:
         with socket.socket(socket.AF_UNIX) as asked:
@@ -46,10 +60,10 @@ def _ask(directories: Iterable[str], bootstrap: str) -> list[dict[str, Any]]:
             try:
                 asked.connect(os.path.join(directory, SOCKET))
                 answer = b"".join(iter(lambda: asked.recv(1 << 16), b""))
-                rows: list[dict[str, Any]] = json.loads(answer)["clients"]
+                report: dict[str, list[dict[str, Any]]] = json.loads(answer)
             except (OSError, ValueError):
                 continue
-            return rows
+            return report
     raise CliError(
         f"the broker at {bootstrap} reports clients only on its own machine, "
         "to whoever may read its data, and only if it is wirekafka"

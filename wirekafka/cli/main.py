@@ -20,8 +20,12 @@ COMMANDS = {
     "produce": ("wirekafka.cli.produce", "Write standard input to a topic, a record a line."),
     "consume": ("wirekafka.cli.consume", "Print the records of a topic."),
     "groups": ("wirekafka.cli.groups", "List, describe, reset and delete consumer groups."),
-    "clients": ("wirekafka.cli.clients", "Show how far each client has fetched."),
+    "clients": (
+        "wirekafka.cli.clients",
+        "Show how far each client has fetched, or which are throttled.",
+    ),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
+    "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (
         "wirekafka.cli.repair",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.errors import KafkaError
+from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import ControllerChannel
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.replication.internal_topics import (
@@ -33,6 +33,12 @@ class AutoCreation:
         """
         topics = [_new_topic(name, self._config()) for name in names]
         return await self._channel.create_topics(topics)
+
+    async def ensure(self, name: str) -> None:
+        """Create a topic unless it exists at the controller. Raises KafkaError."""
+        refusal = (await self.create([name]))[name]
+        if refusal is not None and refusal.error is not Error.TOPIC_ALREADY_EXISTS:
+            raise refusal
 
     async def create_with(self, topic: NewTopic) -> None:
         """Create a topic as described, without the defaults of `create`. Raises KafkaError."""

@@ -13,13 +13,12 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.command import ControllerState, Decision, bounded
 from wirekafka.metadata.records import ClientQuotaRecord
 from wirekafka.metadata.security import SecurityImage
+from wirekafka.quotas.client_quotas import ClientQuotas
+from wirekafka.quotas.precedence import CLIENT_ID, IP, USER, Entity
+from wirekafka.replication.observation import Committed
 
-USER, CLIENT_ID, IP = "user", "client-id", "ip"
 EXACT, DEFAULT, ANY = 0, 1, 2
 """The match types of a filter's component."""
-
-Entity = tuple[tuple[str, str | None], ...]
-"""(type, name) pairs; a name of None is the default entity of its type."""
 
 _FRACTIONAL = frozenset({"request_percentage", "controller_mutation_rate"})
 _OF_CLIENTS = _FRACTIONAL | {"producer_byte_rate", "consumer_byte_rate"}
@@ -192,6 +191,20 @@ def entities(image: SecurityImage) -> dict[Entity, dict[str, float]]:
         )
         found.setdefault(entity, {})[record.key] = record.value
     return found
+
+
+def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:
+    """Apply the quotas in a batch of metadata, or of a snapshot, to those that a node enforces.
+
+    Returns them, or None if none is left.
+    """
+    if committed.is_snapshot:
+        quotas.clear()
+    for record in committed.records:
+        if isinstance(record, ClientQuotaRecord):
+            entity = tuple((part.entity_type, part.entity_name) for part in record.entity)
+            quotas.change(entity, record.key, None if record.remove else record.value)
+    return quotas or None
 
 
 def _by_type(part: tuple[str, str | None]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from wirekafka.codec.message import Message
@@ -20,6 +21,7 @@ from wirekafka.metadata.records import (
     TopicRecord,
 )
 from wirekafka.metadata.topic_names import check_collision, check_name
+from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
 
 NO_ID = bytes(16)
 _MIN_ISR = "min.insync.replicas"
@@ -54,6 +56,7 @@ class CreateTopics:
 
     topics: Sequence[NewTopic]
     validate_only: bool = False
+    quota: MutationQuota = UNLIMITED
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return the records of all topics that can be created, as one batch."""
@@ -67,13 +70,15 @@ class CreateTopics:
         for topic in self.topics:
             try:
                 created, its_records = _create(topic, state)
+                self.quota.spend(created.num_partitions, now_ms)
             except KafkaError as error:
                 reply[topic.name] = error
             else:
                 reply[topic.name] = created
                 records += its_records
         bounded(records)
-        return Decision(() if self.validate_only else records, reply)
+        settle = partial(self.quota.settle, now_ms)
+        return Decision(() if self.validate_only else records, reply, (settle,))
 
 
 def _create(topic: NewTopic, state: ControllerState) -> tuple[CreatedTopic, list[Message]]:
@@ -202,6 +207,7 @@ class DeleteTopics:
     """Delete topics independently; the reply has (name, id, error or None) for each, in order."""
 
     topics: Sequence[TopicReference]
+    quota: MutationQuota = UNLIMITED
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return one RemoveTopicRecord each, which also removes partitions and configs."""
@@ -211,6 +217,8 @@ class DeleteTopics:
         for reference in self.topics:
             try:
                 topic = find(state.image, reference)
+                if topic.id not in removed:
+                    self.quota.spend(len(topic.partitions), now_ms)
             except KafkaError as error:
                 reply.append((*reference, error))
                 continue
@@ -218,7 +226,7 @@ class DeleteTopics:
                 removed.add(topic.id)
                 records.append(RemoveTopicRecord(topic_id=topic.id))
             reply.append((topic.name, topic.id, None))
-        return Decision(bounded(records), reply)
+        return Decision(bounded(records), reply, (partial(self.quota.settle, now_ms),))
 
 
 def find(image: MetadataImage, reference: TopicReference) -> TopicImage:
@@ -249,6 +257,7 @@ class CreatePartitions:
 
     topics: Sequence[Growth]
     validate_only: bool = False
+    quota: MutationQuota = UNLIMITED
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return the partition records of all valid requests, as one batch."""
@@ -256,11 +265,14 @@ class CreatePartitions:
         reply: dict[str, KafkaError | None] = {}
         for growth in self.topics:
             try:
-                records += _grow(growth, state.image)
+                added = _grow(growth, state.image)
+                self.quota.spend(len(added), now_ms)
+                records += added
                 reply[growth.name] = None
             except KafkaError as error:
                 reply[growth.name] = error
-        return Decision(() if self.validate_only else bounded(records), reply)
+        settle = partial(self.quota.settle, now_ms)
+        return Decision(() if self.validate_only else bounded(records), reply, (settle,))
 
 
 def _grow(growth: Growth, image: MetadataImage) -> list[Message]:

@@ -62,6 +62,15 @@ class FetchContext:
         """
         raise NotImplementedError
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the response has all partitions, not only those that have changed."""
+        return True
+
+    def throttled(self) -> int:
+        """Return the session id to respond with when nothing is sent; raises as `settle`."""
+        return NO_SESSION
+
 
 class Sessionless(FetchContext):
     """A fetch outside of any session."""
@@ -115,6 +124,15 @@ class Incremental(FetchContext):
     @property
     def wanted(self) -> Iterator[Wanted]:
         return iter(tuple(self._session.active.values()))
+
+    @property
+    def is_full(self) -> bool:
+        return False
+
+    def throttled(self) -> int:
+        if self._session.epoch != self._epoch:
+            raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
+        return self._session.id
 
     def settle(
         self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int

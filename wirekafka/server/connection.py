@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from wirekafka.apis.registry import Call
 from wirekafka.clock import Timer
 from wirekafka.codec.message import MalformedMessage
+from wirekafka.server.accounting import charge_sending
 from wirekafka.server.outbox import Outbox
 from wirekafka.server.pipeline import SMALLEST_REQUEST_BYTES, Parked, Refused, RefusedLater, Serve
 from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
@@ -284,6 +285,8 @@ class Connection(asyncio.BufferedProtocol):
             self._close_for_failure(error)
             return end
         self._send(replies)
+        if call.account is not None:
+            charge_sending(call)
         return at
 
     def _send(self, replies: Replies) -> None:
@@ -339,6 +342,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._parked = None
         self._send(replies)
+        if call.account is not None:
+            charge_sending(call)
         if call.wants_close or self._draining:
             self.close()
             return

@@ -28,7 +28,7 @@ SOCKET = "control.sock"
 
 
 class LocalSocket:
-    """Sends one JSON document, `{"clients": [...]}`, to each connection and closes it."""
+    """Sends one JSON document, `{"clients": [...], "quotas": [...]}`, to each connection."""
 
     def __init__(self, broker: Broker):
         self._broker = broker
@@ -54,7 +54,8 @@ class LocalSocket:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            writer.write(json.dumps({"clients": self._clients()}).encode())
+            report = {"clients": self._clients(), "quotas": self._quotas()}
+            writer.write(json.dumps(report).encode())
             await writer.drain()
         except ConnectionError:
             pass
@@ -75,6 +76,20 @@ class LocalSocket:
                 "idle_s": max(now_ms - each.at_ms, 0) // 1000,
             }
             for each in self._broker.readers.fetched(self._partition)
+        ]
+
+    def _quotas(self) -> list[dict[str, Any]]:
+        quotas, now_ms = self._broker.quotas, self._broker.clock.now_ms()
+        return [
+            {
+                "client": each.client_id,
+                "user": each.user,
+                "quota": each.quota,
+                "limit": each.limit,
+                "rate": round(each.per_second, 3),
+                "throttled_s": each.throttled_ms / 1000,
+            }
+            for each in (quotas.usage(now_ms) if quotas is not None else ())
         ]
 
     def _partition(self, key: Key) -> Partition | None:

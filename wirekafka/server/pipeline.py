@@ -13,6 +13,7 @@ from wirekafka.apis.registry import Call, Route
 from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError
+from wirekafka.server.accounting import charge, charge_failure
 from wirekafka.server.produce_cache import ProduceCache
 from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
 from wirekafka.server.replies import Replies
@@ -104,6 +105,10 @@ class Pipeline:
         handler waits. Raises Refused, MalformedMessage or UnicodeDecodeError if the connection
         must be closed.
         """
+        quotas = call.broker.quotas
+        if quotas is not None and quotas.measures_work:
+            call.worked_ns = 0
+            call.resume_work()
         cache = self._caches[data[at + 1]]
         if cache is not None and cache.serve(data, at, end, call, replies):
             return None
@@ -142,10 +147,16 @@ class Pipeline:
                 except StopIteration as done:
                     response = done.value
                 else:
+                    if quotas is not None:
+                        call.request_bytes = end - at
+                        call.pause_work()
                     return Parked(self, route, request, response, waited)
+            if quotas is not None:
+                call.request_bytes = end - at
+                charge(quotas, route, request, call)
             if response is not None:
                 if call.throttle_ms:
-                    _account(route, response, call)
+                    _report_throttling(route, response, call)
                 replies.add(route, correlation_id, response)
         except Exception as error:
             self.fail(route, request, error, call, replies)
@@ -182,7 +193,9 @@ class Pipeline:
     ) -> None:
         """Add the response to a request whose handler raised `error`; re-raises a Refused."""
         response = failure_response(route, request, error, call, self.warnings)
-        _account(route, response, call)
+        if call.broker.quotas is not None:
+            charge_failure(call.broker.quotas, route, call)
+        _report_throttling(route, response, call)
         replies.add(route, call.correlation_id, response)
 
 
@@ -211,14 +224,21 @@ class Parked:
 
         Raises Refused if the connection must be closed.
         """
+        quotas = call.broker.quotas
+        if quotas is not None and quotas.measures_work:
+            call.resume_work()
         try:
             try:
                 self.waited = self._coroutine.send(None)
             except StopIteration as done:
+                if quotas is not None:
+                    charge(quotas, self._route, self._request, call)
                 if done.value is not None:
-                    _account(self._route, done.value, call)
+                    _report_throttling(self._route, done.value, call)
                     replies.add(self._route, call.correlation_id, done.value)
             else:
+                if quotas is not None and quotas.measures_work:
+                    call.pause_work()
                 return False
         except Exception as error:
             self._pipeline.fail(self._route, self._request, error, call, replies)
@@ -256,7 +276,7 @@ def failure_response(
 _routes = registry.routes.get
 
 
-def _account(route: Route, response: Any, call: Call) -> None:
+def _report_throttling(route: Route, response: Any, call: Call) -> None:
     """Set the response's throttle time; the connection mutes itself for that time (KIP-219)."""
     if call.throttle_ms and route.reports_throttling:
         response.throttle_time_ms = call.throttle_ms

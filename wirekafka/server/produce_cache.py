@@ -16,9 +16,11 @@ from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.apis.registry import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
+from wirekafka.quotas.client_quotas import Account
 from wirekafka.server.replies import Replies
 
 _header = Struct(">Iih").unpack_from
+_int32 = Struct(">i").pack
 _tags = Struct(">BH").unpack_from
 _NO_TAGS = (0, 0)
 """The empty tagged sections of the partition, the topic and the request."""
@@ -36,6 +38,8 @@ _TOPIC_ID_BYTES = 16
 _ID_VERSION = 13
 _VERSIONS = range(9, _ID_VERSION + 1)
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
+_THROTTLE = slice(-5, -1)
+"""The throttle time in a response: before the empty tagged section at its end."""
 _MOST = 8192
 """The largest number of requests remembered."""
 
@@ -74,14 +78,27 @@ class _Template:
 class _Entry:
     """The partition that a repeated request appends to, and its response template."""
 
-    __slots__ = ("key", "template", "topic_id")
+    __slots__ = ("account", "key", "template", "topic_id")
 
     def __init__(self, key: tuple[str, int], topic_id: bytes | None, template: _Template | None):
+        self.account: Account | None = None
+        """The client's quotas; None if none apply."""
         self.key = key
         self.topic_id = topic_id
         """None for versions that name the topic."""
         self.template = template
         """None for acks=0."""
+
+    def charge(self, account: Account, call: Call, size_bytes: int, now_ms: int) -> bool:
+        """Count a request as `accounting.charge` does; returns whether a response is throttled."""
+        if account.produce is not None:
+            call.throttle_ms = account.produce.record(size_bytes, now_ms)
+        if self.template is None:
+            return False
+        if account.request is not None:
+            throttle_ms = account.worked(call.take_work_ns(), now_ms)
+            call.throttle_ms = max(throttle_ms, call.throttle_ms)
+        return call.throttle_ms > 0
 
 
 _NO_ENTRIES: dict[int, dict[bytes, _Entry]] = {}
@@ -142,13 +159,10 @@ class ProduceCache:
             entry.topic_id is not None and partition.topic_id != entry.topic_id
         ):
             return False
-        leader = partition.leader
-        if leader is None:
+        leader, now_ms = partition.leader, broker.clock.now_ms()
+        if leader is None or not (appended := leader.append_at_once(data[start:stop], now_ms)):
             return False
-        appended = leader.append_at_once(data[start:stop], broker.clock.now_ms())
-        if appended is None:
-            return False
-        template = entry.template
+        template, account = entry.template, entry.account
         if template is not None:
             replies.tail += template.pack(
                 template.size,
@@ -161,6 +175,8 @@ class ProduceCache:
                 appended[3],
                 template.after,
             )
+        if account is not None and entry.charge(account, call, end - at, now_ms):
+            replies.tail[_THROTTLE] = _int32(call.throttle_ms)
         return True
 
     def note(self, frame: Any, request: Any, response: ProduceResponse | None, call: Call) -> None:
@@ -203,7 +219,11 @@ class ProduceCache:
         known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
         self._count += around not in known
         template = self._template(topic, call.version) if acks else None
-        known[around] = _Entry((partition.topic, partition.index), topic_id, template)
+        entry = _Entry((partition.topic, partition.index), topic_id, template)
+        quotas = call.broker.quotas
+        if quotas is not None and call.account_of(quotas).is_limited:
+            entry.account = call.account
+        known[around] = entry
 
     def _template(self, topic: ProduceRequest.TopicProduceData, version: int) -> _Template:
         key = version, topic.name, topic.topic_id

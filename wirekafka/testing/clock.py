@@ -42,6 +42,9 @@ class VirtualClock:
     def now_ms(self) -> int:
         return int(self._now_ms())
 
+    def work_ns(self) -> int:
+        return time.perf_counter_ns()
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> VirtualTimer:
         timer = VirtualTimer(self._now_ms() + delay_ms, callback)
         heapq.heappush(self._timers, (timer.due_ms, next(self._serial), timer))
@@ -161,7 +164,7 @@ class LongPollClock:
     """The virtual time with the machine's timers, so that a frozen clock does not block fetches."""
 
     def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop):
-        self.now_ms = clock.now_ms
+        self.now_ms, self.work_ns = clock.now_ms, clock.work_ns
         self._loop = loop
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> asyncio.TimerHandle:

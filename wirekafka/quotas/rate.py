@@ -1,0 +1,149 @@
+"""The rate of something over the last windows of time, and the throttle time for exceeding it.
+
+A request that exceeds a limit is not refused: its client is made to wait until the rate, by then
+over a longer time, equals the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+LONGEST_MS = (1 << 31) - 1
+"""The longest throttle time that a response can report."""
+
+
+class Windows(NamedTuple):
+    """The windows that a rate is averaged over: how many, and the length of each."""
+
+    number: int
+    size_ms: int
+
+
+class _Window:
+    __slots__ = ("amount", "last_ms", "start_ms")
+
+    def __init__(self, now_ms: int):
+        self.restart(now_ms)
+
+    def restart(self, now_ms: int) -> None:
+        self.start_ms = self.last_ms = now_ms
+        self.amount = 0.0
+
+
+class Rate:
+    """What one client, or several that share a quota, use per second, against a limit.
+
+    As in Kafka, a window begins with the first record after the end of the one before, and is
+    dropped `number` window lengths after its last record. The rate is averaged over the time since
+    the oldest window began, but over at least `number - 1` whole windows.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_at",
+        "_current",
+        "_harmless",
+        "_limit",
+        "_longest_ms",
+        "_stable_until_ms",
+        "_total",
+        "_windows",
+        "throttled_until_ms",
+        "windows",
+    )
+
+    def __init__(self, windows: Windows, limit: float, longest_ms: int = LONGEST_MS):
+        self.windows = windows
+        self._longest_ms = longest_ms
+        self._windows: list[_Window] = []
+        """In the order of their use: the one after `_at`, cyclically, is the next to be reused."""
+        self._at = -1
+        self._current = _Window(0)
+        self._total = 0.0
+        self._stable_until_ms = -1
+        """Until then no window ends or is dropped."""
+        self.throttled_until_ms = 0
+        """The end of the latest throttle time."""
+        self.limit = limit
+
+    @property
+    def limit(self) -> float:
+        """The most per second."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: float) -> None:
+        self._limit = limit
+        self._harmless = self.burst
+
+    @property
+    def burst(self) -> float:
+        """The most that never exceeds the limit, whatever the times within the windows."""
+        number, size_ms = self.windows
+        return self._limit * (number - 1) * size_ms / 1000
+
+    def record(self, amount: float, now_ms: int) -> int:
+        """Count an amount; returns the throttle time in ms, 0 within the limit."""
+        if now_ms >= self._stable_until_ms:
+            self._turn(now_ms)
+        current = self._current
+        current.amount += amount
+        current.last_ms = now_ms
+        self._total += amount
+        if self._total <= self._harmless:
+            return 0
+        return self._throttle_ms(now_ms)
+
+    def take_back(self, amount: float, now_ms: int) -> None:
+        """Uncount an amount that was recorded."""
+        self.record(-amount, now_ms)
+
+    def per_second(self, now_ms: int) -> float:
+        """The rate now."""
+        if now_ms >= self._stable_until_ms:
+            self._drop_old(now_ms)
+        return self._total * 1000 / self._elapsed_ms(now_ms)
+
+    def _throttle_ms(self, now_ms: int) -> int:
+        elapsed_ms = self._elapsed_ms(now_ms)
+        rate = self._total * 1000 / elapsed_ms
+        if rate <= self._limit:
+            return 0
+        excess = (rate - self._limit) / self._limit
+        throttle_ms = min(math.floor(excess * elapsed_ms + 0.5), self._longest_ms)
+        self.throttled_until_ms = now_ms + throttle_ms
+        return throttle_ms
+
+    def _elapsed_ms(self, now_ms: int) -> int:
+        """The time that the rate is averaged over."""
+        number, size_ms = self.windows
+        elapsed_ms = now_ms - min((each.start_ms for each in self._windows), default=now_ms)
+        missing = number - 1 - int(elapsed_ms / size_ms)
+        return max(elapsed_ms + max(missing, 0) * size_ms, 1)
+
+    def _turn(self, now_ms: int) -> None:
+        """Begin a window if the current one has ended, and drop old ones."""
+        windows = self._windows
+        if not windows or now_ms - self._current.start_ms >= self.windows.size_ms:
+            # One more than are counted: the oldest may overlap the time that is averaged over.
+            self._at = (self._at + 1) % (self.windows.number + 1)
+            if self._at == len(windows):
+                windows.append(_Window(now_ms))
+            else:
+                windows[self._at].restart(now_ms)
+            self._current = windows[self._at]
+        self._drop_old(now_ms)
+
+    def _drop_old(self, now_ms: int) -> None:
+        kept_ms = self.windows.number * self.windows.size_ms
+        self._total = 0.0
+        oldest_ms = now_ms
+        for each in self._windows:
+            if now_ms - each.last_ms >= kept_ms:
+                each.restart(now_ms)
+            self._total += each.amount
+            oldest_ms = min(oldest_ms, each.last_ms)
+        self._stable_until_ms = min(
+            self._current.start_ms + self.windows.size_ms, oldest_ms + kept_ms
+        )
