@@ -327,6 +327,20 @@ def test_a_high_watermark_does_not_end_the_wait_but_is_sent_after_it(
     asyncio.run(scenario())
 
 
+def test_a_parked_follower_gets_a_batch_of_a_partition_that_changed_before(
+    idle: IdleFollower,
+) -> None:
+    async def scenario() -> None:
+        exchange = idle.begin()
+        idle.partitions[1].wake()
+        assert not (await exchange.settled()).is_done
+        idle.append(1)
+        assert (await exchange.settled()).is_done
+        assert len(only(exchange.response).records) == len(batch(b"v"))
+
+    asyncio.run(scenario())
+
+
 def test_deleted_records_of_an_idle_partition_are_reported(idle: IdleFollower) -> None:
     idle.append(0)
     idle.call()
