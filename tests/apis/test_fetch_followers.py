@@ -247,8 +247,8 @@ class IdleFollower:
         assert self.call().responses == []
         self.reads.clear()
 
-    def call(self, *wanted: tuple[Any, ...]) -> Any:
-        return self._kafka.call(self._request(*wanted), 17)
+    def call(self, *wanted: tuple[Any, ...], **options: Any) -> Any:
+        return self._kafka.call(self._request(*wanted, **options), 17)
 
     def begin(self) -> Exchange:
         return self._kafka.begin(self._request(max_wait_ms=5_000), 17)
@@ -296,6 +296,15 @@ def test_only_partitions_that_changed_are_read_for_a_session(idle: IdleFollower)
     assert idle.call().responses == [] and idle.reads == []
 
 
+def test_a_partition_without_room_in_the_response_is_not_idle(idle: IdleFollower) -> None:
+    for index in range(2):
+        idle.append(index)
+    first = only(idle.call(max_bytes=1)).partition_index
+    second = only(idle.call((idle.topic_id, first, 1, 3), max_bytes=1))
+    assert {first, second.partition_index} == {0, 1}
+    assert len(second.records) == len(batch(b"v"))
+
+
 def test_a_parked_follower_gets_a_batch_of_an_idle_partition(idle: IdleFollower) -> None:
     async def scenario() -> None:
         exchange = idle.begin()
@@ -323,6 +332,20 @@ def test_a_high_watermark_does_not_end_the_wait_but_is_sent_after_it(
         kafka.clock.advance(5_000)
         answer = only((await exchange.settled()).response)
         assert (answer.partition_index, answer.high_watermark) == (0, 0)
+
+    asyncio.run(scenario())
+
+
+def test_a_parked_follower_gets_a_batch_of_a_partition_that_changed_before(
+    idle: IdleFollower,
+) -> None:
+    async def scenario() -> None:
+        exchange = idle.begin()
+        idle.partitions[1].wake()
+        assert not (await exchange.settled()).is_done
+        idle.append(1)
+        assert (await exchange.settled()).is_done
+        assert len(only(exchange.response).records) == len(batch(b"v"))
 
     asyncio.run(scenario())
 

@@ -75,10 +75,10 @@ class BrokerQueues(Generic[Item, Result]):
     ) -> Sequence[Result | KafkaError]:
         try:
             results = await self._send(broker_id, [queued.item for queued in batch])
+            assert len(results) == len(batch), "a result for each item"
         except KafkaError as error:
             return [error] * len(batch)
         except Exception:
             logger.exception("A request to broker %d failed", broker_id)
             return [KafkaError(Error.UNKNOWN_SERVER_ERROR)] * len(batch)
-        assert len(results) == len(batch), "a result for each item"
         return results

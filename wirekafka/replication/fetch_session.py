@@ -90,11 +90,13 @@ class Session(Watched):
 
     A follower's partition is idle once it has everything and its leader's offsets were sent: until
     the partition changes, the fetches of the session neither read it nor note the follower. The
-    session then watches the partition; requests that wait for it watch the session.
+    session then watches the partition, up to the request after its change; a parked request
+    watches the session.
     """
 
     __slots__ = (
         "_idle",
+        "_watched",
         "_woken",
         "active",
         "created_ms",
@@ -124,6 +126,8 @@ class Session(Watched):
         """The time of the follower's last fetch that was not refused."""
         self._idle: dict[Watched, Wanted] = {}
         self._woken: list[Wanted] = []
+        self._watched: dict[Partition, None] = {}
+        """Partitions that are no longer idle, but still watched for the parked request."""
 
     @property
     def is_privileged(self) -> bool:
@@ -145,6 +149,7 @@ class Session(Watched):
 
         Items of `target.wanted` that the session has already are replaced by the session's own.
         """
+        self._unwatch()
         for place, wanted in enumerate(target.wanted):
             key = wanted.key
             known = self.partitions.setdefault(key, wanted)
@@ -152,15 +157,14 @@ class Session(Watched):
                 self.active[key] = wanted
                 continue
             if known.idle is not None:
-                self._activate(known, known.idle)
+                self._end_rest_of(known, known.idle)
             known.update(wanted)
             target.wanted[place] = known
         for key in target.forgotten:
             forgotten = self.partitions.pop(key, None)
             if forgotten is not None and forgotten.idle is not None:
-                self._activate(forgotten, forgotten.idle)
+                self._end_rest_of(forgotten, forgotten.idle)
             self.active.pop(key, None)
-        self._woken.clear()
 
     def serve_last(self, wanted: Wanted) -> None:
         """Move an active partition to the end, so that a full response starves nobody."""
@@ -172,22 +176,25 @@ class Session(Watched):
         if self.active.pop(wanted.key, None) is not None:
             wanted.idle = partition
             self._idle[partition] = wanted
+            self._watched.pop(partition, None)
             partition.watchers[self] = None
             if partition.leader is not None:
                 partition.leader.follower_rests(self.follower_id, self)
 
     def end_rest(self) -> None:
         """Make all idle partitions active, as when the session ends."""
+        self._unwatch()
         for wanted in tuple(self._idle.values()):
             if wanted.idle is not None:
-                self._activate(wanted, wanted.idle)
+                self._end_rest_of(wanted, wanted.idle)
 
     def look(self, changed: Watched) -> None:
         """Make an idle partition active that has changed, and let a parked request check it."""
-        wanted = self._idle[changed]
-        if wanted.idle is not None:
+        wanted = self._idle.get(changed)
+        if wanted is not None and wanted.idle is not None:
+            self._watched[wanted.idle] = None
             self._activate(wanted, wanted.idle)
-        self._woken.append(wanted)
+            self._woken.append(wanted)
         for waiter in tuple(self.watchers):
             waiter.look(changed)
 
@@ -196,9 +203,19 @@ class Session(Watched):
         woken, self._woken = self._woken, []
         return woken
 
+    def _end_rest_of(self, wanted: Wanted, partition: Partition) -> None:
+        self._activate(wanted, partition)
+        del partition.watchers[self]
+
     def _activate(self, wanted: Wanted, partition: Partition) -> None:
         wanted.idle = None
-        del self._idle[partition], partition.watchers[self]
+        del self._idle[partition]
         self.active[wanted.key] = wanted
         if partition.leader is not None:
             partition.leader.follower_woke(self.follower_id, self)
+
+    def _unwatch(self) -> None:
+        for partition in self._watched:
+            del partition.watchers[self]
+        self._watched.clear()
+        self._woken.clear()
