@@ -139,22 +139,21 @@ def _consumer(client: Client, name: str) -> Group:
     [group] = response.groups
     check(group.error_code, f"group {name}", group.error_message)
     return Group(
-        name,
-        "consumer",
-        group.group_state,
-        group.assignor_name,
-        group.group_epoch,
-        [
-            Member(
-                member.member_id,
-                member.client_id,
-                member.client_host,
-                member.member_epoch,
-                _assigned(member.assignment),
-            )
-            for member in group.members
-        ],
+        name, "consumer", group.group_state, group.assignor_name, group.group_epoch, _members(group)
     )
+
+
+def _members(group: Any) -> list[Member]:
+    return [
+        Member(
+            member.member_id,
+            member.client_id,
+            member.client_host,
+            member.member_epoch,
+            _assigned(member.assignment),
+        )
+        for member in group.members
+    ]
 
 
 def _assigned(assignment: Any) -> list[TopicPartition]:
@@ -172,21 +171,7 @@ def _share(client: Client, name: str) -> Group:
     [group] = response.groups
     _check_described(group, name)
     return Group(
-        name,
-        "share",
-        group.group_state,
-        group.assignor_name,
-        group.group_epoch,
-        [
-            Member(
-                member.member_id,
-                member.client_id,
-                member.client_host,
-                member.member_epoch,
-                _assigned(member.assignment),
-            )
-            for member in group.members
-        ],
+        name, "share", group.group_state, group.assignor_name, group.group_epoch, _members(group)
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
 
 ADMISSION, PRINCIPAL = "wirekafka.admission", "wirekafka.principal"
-"""What a TLS connection's transport knows of it beside what plain ones do: `get_extra_info`."""
+"""What the transport of a TLS connection returns from `get_extra_info` besides the usual names."""
 
 _FRAME_GRACE_MS = 30_000
 _FRAME_BYTES_PER_MS = 4

@@ -63,7 +63,7 @@ class Logins:
         await self._keys.start()
 
     def stop(self) -> None:
-        """Cancel what goes on in the background."""
+        """Stop fetching keys in the background."""
         self._keys.stop()
 
     @property

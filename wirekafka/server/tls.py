@@ -227,7 +227,7 @@ class TlsLink(asyncio.BufferedProtocol):
             self._plain.abort()
 
     def abort(self) -> None:
-        """Close a connection whose handshake is not complete, without a word."""
+        """Close a connection whose handshake is not complete, without logging it."""
         self._has_failed = True
         if self._plain is not None:
             self._plain.abort()
