@@ -69,11 +69,15 @@ def handover(*data: Path, port: int = 19092) -> "subprocess.CompletedProcess[str
 
 
 @contextmanager
-def running(command: Sequence[str], directory: Path, port: int) -> Iterator[str]:
-    """Start a broker with a command, its output in `directory`, and yield HOST:PORT."""
+def running(command: Sequence[str], directory: Path, port: int, *more_ports: int) -> Iterator[str]:
+    """Start a broker with a command, its output in `directory`, and yield HOST:PORT.
+
+    It accepts connections there and at `more_ports`: Kafka opens its listeners one by one.
+    """
     process = started(command, directory)
     try:
-        await_accepting(process, directory, port)
+        for each in (port, *more_ports):
+            await_accepting(process, directory, each)
         yield f"127.0.0.1:{port}"
     finally:
         end(process)

@@ -91,7 +91,7 @@ def kafka_side(directory: Path) -> Iterator[Side]:
         f"controller.quorum.voters=1@127.0.0.1:{controller_port}\n" + SMALL_CLEANER
     )
     _, command = prepare(directory, jvm, changed)
-    with running(command, directory, ports["PLAINTEXT"]):
+    with running(command, directory, *ports.values()):
         yield _with_users(Side("Apache Kafka", ports))
 
 

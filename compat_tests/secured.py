@@ -133,7 +133,7 @@ def secured_kafka(directory: Path, users: Sequence[str], **more: str) -> Iterato
             f"\n{name}=PLAINTEXT://127.0.0.1:{port},CLIENTS://127.0.0.1:{sasl_port}",
         )
     properties.write_text(listed)
-    with apache_kafka.running(command, directory, port):
+    with apache_kafka.running(command, directory, port, sasl_port):
         made = KafkaUsers(("127.0.0.1", sasl_port))
         try:
             yield made

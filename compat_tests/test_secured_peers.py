@@ -119,7 +119,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("kafka")
     made = Stage(Authority(tmp_path_factory.mktemp("certificates")))
     _, command = prepare(directory, (*SMALL_JVM, *_QUICK_JVM), made.properties())
-    with running(command, directory, made.ports["MUTUAL"]):
+    with running(command, directory, *made.ports.values()):
         yield made
 
 
