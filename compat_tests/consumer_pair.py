@@ -97,7 +97,7 @@ class BothBrokers:
         self.keep_time()
 
     def _has_looked_up(self) -> bool:
-        """Have us look up the topics of regular expressions, if the last request asked for it."""
+        """Have us look up the topics of regular expressions, if the last request requires it."""
         before = sum(log.end_offset for log in self.ours.logs)
         self.ours.clock.advance(0)
         return sum(log.end_offset for log in self.ours.logs) > before
@@ -130,7 +130,7 @@ class BothBrokers:
     # Topics
 
     def create_topics(self, partitions: dict[str, int]) -> None:
-        """Topics by name, with so many partitions."""
+        """Create topics with these numbers of partitions."""
         kind = CreateTopicsRequest.CreatableTopic
         self._exchange(
             CreateTopicsRequest(
@@ -145,7 +145,7 @@ class BothBrokers:
         self._follow(partitions)
 
     def grow_topics(self, partitions: dict[str, int]) -> None:
-        """Give topics so many partitions."""
+        """Extend topics to these numbers of partitions."""
         kind = CreatePartitionsRequest.Topic
         self._exchange(
             CreatePartitionsRequest(

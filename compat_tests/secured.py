@@ -80,7 +80,7 @@ class KafkaUsers:
 
 
 class OurUsers:
-    """A broker in this process whose clients are taken for the users that they say they are."""
+    """A broker in this process, whose clients choose their user without authentication."""
 
     address = ("broker.test", 9092)
 

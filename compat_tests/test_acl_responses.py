@@ -87,7 +87,7 @@ _Grant = tuple[ResourceType, Operation, int]
 
 
 def _users() -> dict[str, list[_Grant]]:
-    """Each user has one permission; or all, but for one operation on one type of resource."""
+    """Each user has one permission, or all except for one operation on one type of resource."""
     everything = [(kind, Operation.ALL, _ALLOW) for kind in RESOURCES]
     users: dict[str, list[_Grant]] = {"nothing": [], "everything": everything}
     for kind in RESOURCES:

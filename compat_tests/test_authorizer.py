@@ -47,7 +47,7 @@ class KafkaAuthorizer:
         self._process = process
 
     def ask(self, lines: list[str], answers: int) -> list[list[str]]:
-        """Send lines, and read so many answers: the decision and the text of the audit log."""
+        """Send lines, and read as many results: the decision and the text of the audit log."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write("".join(f"{line}\n" for line in [*lines, "flush"]))
         self._process.stdin.flush()

@@ -1,6 +1,6 @@
 """Compacts the same log with wirekafka and Apache Kafka, and compares the remaining records.
 
-`python -m compat_tests.test_compaction 10000000` does it with so many records and measures it.
+`python -m compat_tests.test_compaction 10000000` does so with as many records, and measures it.
 """
 
 from __future__ import annotations

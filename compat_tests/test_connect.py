@@ -24,7 +24,7 @@ from tests import kafka_jars
 from tests.eventually import eventually as at_some_time
 
 PATIENCE_S = 120
-"""A worker takes long to come up, or to notice what happened, on a busy machine."""
+"""A worker takes long to start, or to notice a failure, on a busy machine."""
 WORKER = "org.apache.kafka.connect.cli.ConnectDistributed"
 MIRROR_MAKER = "org.apache.kafka.connect.mirror.MirrorMaker"
 
@@ -144,7 +144,7 @@ class Worker:
         return committed
 
     def state(self, name: str) -> str:
-        """Of a connector; the tasks of a stopped one are gone."""
+        """The state of a connector; a stopped one has no tasks."""
         status = self.ask("GET", f"/connectors/{name}/status")
         return status["connector"]["state"] + " with tasks" * bool(status["tasks"])
 

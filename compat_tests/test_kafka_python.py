@@ -127,7 +127,7 @@ def test_a_message_over_the_limit_is_refused(producer_of: Callable[..., Any], to
 
 @contextmanager
 def polled(consumer: Any) -> Iterator[None]:
-    """The consumer polled without a pause, by a thread of its own as a member of a group is.
+    """Poll the consumer without a pause in a thread of its own, as members of groups do.
 
     kafka-python 3.0 throws away a join that was answered between two polls and joins again: two
     members that one thread polls in turn may keep each other from ever settling.
@@ -294,7 +294,7 @@ def test_groups_are_listed_described_reset_and_deleted(
     assert changed[partition] is Errors.NoError
     assert kafka_admin.list_group_offsets({unique: [partition]})[unique][partition].offset == 2
     assert kafka_admin.delete_group_offsets(unique, [partition])[partition] is Errors.NoError
-    # A group without members or offsets is gone, so deleting it again may find nothing.
+    # A group without members and offsets may have been removed already.
     kafka_admin.delete_groups([unique])
     assert unique not in [group["group_id"] for group in kafka_admin.list_groups()]
 

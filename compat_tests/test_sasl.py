@@ -88,7 +88,7 @@ class Transcript:
         return b""
 
     def await_close(self) -> None:
-        """Note whether the connection is closed without having been asked anything more."""
+        """Note whether the connection is closed without a further request."""
         self.client.socket.settimeout(0.5)
         try:
             self.lines.append("closed" if self.client.is_closed() else "data")
@@ -111,7 +111,7 @@ class Transcript:
         return self.ask(MetadataRequest(topics=[]), version)
 
     def scram(self, client: ScramClient, mechanism: str = "SCRAM-SHA-256") -> None:
-        """A whole SCRAM login; the server's nonce and proof are checked, not noted."""
+        """A complete SCRAM login; the server's nonce and proof are checked, not noted."""
         self.handshake(mechanism)
         challenge = self.token(client.first())
         if challenge:

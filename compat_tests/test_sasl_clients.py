@@ -1,4 +1,4 @@
-"""Real clients log in with every mechanism that they support, and nobody else does."""
+"""Real clients log in with every mechanism that they support; wrong passwords are refused."""
 
 import asyncio
 import re
@@ -76,7 +76,7 @@ def test_confluent_with_a_signed_token(side: Side) -> None:
 
 
 def test_confluent_renews_its_session(side: Side) -> None:
-    """librdkafka authenticates again in time; requests go on over the same connection."""
+    """librdkafka authenticates again in time; requests continue over the same connection."""
     settings = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "carol"}
     admin = confluent(side, "SESSION", **settings, sasl_password=USERS["carol"])
     for _ in range(3):

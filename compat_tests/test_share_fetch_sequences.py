@@ -53,7 +53,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharingBrokers]:
 
 
 def test_sequences_have_the_same_responses_and_states(both: SharingBrokers) -> None:
-    """A sequence that differs is played once more before it counts: Kafka expires locks and stores
+    """A sequence that differs is played again before it counts: Kafka expires locks and stores
     states in threads of its own, so a busy machine may change their order. A real difference shows
     again."""
     last = _FIRST + _SEQUENCES

@@ -52,7 +52,7 @@ def batch(spark: SparkSession, bootstrap: str) -> Reader:
 def stream(
     spark: SparkSession, bootstrap: str, unique: str, tmp_path: Path
 ) -> Iterator[Callable[..., Any]]:
-    """`stream(subscribe=topic, ...)` runs to the end of what is there; rows go to a file sink.
+    """`stream(subscribe=topic, ...)` runs to the present end of the topic; rows go to a file sink.
 
     Called again, it continues from its checkpoint. Returns the query and all its rows so far.
     """

@@ -75,7 +75,7 @@ def run(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
     session.run(name, import_module(f"spark_examples.{name}").main)
 
 
-def why_it_ends(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+def exit_message(name: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     with pytest.raises(SystemExit) as ended:
         run(name, monkeypatch, *arguments)
     return str(ended.value)
@@ -112,7 +112,7 @@ def test_turnarounds_by_the_state_of_spark_3(
 
 @pytest.fixture
 def cluster_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Executors start as other tests' JVMs do; what they leave is removed."""
+    """Executors have the options of the other tests' JVMs; their files are removed."""
     (tmp_path / "spark-defaults.conf").write_text(f"spark.executor.defaultJavaOptions {JVM}\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     left = Path(pyspark.__file__).with_name("work")
@@ -137,7 +137,7 @@ def test_an_example_runs_unchanged_on_a_cluster(name: str, bootstrap: str, tmp_p
 def test_a_wrong_address_is_reported_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = why_it_ends(name, monkeypatch, "127.0.0.1:1", "--rows", "10")
+    said = exit_message(name, monkeypatch, "127.0.0.1:1", "--rows", "10")
     assert said == f"{name}: no broker answers at 127.0.0.1:1."
 
 
@@ -146,7 +146,7 @@ def test_a_missing_topic_is_reported_in_one_sentence(
     name: str, bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = f"{unique},{unique}" if name in ("weather_join", "plane_dimension") else unique
-    said = why_it_ends(name, monkeypatch, bootstrap, READ_ONE[name], topics)
+    said = exit_message(name, monkeypatch, bootstrap, READ_ONE[name], topics)
     assert said == f"{name}: the topic {unique} does not exist."
 
 
@@ -161,7 +161,7 @@ def test_a_schema_that_does_not_fit_is_reported_in_one_sentence(
     assert producer.flush(30) == 0
     topics = f"{topic},{topic}" if name in ("weather_join", "plane_dimension") else topic
     options: list[Any] = [READ_ONE[name], topics]
-    said = why_it_ends(name, monkeypatch, bootstrap, *options)
+    said = exit_message(name, monkeypatch, bootstrap, *options)
     assert "\n" not in said and topic in said
     assert re.search(r"(does not fit|fits) the schema", said), said
 

@@ -199,7 +199,7 @@ def read_all(bootstrap: str, topic: str, partition: int) -> list[Any]:
 
 
 def source_bounds(bootstrap: str) -> tuple[int, int]:
-    """Sums over the partitions: what is gone at the start, and the end."""
+    """The sums of the partitions' log start offsets and end offsets."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker"})
     bounds = [
         consumer.get_watermark_offsets(TopicPartition("source", partition), timeout=30)

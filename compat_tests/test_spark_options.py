@@ -47,7 +47,7 @@ def batch(spark: SparkSession, bootstrap: str) -> Reader:
 
 @pytest.fixture
 def stream(spark: SparkSession, bootstrap: str, unique: str, tmp_path: Path) -> Stream:
-    """`stream({"subscribe": topic})`: to the end of what is there, on from its checkpoint."""
+    """`stream({"subscribe": topic})` reads from its checkpoint to the present end of the topic."""
 
     def run(options: dict[str, Any], **trigger: Any) -> tuple[StreamingQuery, list[str]]:
         given = {"startingOffsets": "earliest"} | options

@@ -46,7 +46,7 @@ def topics(engine: RunningBroker, unique: str) -> tuple[str, str]:
 def query(
     spark: SparkSession, engine: RunningBroker, topics: tuple[str, str], tmp_path: Path
 ) -> Iterator[StreamingQuery]:
-    """Upper-cases what comes in on one topic and writes it to another."""
+    """Converts the records of one topic to upper case, and writes them to another."""
     source, target = topics
     address = {"kafka.bootstrap.servers": engine.bootstrap}
     spark.conf.set("spark.sql.streaming.realTimeMode.minBatchDuration", "5000ms")

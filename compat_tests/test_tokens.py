@@ -135,7 +135,7 @@ class Transcript:
             self._await(token_id, None if is_removed else answer.expiry_timestamp_ms)
 
     def _await(self, token_id: str, expiry_ms: int | None) -> None:
-        """Wait until the broker has followed the controller; None means that the token is gone."""
+        """Wait until the broker has followed the controller; None: the token was removed."""
         request = DescribeDelegationTokenRequest(owners=None)
 
         def has_followed() -> bool:

@@ -271,7 +271,7 @@ class Player:
         # A broker that has just started waits for its first producer ids.
         fresh = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         eventually(lambda: self._wire.ask(fresh, 4).error_code == 0)
-        # Coordinators are asked until they have loaded.
+        # Requests to coordinators are repeated until they have loaded.
         eventually(lambda: self._described().error_code not in _BUSY)
         offsets = OffsetFetchRequest(groups=[OffsetFetchRequest.Group(group_id=self._group)])
         eventually(lambda: self._wire.ask(offsets, 8).groups[0].error_code == 0)

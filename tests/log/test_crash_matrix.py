@@ -1,4 +1,4 @@
-"""Crashes at every operation of a log's life, with every outcome for what was not synced.
+"""Crashes at every operation of a workload, with every outcome for unsynced writes.
 
 After each crash the directory is opened again, and compared with the acknowledged records. A fresh
 scan of the log files is the oracle for everything beside them.

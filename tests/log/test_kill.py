@@ -1,4 +1,4 @@
-"""A process that appends to a real disk is killed, again and again; what it acknowledged stays."""
+"""A process that appends to a real disk is killed repeatedly; acknowledged records stay."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_kill_at_any_moment_loses_no_acknowledged_record_and_duplicates_none(
     random = Random(7)
     acknowledged = 0
     for _ in range(KILLS):
-        # The next process repeats the last acknowledged batch: it must be a duplicate.
+        # The next process repeats the last acknowledged batch, which must be a duplicate.
         again = max(acknowledged - 1, 0)
         command = [sys.executable, "-c", WRITER, str(tmp_path / "data"), str(again)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -265,7 +265,7 @@ def test_a_log_created_again_has_none_of_the_offsets_of_the_deleted_one() -> Non
 
 
 def test_a_truncation_lowers_the_checkpoints_before_the_next_append() -> None:
-    """Recovery has to scan what is appended below the recovery point of before."""
+    """Recovery has to scan records that are appended below the earlier recovery point."""
     disk = SimulatedDisk()
     directory = opened(disk)
     create(directory)

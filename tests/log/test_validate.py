@@ -395,7 +395,7 @@ def test_keyed_records_pass_a_compacted_topic_unchanged() -> None:
         assert stored(sent, COMPACTED)[16:] == sent[16:]
 
 
-def test_keys_are_not_asked_for_where_records_are_also_deleted_by_key_only() -> None:
+def test_keys_are_required_if_compact_is_one_of_the_cleanup_policies() -> None:
     both = replace(PLAIN, cleanup_policy=("compact", "delete"))
     assert refusal(batch_at(NOW, key=None), both).error is Error.INVALID_RECORD
     assert checked(batch_at(NOW, key=None), replace(PLAIN, cleanup_policy=("delete",)))

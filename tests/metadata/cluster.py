@@ -46,7 +46,7 @@ class RecordingHost:
         self.done.append(("configure broker", dict(cluster), dict(broker)))
 
     def image_changed(self, committed, removed):
-        """Nobody follows topics here."""
+        """Do nothing: no coordinator follows topics here."""
 
     def topics_deleted(self, topics):
         self.done.append(("deleted", [topic.name for topic in topics]))
@@ -118,7 +118,7 @@ class Cluster:
         return epoch
 
     def beat(self, id: int, **wants: bool):
-        """A heartbeat of a broker that has applied the whole log."""
+        """A heartbeat of a broker that has applied the complete log."""
         return self.submit(
             Heartbeat(
                 broker_id=id,

@@ -1,4 +1,4 @@
-"""Who may use a log directory, and what it remembers of the last stop."""
+"""Which cluster may use a log directory, and the broker epoch of its last clean stop."""
 
 from __future__ import annotations
 

@@ -61,10 +61,10 @@ class Idle:
     drop_partition = configure_topic = place_partition
 
     def image_changed(self, committed, removed):
-        """Nobody follows topics here."""
+        """Do nothing: no coordinator follows topics here."""
 
     def topics_deleted(self, topics):
-        """Nobody had any."""
+        """Do nothing: there are no groups."""
 
 
 class Node:

@@ -58,7 +58,7 @@ class Asked:
 class OtherNode:
     """A node that responds to ApiVersions by itself, and to requests with a handler in `answers`.
 
-    Other requests wait in `asked` for the test.
+    Other requests wait in `asked` until the test takes them.
     """
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ def led_by(
     return topic, topic.partitions[0]
 
 
-def test_a_node_has_fetchers_that_connect_to_nobody_while_it_leads_all(
+def test_a_node_that_leads_all_partitions_opens_no_connections_to_fetch(
     kafka: InProcessBroker,
 ) -> None:
     kafka.create("t", 3)

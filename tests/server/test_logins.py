@@ -1,4 +1,4 @@
-"""Logins of a whole node in memory, under a manual clock."""
+"""Logins of a complete node in memory, under a manual clock."""
 
 from __future__ import annotations
 

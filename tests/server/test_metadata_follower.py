@@ -258,7 +258,7 @@ def test_another_leader_is_followed_where_the_response_says_it_is(path: Path) ->
     run(path, 2, test)
 
 
-def test_a_leader_that_is_gone_is_looked_for(path: Path) -> None:
+def test_another_leader_is_searched_when_the_leader_is_unreachable(path: Path) -> None:
     async def test(stage: Stage) -> None:
         old, new = stage.controllers
         old.append("a")

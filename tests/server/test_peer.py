@@ -100,7 +100,7 @@ def test_version_is_the_newest_common_one_within_the_callers_limit() -> None:
     with_peer(scenario)
 
 
-def test_node_with_older_api_versions_is_asked_again_in_its_version() -> None:
+def test_api_versions_is_repeated_in_the_version_of_an_older_node() -> None:
     async def scenario(peer: Peer, other: OtherNode) -> None:
         own = ApiVersionsResponse.ApiVersion(api_key=18, min_version=0, max_version=2)
 

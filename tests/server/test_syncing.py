@@ -73,7 +73,7 @@ class Medium:
 
 
 def play(kafka: InProcessBroker, medium: Medium, scenario: Callable[[], Awaitable[None]]) -> None:
-    """Play a scenario while somebody syncs; in the end no sync is held back any more."""
+    """Run a scenario with held syncs; at the end all syncs are released."""
 
     async def played() -> None:
         housekeeping = Housekeeping(kafka.broker, [])

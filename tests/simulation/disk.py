@@ -1,4 +1,4 @@
-"""A disk in memory that forgets what was not synced, fails on demand, and crashes on demand."""
+"""A disk in memory that loses unsynced writes, fails on demand, and crashes on demand."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Link:
         self.server.feed(b"")
 
     def refused(self) -> None:
-        """Nobody listens there."""
+        """The target refuses it, since the port has no listener."""
         self.server.kill()
         self.to_client.signal(self._refused)
 

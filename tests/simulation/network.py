@@ -155,7 +155,7 @@ class Host:
         return self._ports.get(number)
 
     def free(self, port: int) -> None:
-        """Nobody listens there any more."""
+        """Remove the listener of a port."""
         self._ports.pop(port, None)
 
     def crash(self) -> None:

@@ -318,7 +318,7 @@ def test_an_unreferenced_brokers_directory_is_removed_after_its_thread_ended(
     assert found == [True] and not directory.exists()
 
 
-def test_hits_can_be_asked_for_when_the_broker_has_stopped() -> None:
+def test_hits_can_be_read_when_the_broker_has_stopped() -> None:
     with Broker(topics=["t"]) as broker:
         rule = broker.delay("Produce", 0.0)
         assert deliver(confluent_producer(broker), "t") is None

@@ -1,4 +1,4 @@
-"""Transactional producers under faults: what they retry, abort and give up for good."""
+"""Transactional producers under faults: retried, aborted and fatal errors."""
 
 from __future__ import annotations
 

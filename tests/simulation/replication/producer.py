@@ -299,7 +299,7 @@ class TransactionalProducer(Producer):
             self._end(current)
             return
         if self.world.topic_id is None:
-            return  # The topic is deleted: `restart` will go on with the next one.
+            return  # The topic is deleted: `restart` will continue with the next one.
         self._left -= 1
         send = self._made(is_transactional=True)
         current.sends.append(send)

@@ -55,7 +55,7 @@ class Simulation:
         ]
 
     def run(self) -> None:
-        """The whole history; stops at the first violation."""
+        """Run the complete history; stops at the first violation."""
         world = self.world
         for broker in world.brokers.values():
             broker.start()
@@ -214,7 +214,7 @@ class Simulation:
         self.world.schedule.after(self.random.choice((500, 5_000, 15_000)), resume)
 
     def _cut_off(self, broker: SimulatedBroker) -> None:
-        """Lose what is sent between a broker and some others, in one or both directions."""
+        """Lose messages between a broker and some others, in one or both directions."""
         random, world = self.random, self.world
         others = [each.name for each in world.brokers.values() if each is not broker]
         others += [world.controller.process.name, *(each.name for each in self.producers)]
