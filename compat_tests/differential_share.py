@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from compat_tests.consumer_members import kafka_id
-from compat_tests.differential_consumer import Pair
+from compat_tests.lives import Action, Life, Pair
 from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -35,22 +33,16 @@ class ShareMember:
     epoch: int = 0
 
 
-class ShareLife:
+class ShareLife(Life):
     """One share group; its seed decides what happens to it."""
 
     def __init__(self, seed: int, group_id: str, topics: list[str], pair: Pair):
-        self.random = random.Random(seed)
-        self.group_id = group_id
-        self.topics = topics
-        self.pair = pair
-        self.members: list[ShareMember] = []
-        self.doomed: list[ShareMember] = []
+        super().__init__(seed, group_id, topics, pair)
         self.most = self.random.choice((1, 2, 3, 6))
 
-    def step(self) -> None:
-        """One thing, chosen at random among those that can happen now."""
+    def actions(self) -> list[Action]:
         present = self.present()
-        actions: list[tuple[int, Callable[[], object]]] = [
+        actions: list[Action] = [
             (6 if len(self.members) < self.most else 1, self.join),
             (1, self.ask_for_nonsense),
             (1, self.ask_as_another_kind),
@@ -67,23 +59,11 @@ class ShareLife:
                 (2, self.leave),
                 (1, self.rejoin),
             ]
-        weights, choices = zip(*actions, strict=True)
-        self.random.choices(choices, weights)[0]()
+        return actions
 
     def beat_all(self) -> None:
-        """Heartbeats of all members."""
         for member in self.present():
             self._beat(member, member.epoch)
-
-    def doom(self) -> None:
-        """Have some member never be heard of again."""
-        if self.present() and self.random.random() < 0.6:
-            self.doomed.append(self.random.choice(self.present()))
-
-    def bury(self) -> None:
-        """Who was doomed is gone by now."""
-        self.members = [member for member in self.members if member not in self.doomed]
-        self.doomed = []
 
     # Heartbeats
 
@@ -94,26 +74,26 @@ class ShareLife:
             self.members.append(member)
 
     def rejoin(self) -> None:
-        self._beat(self._somebody(), 0, subscribed_topic_names=self._some_topics())
+        self._beat(self.somebody(), 0, subscribed_topic_names=self._some_topics())
 
     def beat_quietly(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         self._beat(member, member.epoch)
 
     def beat_out_of_turn(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         epoch = member.epoch + self.random.choice((-1, -2, 1, 5))
         if epoch > 0:
             self._beat(member, epoch)
 
     def subscribe(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         topics = self.random.choice((self._some_topics(), self._some_topics(), []))
         rack_id = self.random.choice((None, None, "rack-2"))
         self._beat(member, member.epoch, rack_id=rack_id, subscribed_topic_names=topics)
 
     def leave(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         if self._beat(member, -1):
             self.members.remove(member)
 
@@ -240,12 +220,6 @@ class ShareLife:
         self.pair.ask(*self.random.choice(requests))
 
     # Helpers
-
-    def present(self) -> list[ShareMember]:
-        return [member for member in self.members if member not in self.doomed]
-
-    def _somebody(self) -> ShareMember:
-        return self.random.choice(self.present())
 
     def _some_topics(self) -> list[str]:
         count = self.random.choice((1, 1, 2, len(self.topics), len(self.topics)))
