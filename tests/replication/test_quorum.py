@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from tests.in_process import now
 from tests.manual_clock import ManualClock
 from wirekafka.apis import registry
 from wirekafka.apis.controller_channel import LocalChannel
@@ -112,15 +113,15 @@ class Node:
 
     def start(self):
         self.role.load()
-        step(self.role.start([CONTROLLER]))
-        step(self.membership.join([BROKER]))
+        now(self.role.start([CONTROLLER]))
+        now(self.membership.join([BROKER]))
         return self
 
     def submit(self, command):
-        return step(self.controller.submit(command))
+        return now(self.controller.submit(command))
 
     def stop(self):
-        step(self.membership.leave())
+        now(self.membership.leave())
         self.crash()
 
     def crash(self):
@@ -132,12 +133,23 @@ class Node:
         return self.controller.machine.image
 
 
-def step(coroutine):
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it suspended")
+def dynamic_node(path):
+    """A node that has not started, whose log has a quorum of this node alone."""
+    node = Node(path)
+    node.quorum.epoch = 1
+    voters = VotersRecord(
+        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
+    )
+    node.quorum.append(
+        snapshot_file.control_batch(
+            [
+                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+                (6, bytes(voters.encode(0))),
+            ],
+            node.clock.now_ms(),
+        )
+    )
+    return node
 
 
 @pytest.fixture
@@ -293,7 +305,7 @@ def test_reading_starts_from_the_highest_snapshot(path, metadata):
     )
     (metadata / SnapshotId(end, 1).file_name).write_bytes(data)
     (metadata / SnapshotId(end - 1, 1).file_name).write_bytes(b"not looked at")
-    step(node.controller.submit(CreateTopics([NewTopic(name="new")])))
+    now(node.controller.submit(CreateTopics([NewTopic(name="new")])))
     image = fold(node.quorum)
     assert list(image.topics) == ["kept", "new"]
     node.crash()
@@ -373,20 +385,7 @@ def test_a_quorum_of_the_configuration_becomes_one_of_the_log_for_good(path, met
 
 
 def test_voters_are_left_as_they_are_by_a_node_without_a_controller_listener(path, metadata):
-    node = Node(path)
-    node.quorum.epoch = 1
-    voters = VotersRecord(
-        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
-    )
-    node.quorum.append(
-        snapshot_file.control_batch(
-            [
-                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-                (6, bytes(voters.encode(0))),
-            ],
-            node.clock.now_ms(),
-        )
-    )
+    node = dynamic_node(path)
     node.crash()
     Node(path, endpoints=()).start().stop()
     assert [kind for kind, _ in control_values(metadata)] == [5, 6, 2]
@@ -468,20 +467,7 @@ def test_the_first_snapshot_is_not_all_there_is(path, metadata):
 
 
 def test_a_dynamic_quorum_is_in_its_snapshots(path, metadata):
-    node = Node(path)
-    node.quorum.epoch = 1
-    voters = VotersRecord(
-        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
-    )
-    node.quorum.append(
-        snapshot_file.control_batch(
-            [
-                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-                (6, bytes(voters.encode(0))),
-            ],
-            node.clock.now_ms(),
-        )
-    )
+    node = dynamic_node(path)
     node.start()
     node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
     node.stop()
