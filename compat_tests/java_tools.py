@@ -33,8 +33,7 @@ SCRIPTS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
-# The tools live for a second or two: compile little and keep to one thread for garbage.
-QUICK = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+QUICK = ("-Xmx256m", *kafka_jars.QUICK_JVM)
 
 LOG4J2 = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR">
 <PatternLayout pattern="%p %m (%c)%n"/></Console></Appenders>

@@ -51,7 +51,7 @@ class BothShareBrokers(BothBrokers):
         for group_id in group_ids:
             ours = _partitions_here(self.ours.groups.shard_for(group_id).machine, group_id)
             eventually(
-                lambda id=group_id, known=ours: self._partitions_there(id) == known, timeout_s=10
+                lambda id=group_id, known=ours: self._partitions_there(id) == known, timeout_s=60
             )
         self.keep_time()
 

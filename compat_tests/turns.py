@@ -22,8 +22,7 @@ class Turn:
     """The broker that is running."""
 
     def __init__(self, bootstrap: str):
-        host, _, port = bootstrap.rpartition(":")
-        self._wire = Wire((host, int(port)))
+        self._wire = Wire.to(bootstrap)
 
     def ask(self, request: Request, version: int) -> Any:
         return self._wire.ask(request, version)

@@ -1,5 +1,7 @@
 """Sends raw requests to a broker, and makes its responses comparable with another's."""
 
+from __future__ import annotations
+
 import re
 from typing import Any
 
@@ -38,6 +40,12 @@ class Wire:
         self._client_id = client_id
         self._client: RawClient | None = None
         self._correlation_id = 0
+
+    @classmethod
+    def to(cls, bootstrap: str) -> Wire:
+        """A connection to HOST:PORT."""
+        host, _, port = bootstrap.rpartition(":")
+        return cls((host, int(port)))
 
     @property
     def is_open(self) -> bool:
