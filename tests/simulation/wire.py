@@ -30,6 +30,12 @@ class Refused(Exception):
         self.error = Error(code)
 
 
+def check(code: int, asked: str) -> None:
+    """Raises Refused if this is the code of an error."""
+    if code:
+        raise Refused(code, asked)
+
+
 BUSY = frozenset(
     {
         Error.COORDINATOR_LOAD_IN_PROGRESS,
