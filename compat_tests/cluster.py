@@ -31,7 +31,6 @@ FIRST_CONTROLLER = 3000
 HOST = "127.0.0.1"
 _IN_SERVICE_S = 90
 _STOP_S = 60
-_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,7 @@ class Node:
         properties = str(self.directory / "server.properties")
         if self.engine == WIREKAFKA:
             return [sys.executable, "-m", "wirekafka", "serve", "--config", properties]
-        return [*java_command(self.directory), *SMALL_JVM, *_QUICK_JVM, "kafka.Kafka", properties]
+        return [*java_command(self.directory), *SMALL_JVM, "kafka.Kafka", properties]
 
     def written(self) -> str:
         """The end of what the process has written."""

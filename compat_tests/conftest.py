@@ -135,6 +135,15 @@ def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
 
 
 @pytest.fixture(scope="session")
+def java_clients(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
+    """Runs programs in one Java source file with the clients of Kafka 4.4.0.
+
+    Such a file needs no build: java compiles it as it starts.
+    """
+    return JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java-clients"))
+
+
+@pytest.fixture(scope="session")
 def old_java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
     """The command-line tools of Kafka 2.1.1, the oldest clients a 4.4 broker accepts."""
     return JavaTools(kafka_jars.old_kafka_jars(), tmp_path_factory.mktemp("old-java-tools"))

@@ -48,12 +48,51 @@ class Member:
             }
 
 
-class Requests:
-    """The requests of one group's members."""
+class OffsetRequests:
+    """The requests about offsets of one group's members."""
 
     def __init__(self, group_id: str, topic_ids: dict[str, bytes]):
         self.group_id = group_id
         self.topic_ids = topic_ids
+
+    def commit(self, member: Any, epoch: int, topic: str, partition: int) -> Request:
+        kind = OffsetCommitRequest.Topic
+        return OffsetCommitRequest(
+            group_id=self.group_id,
+            generation_id_or_member_epoch=epoch,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            topics=[
+                kind(
+                    name=topic,
+                    topic_id=self.topic_ids.get(topic, bytes(16)),
+                    partitions=[kind.Partition(partition_index=partition, committed_offset=7)],
+                )
+            ],
+        )
+
+    def fetch(self, member: Any, epoch: int, topic: str) -> Request:
+        kind = OffsetFetchRequest.Group
+        return OffsetFetchRequest(
+            groups=[
+                kind(
+                    group_id=self.group_id,
+                    member_id=member.member_id,
+                    member_epoch=epoch,
+                    topics=[
+                        kind.Topics(
+                            name=topic,
+                            topic_id=self.topic_ids.get(topic, bytes(16)),
+                            partition_indexes=[0, 1],
+                        )
+                    ],
+                )
+            ]
+        )
+
+
+class Requests(OffsetRequests):
+    """The requests of one group's members."""
 
     def join(self, member: Member, version: int) -> Request:
         return self.beat(
@@ -85,41 +124,6 @@ class Requests:
             member_epoch=member.epoch if epoch is None else epoch,
             topic_partitions=topics,
             **({"instance_id": member.instance_id} | fields),
-        )
-
-    def commit(self, member: Member, epoch: int, topic: str, partition: int) -> Request:
-        kind = OffsetCommitRequest.Topic
-        return OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=epoch,
-            member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            topics=[
-                kind(
-                    name=topic,
-                    topic_id=self.topic_ids.get(topic, bytes(16)),
-                    partitions=[kind.Partition(partition_index=partition, committed_offset=7)],
-                )
-            ],
-        )
-
-    def fetch(self, member: Member, epoch: int, topic: str) -> Request:
-        kind = OffsetFetchRequest.Group
-        return OffsetFetchRequest(
-            groups=[
-                kind(
-                    group_id=self.group_id,
-                    member_id=member.member_id,
-                    member_epoch=epoch,
-                    topics=[
-                        kind.Topics(
-                            name=topic,
-                            topic_id=self.topic_ids.get(topic, bytes(16)),
-                            partition_indexes=[0, 1],
-                        )
-                    ],
-                )
-            ]
         )
 
     def describe(self) -> Request:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -26,7 +27,6 @@ from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.join_group import JoinGroupRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.batch import read_header
-from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.group_records import GroupRecordCodec, OffsetRecord
 
@@ -50,11 +50,12 @@ class BothBrokers:
     """Both coordinators, with the same topics."""
 
     def __init__(self, address: tuple[str, int], data: Path, **settings: Any):
-        self._wire = Wire(address)
+        self._wire = Wire(address, client_id="client")
         self._log = data / "__consumer_offsets-0"
         self.ours = _TimelyBroker(**settings)
         self._then = time.monotonic()
         self._ids: dict[str, bytes] = {}
+        self._probe = secrets.token_hex(4)
         self._probes = 0
         for name in list(self.ours.image.topics):
             topic = self.ours.image.topics.pop(name)
@@ -113,10 +114,9 @@ class BothBrokers:
             self.wait(0.02)
 
     def _exchange(self, request: Request, version: int) -> Any:
-        payload = self._wire.exchange(encode_request(1, "client", request, version))
-        assert isinstance(payload, bytes), payload
-        response = _response_class(type(request))
-        return decode_response(response, version, payload)[1]
+        response = self._wire.ask(request, version)
+        assert not isinstance(response, str), response
+        return response
 
     def _await_coordinator(self) -> None:
         request = FindCoordinatorRequest(coordinator_keys=["any"])
@@ -188,7 +188,7 @@ class BothBrokers:
         self._probes += 1
         answer = self._exchange(
             ConsumerGroupHeartbeatRequest(
-                group_id=f"probe-{self._probes}",
+                group_id=f"probe-{self._probe}-{self._probes}",
                 member_id="probe",
                 member_epoch=0,
                 rebalance_timeout_ms=9000,
@@ -247,11 +247,6 @@ def _id_of(member_id: str) -> bytes:
     with suppress(ValueError):
         return UUID(member_id.partition("-")[2]).bytes
     return base64.urlsafe_b64decode(member_id + "==")
-
-
-def _response_class(request: type[Request]) -> Any:
-    module = __import__(request.__module__, fromlist=["_"])
-    return getattr(module, request.__name__.replace("Request", "Response"))
 
 
 def _batches(directory: Path) -> Iterator[bytes]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from compat_tests.consumer_members import kafka_id
-from compat_tests.differential_consumer import Pair
+from compat_tests.lives import Action, Life, Pair
 from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -35,26 +34,16 @@ class ShareMember:
     epoch: int = 0
 
 
-class ShareLife:
-    """The random history of one share group; the same for the same seed.
-
-    `topics` have at least so many partitions, once they exist.
-    """
+class ShareLife(Life):
+    """The random history of one share group; the same for the same seed."""
 
     def __init__(self, seed: int, group_id: str, topics: Mapping[str, int], pair: Pair):
-        self.random = random.Random(seed)
-        self.group_id = group_id
-        self.topics = list(topics)
-        self._partitions = topics
-        self.pair = pair
-        self.members: list[ShareMember] = []
-        self.silent: list[ShareMember] = []
+        super().__init__(seed, group_id, topics, pair)
         self.most = self.random.choice((1, 2, 3, 6))
 
-    def step(self) -> None:
-        """Do one random action out of those that are possible now."""
+    def actions(self) -> list[Action]:
         present = self.present()
-        actions: list[tuple[int, Callable[[], object]]] = [
+        actions: list[Action] = [
             (6 if len(self.members) < self.most else 1, self.join),
             (1, self.send_invalid_request),
             (1, self.ask_as_another_kind),
@@ -71,23 +60,11 @@ class ShareLife:
                 (2, self.leave),
                 (1, self.rejoin),
             ]
-        weights, choices = zip(*actions, strict=True)
-        self.random.choices(choices, weights)[0]()
+        return actions
 
     def beat_all(self) -> None:
-        """Heartbeats of all members."""
         for member in self.present():
             self._beat(member, member.epoch)
-
-    def silence_a_member(self) -> None:
-        """Have a random member send no more heartbeats."""
-        if self.present() and self.random.random() < 0.6:
-            self.silent.append(self.random.choice(self.present()))
-
-    def remove_silent_members(self) -> None:
-        """Forget the silent members: their sessions have ended."""
-        self.members = [member for member in self.members if member not in self.silent]
-        self.silent = []
 
     # Heartbeats
 
@@ -98,26 +75,26 @@ class ShareLife:
             self.members.append(member)
 
     def rejoin(self) -> None:
-        self._beat(self._somebody(), 0, subscribed_topic_names=self._some_topics())
+        self._beat(self.somebody(), 0, subscribed_topic_names=self._some_topics())
 
     def beat_quietly(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         self._beat(member, member.epoch)
 
     def beat_out_of_turn(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         epoch = member.epoch + self.random.choice((-1, -2, 1, 5))
         if epoch > 0:
             self._beat(member, epoch)
 
     def subscribe(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         topics = self.random.choice((self._some_topics(), self._some_topics(), []))
         rack_id = self.random.choice((None, None, "rack-2"))
         self._beat(member, member.epoch, rack_id=rack_id, subscribed_topic_names=topics)
 
     def leave(self) -> None:
-        member = self._somebody()
+        member = self.somebody()
         if self._beat(member, -1):
             self.members.remove(member)
 
@@ -155,7 +132,7 @@ class ShareLife:
                     # Kafka responds only after many retries about partitions that do not exist.
                     kind.Topic(
                         topic_name=name,
-                        partitions=[0, 2, 1] if self._partitions.get(name, 0) > 1 else [0],
+                        partitions=[0, 2, 1] if self.partitions.get(name, 0) > 1 else [0],
                     )
                     for name in [*self._some_topics(), "nothing"]
                 ],
@@ -247,12 +224,6 @@ class ShareLife:
         self.pair.ask(*self.random.choice(requests))
 
     # Helpers
-
-    def present(self) -> list[ShareMember]:
-        return [member for member in self.members if member not in self.silent]
-
-    def _somebody(self) -> ShareMember:
-        return self.random.choice(self.present())
 
     def _some_topics(self) -> list[str]:
         count = self.random.choice((1, 1, 2, len(self.topics), len(self.topics)))

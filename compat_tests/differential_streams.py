@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from compat_tests.consumer_members import kafka_id
 from compat_tests.differential_groups import beat, join, leave, sync
-from compat_tests.streams_members import NOTHING, Member, Requests, Roles
+from compat_tests.lives import COMMIT, DESCRIBE, FETCH, HEARTBEAT, Action, OwnersLife, Pair
+from compat_tests.streams_members import NOTHING, Member, Requests
 from wirekafka.apis.delete_groups import DeleteGroupsRequest
 from wirekafka.apis.describe_groups import DescribeGroupsRequest
 from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
@@ -16,25 +17,20 @@ from wirekafka.apis.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
 from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
-from wirekafka.codec.message import Request
 from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
 
 Topology = StreamsGroupHeartbeatRequest.Topology
 Subtopology = StreamsGroupTopologyValue.Subtopology
-HEARTBEAT, DESCRIBE, COMMIT, FETCH = 1, 1, 9, 9
-"""The request versions that members use where the version does not matter."""
 INITIAL_DELAY_MS = 3000
 """The initial rebalance delay of some groups: longer than what happens between two pauses."""
 
 
-class Pair(Protocol):
-    """Sends each request to both brokers; raises Difference unless the responses are equal."""
+class TransactionalPair(Pair, Protocol):
+    """Commits offsets in transactions as well."""
 
-    def ask(self, request: Request, version: int) -> Any: ...
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, version: int, *, commits: bool
     ) -> None: ...
-    def topic_ids(self) -> dict[str, bytes]: ...
 
 
 def topology_of(source: random.Random, group_id: str) -> Topology:
@@ -100,16 +96,15 @@ def topology_of(source: random.Random, group_id: str) -> Topology:
     return Topology(epoch=0, subtopologies=[first, second])
 
 
-class Life:
-    """One group; its seed decides what happens to it."""
+class Life(OwnersLife):
+    """The random history of one streams group; the same for the same seed."""
 
-    def __init__(self, seed: int, group_id: str, topics: list[str], pair: Pair):
-        self.random = random.Random(seed)
-        self.group_id = group_id
-        self.topics = topics
-        self.pair = pair
-        self.members: list[Member] = []
-        self.silent: list[Member] = []
+    nothing = NOTHING
+
+    def __init__(
+        self, seed: int, group_id: str, topics: Mapping[str, int], pair: TransactionalPair
+    ):
+        super().__init__(seed, group_id, topics, pair)
         self.requests = Requests(group_id, pair.topic_ids())
         self.topology = topology_of(self.random, group_id)
         self.topology.epoch = self.random.choice((0, 0, 3))
@@ -119,7 +114,6 @@ class Life:
         )
         self.is_delayed = self.random.random() < 0.25
         self.processes = [f"{group_id}-process-{i}" for i in range(self.random.choice((1, 2, 3)))]
-        self.count = 0
         self.classic: tuple[str, int] | None = None
         """The member id and generation of a member of the classic protocol."""
 
@@ -138,9 +132,8 @@ class Life:
 
     # What happens
 
-    def step(self) -> None:
-        """Do one random action out of those that are possible now."""
-        actions: list[tuple[int, Callable[[], object]]] = [
+    def actions(self) -> list[Action]:
+        actions: list[Action] = [
             (6 if len(self.members) < 2 else 2, self.join),
             (1, self.send_invalid_request),
             (1, self.look),
@@ -163,29 +156,10 @@ class Life:
                 (1, self.fetch),
             ]
         if any(member.instance_id for member in self.members):
-            # No member joins with the instance id of a present static member: Kafka 4.4 refuses
-            # that, but forgets the target assignment of the present member, which loses its tasks.
+            # Nobody takes the place of a static member: Kafka 4.4 refuses that, but forgets the
+            # target of the member, which then loses its tasks.
             actions += [(4, self.step_out_or_back)]
-        weights, choices = zip(*actions, strict=True)
-        self.random.choices(choices, weights)[0]()
-
-    def beat_all(self) -> None:
-        """Heartbeats of all members, most of which confirm the tasks they were given."""
-        for member in self.present():
-            if self.random.random() < 0.7:
-                self.acknowledge(member)
-            else:
-                self.beat_quietly(member)
-
-    def silence_a_member(self) -> None:
-        """Have a random member send no more heartbeats."""
-        if self.present() and self.random.random() < 0.6:
-            self.silent.append(self.somebody())
-
-    def remove_silent_members(self) -> None:
-        """Forget the silent members: their sessions have ended."""
-        self.members = [member for member in self.members if member not in self.silent]
-        self.silent = []
+        return actions
 
     # Heartbeats
 
@@ -194,37 +168,21 @@ class Life:
             kafka_id(self.random),
             self.random.choice(self.processes),
             self.topology,
-            instance_id=self._instance(),
+            instance_id=self.instance(),
             rack=self.random.choice((None, None, "rack-1")),
             endpoint=self._endpoint(),
             tags=self.random.choice(({}, {}, {"zone": "z1"}, {"zone": "z", "cluster": "c"})),
         )
-        if self._beat(
+        if self.beat(
             member, self.requests.join(member), self.random.choice((0, HEARTBEAT, HEARTBEAT))
         ):
             self.members.append(member)
-
-    def acknowledge(self, member: Member | None = None) -> None:
-        member = member or self.somebody()
-        member.owned = member.given
-        self._beat(member, self.requests.beat(member, owned=member.owned))
-
-    def beat_quietly(self, member: Member | None = None) -> None:
-        member = member or self.somebody()
-        self._beat(member, self.requests.beat(member))
 
     def beat_fully(self) -> None:
         """Rejoin with epoch 0 under the same id, as a fenced member does."""
         member = self.somebody()
         if member.instance_id is None:
-            self._beat(member, self.requests.join(member))
-
-    def beat_out_of_turn(self) -> None:
-        member = self.somebody()
-        epoch = member.epoch + self.random.choice((-1, -2, 1, 5))
-        owned: Roles | None = self.random.choice((None, member.given, member.owned, NOTHING))
-        if epoch > 0:
-            self._beat(member, self.requests.beat(member, epoch=epoch, owned=owned))
+            self.beat(member, self.requests.join(member))
 
     def change(self) -> None:
         member = self.somebody()
@@ -244,40 +202,40 @@ class Life:
             case _:
                 changes = {"rebalance_timeout_ms": self.random.choice((300_000, 400_000))}
         owned = self.random.choice((None, member.owned))
-        self._beat(member, self.requests.beat(member, owned=owned, **changes))
+        self.beat(member, self.requests.beat(member, owned=owned, **changes))
 
     def report(self) -> None:
         """Report changelog offsets, or ask for a shutdown."""
         member = self.somebody()
         if self.random.random() < 0.2:
-            self._beat(member, self.requests.beat(member, shutdown_application=True))
+            self.beat(member, self.requests.beat(member, shutdown_application=True))
             return
         offsets = {
             (each.subtopology_id, partition): self.random.choice((0, 10, 1000))
             for each in self.topology.subtopologies
             for partition in self.random.sample(range(4), 2)
         }
-        self._beat(member, self.requests.beat(member, offsets=offsets))
+        self.beat(member, self.requests.beat(member, offsets=offsets))
 
     def leave(self) -> None:
         member = self.somebody()
         request = self.requests.beat(
             member, epoch=-1, shutdown_application=self.random.random() < 0.1
         )
-        if self._beat(member, request):
+        if self.beat(member, request):
             self.members.remove(member)
 
     def step_out_or_back(self) -> None:
         member = self.random.choice([each for each in self.members if each.instance_id])
         if not member.is_away:
-            if self._beat(member, self.requests.beat(member, epoch=-2)):
+            if self.beat(member, self.requests.beat(member, epoch=-2)):
                 member.is_away = True
             return
         if self.random.random() < 0.6:
             member.member_id = kafka_id(self.random)
         if self.random.random() < 0.3:
             member.process_id = self.random.choice(self.processes)
-        if self._beat(member, self.requests.join(member)):
+        if self.beat(member, self.requests.join(member)):
             member.is_away, member.owned = False, NOTHING
 
     def join_with_another_topology(self) -> None:
@@ -295,7 +253,7 @@ class Life:
                 ],
             ),
         )
-        if self._beat(member, self.requests.join(member)):
+        if self.beat(member, self.requests.join(member)):
             self.members.append(member)
 
     def send_invalid_request(self) -> None:
@@ -334,16 +292,6 @@ class Life:
 
     # Offsets, descriptions and other protocols
 
-    def commit(self) -> None:
-        member = self.somebody()
-        epoch = member.epoch + self.random.choice((0, 0, 0, -1, -2, 1, -99))
-        self.pair.ask(
-            self.requests.commit(
-                member, epoch, self.random.choice(self.topics), self.random.choice((0, 1))
-            ),
-            self.random.choice((8, COMMIT, 10)),
-        )
-
     def commit_in_transaction(self) -> None:
         """Commit as exactly-once processing does, or as a producer that names no member."""
         member = self.somebody() if self.present() and self.random.random() < 0.8 else None
@@ -353,17 +301,6 @@ class Life:
         )
         self.pair.commit_in_transaction(
             request, self.random.choice((4, 5, 6)), commits=self.random.random() < 0.7
-        )
-
-    def fetch(self) -> None:
-        member = self.somebody()
-        self.pair.ask(
-            self.requests.fetch(
-                member,
-                member.epoch + self.random.choice((0, 0, 1, -1)),
-                self.random.choice(self.topics),
-            ),
-            FETCH,
         )
 
     def look(self) -> None:
@@ -416,29 +353,10 @@ class Life:
 
     # Helpers
 
-    def present(self) -> list[Member]:
-        return [
-            member for member in self.members if not member.is_away and member not in self.silent
-        ]
-
-    def somebody(self) -> Member:
-        return self.random.choice(self.present())
-
-    def _instance(self) -> str | None:
-        if not self.has_statics or self.random.random() < 0.4:
-            return None
-        self.count += 1
-        return f"instance-{self.count}"
-
     def _endpoint(self) -> tuple[str, int] | None:
         if not self.has_endpoints or self.random.random() < 0.3:
             return None
         return self.random.choice((("host-1", 8080), ("host-2", 65535)))
-
-    def _beat(self, member: Member, request: Request, version: int = HEARTBEAT) -> bool:
-        answer = self.pair.ask(request, version)
-        member.take(answer)
-        return not answer.error_code
 
 
 def _bad_topologies() -> list[Topology]:

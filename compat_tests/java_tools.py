@@ -34,8 +34,7 @@ SCRIPTS = {
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
 }
 
-# The tools run for a second or two: limit compilation, and use one thread for collection.
-QUICK = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+QUICK = ("-Xmx256m", *kafka_jars.QUICK_JVM)
 
 LOG4J2 = """<Configuration><Appenders><Console name="E" target="SYSTEM_ERR">
 <PatternLayout pattern="%p %m (%c)%n"/></Console></Appenders>

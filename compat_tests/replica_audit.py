@@ -7,9 +7,14 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from compat_tests.cluster import Cluster
+from compat_tests.reading import read_to_end
+from tests.eventually import eventually
 from wirekafka.codec.batch import batches
 
 _POLL_S = 0.05
@@ -36,12 +41,23 @@ class Acknowledged:
 
 
 class Workload:
-    """An idempotent producer that sends ascending numbers to every partition until `stop`."""
+    """An idempotent producer that sends ascending numbers to every partition until `stop`.
+
+    They have leading zeros, up to a random number of digits.
+    """
 
     def __init__(
-        self, bootstrap: str, topic: str, partitions: int, *, rate_per_s: int = 2_000
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        *,
+        rate_per_s: int = 2_000,
+        most_digits: int = 0,
     ) -> None:
         self.acknowledged = Acknowledged()
+        self._random = Random(0)
+        self._most_digits = most_digits
         self._topic = topic
         self._partitions = partitions
         self._pause_s = partitions / rate_per_s
@@ -63,11 +79,14 @@ class Workload:
         return sum(map(len, self.acknowledged.values.values()))
 
     def goes_on(self, more: int = 100) -> None:
-        """Wait until `more` further records are acknowledged; raises AssertionError if not."""
-        wanted = self.count + more
+        """Wait until `more` further records are acknowledged, some of them in each partition.
+
+        Raises AssertionError if they are not.
+        """
+        wanted, before = self.count + more, self._counts()
         deadline = time.monotonic() + _PATIENCE_S
-        while self.count < wanted:
-            assert time.monotonic() < deadline, f"{self.count} of {wanted}"
+        while self.count < wanted or not all(map(int.__lt__, before, self._counts())):
+            assert time.monotonic() < deadline, f"{self.count} of {wanted}: {self._counts()}"
             assert not self.acknowledged.failed, self.acknowledged.failed[0]
             time.sleep(_POLL_S)
 
@@ -79,7 +98,18 @@ class Workload:
         assert left == 0, f"{left} records were neither acknowledged nor refused"
         return self.acknowledged
 
+    def _counts(self) -> list[int]:
+        """How many records were acknowledged in each partition."""
+        values = self.acknowledged.values
+        return [len(values.get(index, ())) for index in range(self._partitions)]
+
     def _run(self) -> None:
+        try:
+            self._send_until_stopped()
+        except Exception as error:
+            self.acknowledged.failed.append(f"the thread of the producer ended: {error!r}")
+
+    def _send_until_stopped(self) -> None:
         number = 0
         while not self._should_stop.is_set():
             for partition in range(self._partitions):
@@ -89,10 +119,11 @@ class Workload:
             self._should_stop.wait(self._pause_s)
 
     def _send(self, partition: int, number: int) -> None:
+        value = (b"%d" % number).zfill(self._random.randint(0, self._most_digits))
         while not self._should_stop.is_set():
             try:
                 self._producer.produce(
-                    self._topic, b"%d" % number, partition=partition, on_delivery=self._delivered
+                    self._topic, value, partition=partition, on_delivery=self._delivered
                 )
             except BufferError:
                 self._producer.poll(_POLL_S)
@@ -104,51 +135,56 @@ class Workload:
             self.acknowledged.failed.append(str(error))
             return
         partition, value, offset = message.partition(), message.value(), message.offset()
-        assert partition is not None and value is not None and offset is not None
+        assert partition is not None and value is not None
         self.acknowledged.values.setdefault(partition, []).append(int(value))
-        self.acknowledged.offsets.setdefault(partition, []).append(offset)
+        # Unknown where a batch was sent again that had been appended before.
+        self.acknowledged.offsets.setdefault(partition, []).append(-1 if offset is None else offset)
+
+
+def audit(cluster: Cluster, topic: str, acknowledged: Acknowledged) -> None:
+    """Nothing failed or was lost, and all replicas are in sync and equal."""
+    assert not acknowledged.failed, acknowledged.failed[:3]
+    partitions = len(acknowledged.values)
+    assert_kept(acknowledged, drained(cluster.bootstrap, topic, partitions))
+    await_full_isr(cluster, topic)
+    directories = [node.data for node in cluster.brokers()]
+    names = [f"{topic}-{index}" for index in range(partitions)]
+    compared = eventually(lambda: assert_equal_replicas(directories, names), timeout_s=60)
+    assert compared > partitions
+
+
+def await_full_isr(cluster: Cluster, topic: str) -> None:
+    """Wait until every replica of a topic is in sync, as every running broker reports it."""
+
+    def is_full() -> bool:
+        for node in cluster.brokers():
+            if not node.is_running:
+                continue
+            admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+            partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
+            if any(len(each.isrs) < len(each.replicas) for each in partitions.values()):
+                return False
+        return True
+
+    eventually(is_full, timeout_s=90)
 
 
 def drained(bootstrap: str, topic: str, partitions: int) -> dict[int, list[tuple[int, int]]]:
     """(offset, value) of every record below the end, by partition; read_committed."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "audit",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed",
-        }
-    )
     found: dict[int, list[tuple[int, int]]] = {index: [] for index in range(partitions)}
-    try:
-        ends = {
-            index: consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=60)[1]
-            for index in range(partitions)
-        }
-        consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
-        deadline = time.monotonic() + _PATIENCE_S
-        while any(
-            consumer.position([TopicPartition(topic, index)])[0].offset < end
-            for index, end in ends.items()
-            if end > 0
-        ):
-            assert time.monotonic() < deadline, (ends, {key: len(v) for key, v in found.items()})
-            for message in consumer.consume(5_000, timeout=0.5):
-                assert message.error() is None, message.error()
-                found[message.partition()].append((message.offset(), int(message.value())))
-    finally:
-        consumer.close()
+    places = [TopicPartition(topic, index, 0) for index in found]
+    for message in read_to_end(bootstrap, places, timeout_s=_PATIENCE_S):
+        found[message.partition()].append((message.offset(), int(message.value())))
     return found
 
 
 def assert_kept(acknowledged: Acknowledged, found: dict[int, list[tuple[int, int]]]) -> None:
-    """Every acknowledged record is there once, in order, at its offset; others at most once."""
+    """Each record is there once, in order, and at its offset if it was acknowledged."""
     for partition, values in acknowledged.values.items():
         read = [value for _, value in found[partition]]
-        assert read == sorted(set(read)), f"partition {partition}: out of order or twice"
         missing = set(values).difference(read)
         assert not missing, f"partition {partition} lost {len(missing)}: {sorted(missing)[:5]}"
+        assert read == list(range(len(read))), f"partition {partition}: out of order or twice"
         by_value = {value: offset for offset, value in found[partition]}
         for value, offset in zip(values, acknowledged.offsets[partition], strict=True):
             assert offset < 0 or by_value[value] == offset, (partition, value, offset)
@@ -165,10 +201,9 @@ def replica_batches(directory: Path) -> dict[int, bytes]:
 
 
 def assert_equal_replicas(directories: Sequence[Path], partitions: Iterable[str]) -> int:
-    """The replicas of stopped brokers are byte-identical; returns the number of batches compared.
+    """The replicas are byte-identical; returns the number of batches compared.
 
-    `directories` are the brokers' log directories, `partitions` the names of their folders. A
-    replica may begin later than another (retention) and must not end earlier.
+    `directories` are the brokers' log directories, `partitions` the names of their folders.
     """
     compared = 0
     for name in partitions:
@@ -178,11 +213,8 @@ def assert_equal_replicas(directories: Sequence[Path], partitions: Iterable[str]
             if (each / name).is_dir()
         }
         assert len(replicas) > 1, f"{name} has {len(replicas)} replicas"
-        begin = max(min(held, default=0) for held in replicas.values())
         (first, wanted), *others = replicas.items()
-        wanted = {offset: batch for offset, batch in wanted.items() if offset >= begin}
         for other, held in others:
-            held = {offset: batch for offset, batch in held.items() if offset >= begin}
             differing = [
                 offset
                 for offset in sorted({*wanted, *held})

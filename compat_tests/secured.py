@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,16 +48,15 @@ class SaslWire(Wire):
         self._user = user
 
     def ask(self, request: Request, version: int, timeout_s: float | None = None) -> Any:
-        if self._socket is None:
+        if not self.is_open:
             self._log_in()
         return super().ask(request, version, timeout_s)
 
     def _log_in(self) -> None:
-        self._socket = socket.create_connection(self._address, self._timeout_s)
-        shaken = self.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        shaken = super().ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert shaken != CLOSED and shaken.error_code == 0, shaken
         token = f"\0{self._user}\0{_PASSWORD}".encode()
-        answer = self.ask(SaslAuthenticateRequest(auth_bytes=token), 1)
+        answer = super().ask(SaslAuthenticateRequest(auth_bytes=token), 1)
         assert answer != CLOSED and answer.error_code == 0, answer
 
 

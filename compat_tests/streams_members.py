@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from compat_tests.consumer_members import OffsetRequests
 from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
 from wirekafka.apis.streams_group_heartbeat import (
@@ -56,12 +56,8 @@ class Member:
             )
 
 
-class Requests:
+class Requests(OffsetRequests):
     """The requests of one group's members."""
-
-    def __init__(self, group_id: str, topic_ids: dict[str, bytes]):
-        self.group_id = group_id
-        self.topic_ids = topic_ids
 
     def join(self, member: Member, **fields: Any) -> Request:
         return self.beat(
@@ -119,22 +115,6 @@ class Requests:
             ),
         )
 
-    def commit(self, member: Member, epoch: int, topic: str, partition: int) -> Request:
-        kind = OffsetCommitRequest.Topic
-        return OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=epoch,
-            member_id=member.member_id,
-            group_instance_id=member.instance_id,
-            topics=[
-                kind(
-                    name=topic,
-                    topic_id=self.topic_ids.get(topic, bytes(16)),
-                    partitions=[kind.Partition(partition_index=partition, committed_offset=7)],
-                )
-            ],
-        )
-
     def commit_in_transaction(
         self, member: Member | None, epoch: int, topic: str, partition: int
     ) -> TxnOffsetCommitRequest:
@@ -153,19 +133,6 @@ class Requests:
                     partitions=[kind.Partition(partition_index=partition, committed_offset=9)],
                 )
             ],
-        )
-
-    def fetch(self, member: Member, epoch: int, topic: str) -> Request:
-        kind = OffsetFetchRequest.Group
-        return OffsetFetchRequest(
-            groups=[
-                kind(
-                    group_id=self.group_id,
-                    member_id=member.member_id,
-                    member_epoch=epoch,
-                    topics=[kind.Topics(name=topic, partition_indexes=[0, 1])],
-                )
-            ]
         )
 
     def fetch_all(self) -> Request:

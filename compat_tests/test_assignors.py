@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import base64
 import random
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests import kafka_jars
+from compat_tests.java_lines import JavaLines
 from wirekafka.coordinator.consumer.assignment import (
     AssignedMember,
     Assignment,
@@ -29,45 +26,17 @@ _SOURCE = Path(__file__).with_name("java") / "Assign.java"
 _ASSIGNORS = {"uniform": assign_uniformly, "range": assign_ranges}
 
 
-class KafkaAssignors:
+class KafkaAssignors(JavaLines):
     """Kafka's assignors in a JVM that computes one group after the other."""
-
-    def __init__(self, process: subprocess.Popen[str]):
-        self._process = process
 
     def assign(self, text: str) -> dict[str, str]:
         """The words of the answer to this text, by the first of each line."""
         self.send(text)
-        assert self._process.stdout is not None
         assigned = {}
-        while (line := self._process.stdout.readline().strip()) != "end":
-            assert line, "the JVM is gone"
+        while (line := self.next_line().strip()) != "end":
             member_id, _, target = line.partition(" ")
             assigned[member_id] = target
         return assigned
-
-    def send(self, text: str) -> None:
-        """Send text that is not answered."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(text)
-        self._process.stdin.flush()
-
-
-@contextmanager
-def running_kafka_assignors(source: Path = _SOURCE) -> Iterator[KafkaAssignors]:
-    command = [
-        kafka_jars.java(),
-        "-cp",
-        kafka_jars.class_path(kafka_jars.kafka_jars()),
-        str(source),
-    ]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            yield KafkaAssignors(process)
-        finally:
-            process.kill()
 
 
 @dataclass
@@ -220,7 +189,7 @@ def _described(target: Assignment) -> str:
 
 @pytest.mark.parametrize("seeds", [range(120)], ids=["seeds"])
 def test_assignments_equal_kafkas_including_the_order_of_partitions(seeds: range) -> None:
-    with running_kafka_assignors() as kafka:
+    with KafkaAssignors.running(_SOURCE) as kafka:
         for seed in seeds:
             history = History(seed)
             for step in range(5):
@@ -235,7 +204,7 @@ def test_assignments_equal_kafkas_including_the_order_of_partitions(seeds: range
 
 @pytest.mark.parametrize("seeds", [range(120)], ids=["seeds"])
 def test_share_assignments_equal_kafkas_including_the_order_of_partitions(seeds: range) -> None:
-    with running_kafka_assignors() as kafka:
+    with KafkaAssignors.running(_SOURCE) as kafka:
         for seed in seeds:
             history = ShareHistory(seed)
             for step in range(6):

@@ -8,14 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import random
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests import kafka_jars
+from compat_tests.java_lines import JavaLines
 from wirekafka.config.authorization import Policy
 from wirekafka.security.acl import (
     CLUSTER_NAME,
@@ -40,38 +39,21 @@ ACL_HOSTS = ["*", *HOSTS, "10.0.0.0/24", "10.0.1.1/8", "2001:db8::/32", "0.0.0.0
 NAMES = ["a", "ab", "abc", "abd", "b", "bc", "b-1", "*a", "été", CLUSTER_NAME]
 
 
-class KafkaAuthorizer:
+class KafkaAuthorizer(JavaLines):
     """Kafka's StandardAuthorizer in a JVM."""
-
-    def __init__(self, process: subprocess.Popen[str]):
-        self._process = process
 
     def ask(self, lines: list[str], answers: int) -> list[list[str]]:
         """Send lines, and read as many results: the decision and the text of the audit log."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write("".join(f"{line}\n" for line in [*lines, "flush"]))
-        self._process.stdin.flush()
-        read = [self._process.stdout.readline().rstrip("\n").split("\t") for _ in range(answers)]
-        assert all(len(each) == 2 for each in read), "the JVM is gone"
+        self.send("".join(f"{line}\n" for line in [*lines, "flush"]))
+        read = [self.next_line().split("\t") for _ in range(answers)]
+        assert all(len(each) == 2 for each in read), read
         return read
 
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaAuthorizer]:
-    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
-    command = [kafka_jars.java(), "-Xmx256m", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8"]
-    with subprocess.Popen(
-        [*command, "-cp", classes, str(_SOURCE)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        encoding="utf-8",
-    ) as process:
-        try:
-            yield KafkaAuthorizer(process)
-        finally:
-            process.kill()
+    with KafkaAuthorizer.running(_SOURCE) as kafka:
+        yield kafka
 
 
 @dataclass

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaAdminClient
 
-from compat_tests.cluster import WIREKAFKA, Cluster, Shape
+from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
+from compat_tests.replica_audit import Workload, audit, await_full_isr
 from tests.eventually import eventually
 
-APACHE, OURS = 1, 2
+README = Path(__file__).resolve().parent.parent / "README.md"
+APACHE, OURS, OF_README, LATER = 1, 2, 3, 4
 UNREPLICATED = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
@@ -23,10 +26,27 @@ UNREPLICATED = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with Cluster.running(
-        Shape(settings=UNREPLICATED), tmp_path_factory.mktemp("cluster")
-    ) as running:
-        yield running
+    """Two brokers; a third with the settings of README.md, and a fourth, are down."""
+    shape = Shape(brokers=(KAFKA, WIREKAFKA, WIREKAFKA, KAFKA), settings=UNREPLICATED)
+    with Cluster.laid_out(shape, tmp_path_factory.mktemp("cluster")) as laid_out:
+        node = laid_out.nodes[OF_README]
+        properties = readme_properties(node, laid_out.nodes[APACHE])
+        (node.directory / "server.properties").write_text(properties)
+        laid_out.start(APACHE, OURS)
+        yield laid_out
+
+
+def readme_properties(broker: Node, controller: Node) -> str:
+    """The broker's file as README.md has it, with the values of this cluster."""
+    [block] = re.findall(r"```properties\n(.*?)```", README.read_text(), re.DOTALL)
+    values = dict(line.split("=", 1) for line in block.splitlines()) | {
+        "node.id": str(broker.id),
+        "controller.quorum.bootstrap.servers": f"{HOST}:{controller.controller_port}",
+        "listeners": f"PLAINTEXT://{HOST}:{broker.port}",
+        "log.dirs": str(broker.data),
+    }
+    assert len(values) == len(block.splitlines()), "other keys than those of README.md"
+    return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
 @pytest.fixture(scope="module", params=[APACHE, OURS], ids=["by-apache", "by-wirekafka"])
@@ -87,6 +107,80 @@ def test_records_go_through_a_partition_on_either_broker(
     eventually(read)
     consumer.close()
     assert values == list(range(100))
+
+
+def replicated(cluster: Cluster, name: str, *assignment: list[int]) -> str:
+    """Create a topic with these replicas of each partition."""
+    admin = AdminClient({"bootstrap.servers": cluster.nodes[APACHE].bootstrap, "log_level": 0})
+    topic = NewTopic(name, len(assignment), replica_assignment=list(assignment))
+    admin.create_topics([topic])[name].result(30)
+    return name
+
+
+def take_out(cluster: Cluster, id: int) -> None:
+    """Stop a broker, and wait until no other lists it."""
+    cluster.stop(id)
+    eventually(lambda: all(id not in cluster.listed_by(each) for each in (APACHE, OURS)))
+
+
+def leaders(cluster: Cluster, topic: str) -> list[int]:
+    """The leader of each partition, as the broker of Apache Kafka reports it."""
+    admin = AdminClient({"bootstrap.servers": cluster.nodes[APACHE].bootstrap, "log_level": 0})
+    partitions = admin.list_topics(topic, 10).topics[topic].partitions
+    return [partitions[index].leader for index in sorted(partitions)]
+
+
+def test_a_kill_loses_no_acknowledged_record_and_a_stop_moves_leaders(
+    cluster: Cluster, unique: str
+) -> None:
+    topic = replicated(cluster, unique, [OURS, APACHE], [APACHE, OURS])
+    admin = AdminClient({"bootstrap.servers": cluster.nodes[APACHE].bootstrap, "log_level": 0})
+    with Workload(cluster.bootstrap, topic, 2) as workload:
+        workload.goes_on()
+        assert leaders(cluster, topic) == [OURS, APACHE]
+        cluster.kill(OURS)
+        workload.goes_on()
+        assert leaders(cluster, topic) == [APACHE, APACHE]
+        cluster.start(OURS)
+        await_full_isr(cluster, topic)
+        admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)]).result(30)
+        eventually(lambda: leaders(cluster, topic) == [OURS, APACHE])
+        workload.goes_on()
+        cluster.stop(OURS)
+        # Before the session of the stopped broker would have ended, after nine seconds.
+        eventually(lambda: leaders(cluster, topic) == [APACHE, APACHE], timeout_s=5)
+        workload.goes_on()
+        cluster.start(OURS)
+        acknowledged = workload.stop()
+    audit(cluster, topic, acknowledged)
+
+
+def test_the_settings_of_the_readme_make_a_member(cluster: Cluster, unique: str) -> None:
+    cluster.start(OF_README)
+    for id in (APACHE, OURS, OF_README):
+        assert cluster.listed_by(id) == {APACHE, OURS, OF_README}
+    topic = replicated(cluster, unique, [OF_README, APACHE], [OURS, OF_README])
+    with Workload(cluster.bootstrap, topic, 2) as workload:
+        workload.goes_on()
+        acknowledged = workload.stop()
+    audit(cluster, topic, acknowledged)
+    take_out(cluster, OF_README)
+
+
+def test_wirekafka_goes_on_with_the_files_of_an_apache_kafka_broker(
+    cluster: Cluster, unique: str
+) -> None:
+    cluster.start(LATER)
+    topic = replicated(cluster, unique, [LATER, APACHE], [APACHE, LATER], [OURS, LATER])
+    with Workload(cluster.bootstrap, topic, 3) as workload:
+        workload.goes_on()
+        cluster.stop(LATER)
+        cluster.nodes[LATER].engine = WIREKAFKA
+        cluster.start(LATER)
+        workload.goes_on()
+        acknowledged = workload.stop()
+    audit(cluster, topic, acknowledged)
+    take_out(cluster, LATER)
 
 
 def test_a_broker_begins_with_the_snapshot_where_the_log_does(tmp_path: Path, unique: str) -> None:

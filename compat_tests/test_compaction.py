@@ -95,8 +95,7 @@ def fill(engine: Engine, count: int) -> None:
     admin = AdminClient({"bootstrap.servers": engine.bootstrap})
     admin.create_topics([NewTopic(TOPIC, 1, 1, config=CONFIG)])[TOPIC].result(30)
     transact(engine)
-    host, _, port = engine.bootstrap.rpartition(":")
-    wire = Wire((host, int(port)))
+    wire = Wire.to(engine.bootstrap)
     random, sequence = Random(1), 0
     for number in range(0, count, PER_BATCH):
         records = [

@@ -213,8 +213,7 @@ def _share(bootstrap: str, name: str) -> None:
 
     They keep their assignments while they are away, so the next engine needs all of its records.
     """
-    host, _, port = bootstrap.rpartition(":")
-    wire = Wire((host, int(port)))
+    wire = Wire.to(bootstrap)
     members = [
         Member(f"{name}-{number}", f"instance-{number}", topics=["codec-none"])
         for number in range(2)

@@ -122,8 +122,7 @@ def _kill(broker: MortalBroker, group: str) -> None:
 
 
 def _type_of(broker: MortalBroker, group: str) -> str | None:
-    host, _, port = broker.bootstrap.rpartition(":")
-    wire = Wire((host, int(port)))
+    wire = Wire.to(broker.bootstrap)
     listed = wire.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 5)
     wire.close()
     return next((each.group_type for each in listed.groups if each.group_id == group), None)

@@ -18,13 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster import KAFKA, WIREKAFKA, Cluster, Shape
 from compat_tests.cut_links import BROKERS, CONTROLLERS, LinkedCluster, Links
-from compat_tests.replica_audit import (
-    Acknowledged,
-    Workload,
-    assert_equal_replicas,
-    assert_kept,
-    drained,
-)
+from compat_tests.replica_audit import Workload, audit, await_full_isr
 from tests.eventually import eventually
 
 ENGINES = {"k": KAFKA, "w": WIREKAFKA}
@@ -56,7 +50,7 @@ def test_nothing_acknowledged_is_lost_while_each_broker_fails(engines: str, tmp_
                     print(f"{engines}: broker {node.id} ({node.engine}): {fail.__name__}")
                     fail(cluster, node.id, workload.goes_on)
             acknowledged = workload.stop()
-        _audit(cluster, acknowledged)
+        audit(cluster, TOPIC, acknowledged)
 
 
 @pytest.mark.campaign
@@ -73,10 +67,10 @@ def test_brokers_are_replaced_in_place_by_the_other_engine_and_back(tmp_path: Pa
                     cluster.stop(node.id)
                     node.engine = engine
                     cluster.start(node.id)
-                    _await_full_isr(cluster)
+                    await_full_isr(cluster, TOPIC)
                     workload.goes_on()
             acknowledged = workload.stop()
-        _audit(cluster, acknowledged)
+        audit(cluster, TOPIC, acknowledged)
 
 
 @pytest.mark.campaign
@@ -95,7 +89,7 @@ def test_nothing_acknowledged_is_lost_while_each_broker_is_cut_off(
                     print(f"{engines}: broker {node.id} ({node.engine}): no {kinds}")
                     _cut_off(cluster, node.id, kinds, workload.goes_on)
             acknowledged = workload.stop()
-        _audit(cluster, acknowledged)
+        audit(cluster, TOPIC, acknowledged)
 
 
 @pytest.mark.timeout(180)
@@ -107,7 +101,7 @@ def test_broker_that_was_cut_off_rejoins_and_nothing_is_lost(tmp_path: Path) -> 
             workload.goes_on()
             _cut_off(cluster, 2, (CONTROLLERS, BROKERS), workload.goes_on)
             acknowledged = workload.stop()
-        _audit(cluster, acknowledged)
+        audit(cluster, TOPIC, acknowledged)
 
 
 def _create(cluster: Cluster) -> None:
@@ -115,29 +109,18 @@ def _create(cluster: Cluster) -> None:
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(60)
 
 
-def _audit(cluster: Cluster, acknowledged: Acknowledged) -> None:
-    """Check all records and replicas; stops the brokers."""
-    assert not acknowledged.failed, acknowledged.failed[:3]
-    assert_kept(acknowledged, drained(cluster.bootstrap, TOPIC, PARTITIONS))
-    _await_full_isr(cluster)
-    brokers = cluster.brokers()
-    cluster.stop(*(node.id for node in brokers))
-    names = [f"{TOPIC}-{index}" for index in range(PARTITIONS)]
-    assert assert_equal_replicas([node.data for node in brokers], names) > PARTITIONS
-
-
 def _stop(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
     cluster.stop(id)
     go_on()
     cluster.start(id)
-    _await_full_isr(cluster)
+    await_full_isr(cluster, TOPIC)
 
 
 def _kill(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
     cluster.kill(id)
     go_on()
     cluster.start(id)
-    _await_full_isr(cluster)
+    await_full_isr(cluster, TOPIC)
 
 
 def _pause(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
@@ -145,7 +128,7 @@ def _pause(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
     go_on()
     cluster.go_on(id)
     cluster.await_in_service(id)
-    _await_full_isr(cluster)
+    await_full_isr(cluster, TOPIC)
 
 
 def _cut_off(
@@ -170,18 +153,4 @@ def _cut_off(
     go_on()
     cluster.links.heal()
     cluster.await_in_service(id)
-    _await_full_isr(cluster)
-
-
-def _await_full_isr(cluster: Cluster) -> None:
-    """Wait until every replica is in sync, as every broker reports it."""
-
-    def is_full() -> bool:
-        for node in cluster.brokers():
-            admin = AdminClient({"bootstrap.servers": node.bootstrap})
-            topic = admin.list_topics(TOPIC, timeout=10).topics[TOPIC]
-            if any(len(each.isrs) < 3 for each in topic.partitions.values()):
-                return False
-        return True
-
-    eventually(is_full, timeout_s=90)
+    await_full_isr(cluster, TOPIC)

@@ -50,8 +50,7 @@ def test_a_directory_at_the_level_of_4_3_goes_to_kafka_4_3_and_back(tmp_path: Pa
 
 
 def _versions(bootstrap: str) -> dict[int, tuple[int, int]]:
-    host, _, port = bootstrap.rpartition(":")
-    wire = Wire((host, int(port)))
+    wire = Wire.to(bootstrap)
     answer = wire.ask(
         ApiVersionsRequest(client_software_name="previous-release", client_software_version="1"), 4
     )

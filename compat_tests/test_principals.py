@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import random
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests import kafka_jars
+from compat_tests.java_lines import JavaLines
 from wirekafka.security.distinguished_name import rfc2253
 from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 
@@ -59,11 +58,8 @@ _NAMES = (
 )
 
 
-class Java:
+class Java(JavaLines):
     """A JVM that names certificates and applies rules."""
-
-    def __init__(self, process: subprocess.Popen[str]):
-        self._process = process
 
     def name(self, der: bytes) -> str | None:
         return self._answer(f"name {der.hex()}")
@@ -72,11 +68,8 @@ class Java:
         return self._answer(f"rule {_encoded(rules)} {_encoded(name)}")
 
     def _answer(self, line: str) -> str | None:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer, "the JVM is gone"
+        self.send(line + "\n")
+        answer = self.next_line()
         if answer.startswith("!"):
             return None
         return base64.b64decode(answer[2:]).decode()
@@ -84,15 +77,8 @@ class Java:
 
 @pytest.fixture(scope="module")
 def java() -> Iterator[Java]:
-    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
-    command = [kafka_jars.java(), "-cp", classes, str(_SOURCE)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        try:
-            yield Java(process)
-        finally:
-            process.terminate()
+    with Java.running(_SOURCE) as java:
+        yield java
 
 
 def test_certificates_are_named_as_java_names_them(java: Java) -> None:

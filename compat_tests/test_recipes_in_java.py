@@ -9,16 +9,13 @@ import pytest
 
 from compat_tests.java_recipes import EXPECTED, EXPECTED_OF_STREAMS, STREAMS_SOURCE, outcomes
 from compat_tests.java_tools import JavaTools
-from tests import kafka_jars
 from wirekafka import Broker
 
 
 @pytest.fixture(scope="module")
-def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    # The clients of the newest Kafka, not those of its tools.
-    java = JavaTools(kafka_jars.kafka_jars(), tmp_path_factory.mktemp("java"))
+def reported(java_clients: JavaTools) -> dict[str, str]:
     with _controlled_broker() as (bootstrap, control):
-        return outcomes(bootstrap, control, java)
+        return outcomes(bootstrap, control, java_clients)
 
 
 @pytest.fixture(scope="module")

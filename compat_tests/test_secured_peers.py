@@ -45,7 +45,6 @@ _PLAIN = f"{_MODULES}.plain.PlainLoginModule required"
 _SCRAM = f"{_MODULES}.scram.ScramLoginModule required"
 _BEARER = f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required"
 _LISTENERS = ("MUTUAL", "LOGINS", "BEARERS", "CONTROLLER")
-_QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _SESSION_MS = 5_000
 _SALT = b"0123456789abcdef"
 
@@ -118,7 +117,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     registry.load()
     directory = tmp_path_factory.mktemp("kafka")
     made = Stage(Authority(tmp_path_factory.mktemp("certificates")))
-    _, command = prepare(directory, (*SMALL_JVM, *_QUICK_JVM), made.properties())
+    _, command = prepare(directory, SMALL_JVM, made.properties())
     with running(command, directory, *made.ports.values()):
         yield made
 

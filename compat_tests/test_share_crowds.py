@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.wire import Wire
 from tests import kafka_jars
@@ -52,14 +53,16 @@ _SETTINGS = (
     f"group.share.delivery.count.limit={_LIMIT}",
     f"group.share.max.share.sessions={_CONSUMERS * 100}",
 )
+_JVM = ("-Xmx512m", *kafka_jars.QUICK_JVM)
 _SOURCE = Path(__file__).with_name("java") / "ShareCrowd.java"
 
 
 class Crowd:
     """The process of the consumers, and what all such processes have reported."""
 
-    def __init__(self, bootstrap: str):
+    def __init__(self, bootstrap: str, java: JavaTools):
         self._bootstrap = bootstrap
+        self._java = java
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
         self._starts = 0
@@ -69,10 +72,8 @@ class Crowd:
     def start(self) -> None:
         """Start all consumers in a new process."""
         self._starts += 1
-        jvm = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        classes = kafka_jars.class_path(kafka_jars.kafka_jars())
-        command = [kafka_jars.java(), *jvm, "-cp", classes, str(_SOURCE), self._bootstrap]
-        command += [_TOPIC, _GROUP, str(_CONSUMERS), str(_SEED * 1000 + self._starts)]
+        arguments = (_TOPIC, _GROUP, str(_CONSUMERS), str(_SEED * 1000 + self._starts))
+        command = self._java.command(str(_SOURCE), self._bootstrap, *arguments, jvm=_JVM)
         self._process = process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -110,8 +111,8 @@ def broker(tmp_path: Path) -> Iterator[MortalBroker]:
 
 
 @pytest.fixture
-def crowd(broker: MortalBroker) -> Iterator[Crowd]:
-    crowd = Crowd(broker.bootstrap)
+def crowd(broker: MortalBroker, java_clients: JavaTools) -> Iterator[Crowd]:
+    crowd = Crowd(broker.bootstrap, java_clients)
     yield crowd
     crowd.kill()
 
@@ -168,8 +169,7 @@ def _produce(bootstrap: str, values: set[str]) -> None:
 
 def _lags(bootstrap: str) -> list[int]:
     """How many records of each partition the group has not completed."""
-    host, _, port = bootstrap.rpartition(":")
-    wire = Wire((host, int(port)))
+    wire = Wire.to(bootstrap)
     asked = DescribeShareGroupOffsetsRequest.Group(group_id=_GROUP, topics=None)
     response = wire.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), 1)
     wire.close()

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compat_tests.apache_kafka import apache_kafka_on
-from compat_tests.wire import Wire
-from spark_examples.live_broker import live_broker
+from compat_tests.turns import Turn, Turns
 from tests.eventually import eventually
 from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
 from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 
@@ -31,29 +25,21 @@ _PARTITIONS = 3
 _LIVE, _EMPTY = "live group", "empty group"
 
 
-class Turn:
+class ShareTurn(Turn):
     """The broker that is running, with the members of one group."""
 
     def __init__(self, bootstrap: str):
-        host, _, port = bootstrap.rpartition(":")
-        self.wire = Wire((host, int(port)))
-        eventually(self._is_ready, timeout_s=30)
+        super().__init__(bootstrap)
+        self.await_coordinator(ShareGroupDescribeRequest(group_ids=["none"]), 1)
 
     def state(self) -> list[Any]:
         """All that clients can see of both groups."""
         kind = DescribeShareGroupOffsetsRequest.Group
         groups = [kind(group_id=group_id, topics=None) for group_id in (_LIVE, _EMPTY)]
         return [
-            self.wire.ask(ShareGroupDescribeRequest(group_ids=[_LIVE, _EMPTY]), 1),
-            self.wire.ask(DescribeShareGroupOffsetsRequest(groups=groups), 1),
+            self.ask(ShareGroupDescribeRequest(group_ids=[_LIVE, _EMPTY]), 1),
+            self.ask(DescribeShareGroupOffsetsRequest(groups=groups), 1),
         ]
-
-    def create_topics(self, *names: str) -> None:
-        kind = CreateTopicsRequest.CreatableTopic
-        topics = [
-            kind(name=name, num_partitions=_PARTITIONS, replication_factor=1) for name in names
-        ]
-        self.wire.ask(CreateTopicsRequest(topics=topics, timeout_ms=9000), 7)
 
     def alter(self, **offsets: int) -> None:
         """Set the start offset of the first partition of topics in the empty group."""
@@ -63,7 +49,7 @@ class Turn:
             for name, offset in offsets.items()
         ]
         request = AlterShareGroupOffsetsRequest(group_id=_EMPTY, topics=topics)
-        response = self.wire.ask(request, 0)
+        response = self.ask(request, 0)
         assert not any(each.error_code for topic in response.responses for each in topic.partitions)
 
     def join(self, member_id: str, *topics: str) -> None:
@@ -73,7 +59,7 @@ class Turn:
         def is_assigned() -> bool:
             nonlocal epoch
             epoch = self._beat(member_id, epoch, None).member_epoch
-            [group] = self.wire.ask(ShareGroupDescribeRequest(group_ids=[_LIVE]), 1).groups
+            [group] = self.ask(ShareGroupDescribeRequest(group_ids=[_LIVE]), 1).groups
             assigned = {
                 (topic.topic_name, index)
                 for member in group.members
@@ -91,50 +77,29 @@ class Turn:
         request = ShareGroupHeartbeatRequest(
             group_id=_LIVE, member_id=member_id, member_epoch=epoch, subscribed_topic_names=topics
         )
-        return self.wire.ask(request, 1)
-
-    def _is_ready(self) -> bool:
-        find = FindCoordinatorRequest(coordinator_keys=[_LIVE])
-        if self.wire.ask(find, 4).coordinators[0].error_code:
-            return False
-        # Unknown groups are reported once the coordinator has loaded.
-        [group] = self.wire.ask(ShareGroupDescribeRequest(group_ids=["none"]), 1).groups
-        return bool(group.error_code == 69)
-
-
-@contextmanager
-def _turn(bootstrap: str) -> Iterator[Turn]:
-    turn = Turn(bootstrap)
-    try:
-        yield turn
-    finally:
-        turn.wire.close()
+        return self.ask(request, 1)
 
 
 @pytest.mark.timeout(200)
 def test_engines_alternate_on_share_groups(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with live_broker(data, *_SETTINGS) as bootstrap, _turn(bootstrap) as ours:
-        ours.create_topics("a", "b")
+    turns = Turns(tmp_path / "data", tmp_path, _SETTINGS, ShareTurn)
+    with turns.ours() as ours:
+        ours.create_topics({"a": _PARTITIONS, "b": _PARTITIONS})
         ours.join("first", "a")
         ours.join("second", "a", "b")
         ours.alter(a=7)
         before = ours.state()
-    settings = "".join(f"{setting}\n" for setting in _SETTINGS)
-    with (
-        apache_kafka_on([data], tmp_path, settings=settings) as bootstrap,
-        _turn(bootstrap) as kafka,
-    ):
+    with turns.kafka() as kafka:
         assert kafka.state() == before
         kafka.leave("first")
-        kafka.create_topics("c")
+        kafka.create_topics({"c": _PARTITIONS})
         kafka.join("third", "c", "b")
         kafka.alter(b=3)
         before = kafka.state()
-    with live_broker(data, *_SETTINGS) as bootstrap, _turn(bootstrap) as ours:
+    with turns.ours() as ours:
         assert ours.state() == before
         ours.leave("second")
         ours.join("third", "c", "a")
         before = ours.state()
-    with live_broker(data, *_SETTINGS) as bootstrap, _turn(bootstrap) as ours:
+    with turns.ours() as ours:
         assert ours.state() == before

@@ -7,26 +7,20 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.java_tools import JavaTools
 from compat_tests.share_states import PARTITIONS, Scenario, find_coordinators, summaries
-from compat_tests.wire import Wire
-from spark_examples.live_broker import live_broker
+from compat_tests.turns import Turn, Turns
 from tests.eventually import eventually
-from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.apis.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
 )
-from wirekafka.codec.message import Request
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
 
 SETTINGS = (
@@ -43,16 +37,12 @@ GROUPS = ("handed over", "also")
 STEPS, LATER = 60, 500
 
 
-class EngineUnderTest:
+class StatesTurn(Turn):
     """The running broker, to which a `Scenario` sends its requests."""
 
     def __init__(self, bootstrap: str, topic_ids: list[bytes]):
-        host, _, port = bootstrap.rpartition(":")
-        self.wire = Wire((host, int(port)))
+        super().__init__(bootstrap)
         self.topic_ids = topic_ids
-
-    def ask(self, request: Request, version: int) -> Any:
-        return self.wire.ask(request, version)
 
     def states(self, leader_epoch: int) -> list[Any]:
         """All states that leaders with this epoch can read."""
@@ -98,50 +88,30 @@ class EngineUnderTest:
         return offset
 
 
-@contextmanager
-def asked(bootstrap: str, topic_ids: list[bytes]) -> Iterator[EngineUnderTest]:
-    one = EngineUnderTest(bootstrap, topic_ids)
-    try:
-        yield one
-    finally:
-        one.wire.close()
-
-
-def create_topics(bootstrap: str) -> list[bytes]:
-    """Create two topics; returns their ids."""
-    kind = CreateTopicsRequest.CreatableTopic
-    topics = [kind(name=name, num_partitions=PARTITIONS, replication_factor=1) for name in "ab"]
-    with asked(bootstrap, []) as one:
-        created = one.ask(CreateTopicsRequest(topics=topics, timeout_ms=9000), 7).topics
-    return [topic.topic_id for topic in created]
-
-
 @pytest.mark.timeout(200)
 def test_engines_alternate_on_the_states_of_share_partitions(
     tmp_path: Path, java_tools: JavaTools
 ) -> None:
-    data = tmp_path / "data"
-    with live_broker(data, *SETTINGS) as bootstrap:
-        ids = create_topics(bootstrap)
-        with asked(bootstrap, ids) as ours:
-            before = ours.work(0)
-    dumped_alike(data, java_tools)
-    properties = "".join(f"{setting}\n" for setting in (*SETTINGS, *QUICK))
-    with (
-        apache_kafka_on([data], tmp_path, settings=properties) as bootstrap,
-        asked(bootstrap, ids) as kafka,
-    ):
+    ids: list[bytes] = []
+    turns = Turns(
+        tmp_path / "data", tmp_path, SETTINGS, lambda bootstrap: StatesTurn(bootstrap, ids)
+    )
+    with turns.ours() as ours:
+        ids += ours.create_topics({"a": PARTITIONS, "b": PARTITIONS})
+        before = ours.work(0)
+    dumped_alike(turns.data, java_tools)
+    with turns.kafka(*QUICK) as kafka:
         assert kafka.states(LATER) == before
         before = kafka.work(1000)
         eventually(lambda: kafka.first_offset() > 0, timeout_s=20)
         assert kafka.states(1000 + LATER) == before
-    with live_broker(data, *SETTINGS, *QUICK) as bootstrap, asked(bootstrap, ids) as ours:
+    with turns.ours(*QUICK) as ours:
         assert ours.states(1000 + LATER) == before
         pruned_to = ours.first_offset()
         before = ours.work(2000)
         eventually(lambda: ours.first_offset() > pruned_to, timeout_s=20)
         assert ours.states(2000 + LATER) == before
-    with live_broker(data, *SETTINGS) as bootstrap, asked(bootstrap, ids) as ours:
+    with turns.ours() as ours:
         assert ours.states(2000 + LATER) == before
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
-from tests import kafka_jars
 
 _SOURCE = Path(__file__).with_name("java") / "ShareOptions.java"
 _SETTINGS = (
@@ -48,11 +48,9 @@ def broker(tmp_path: Path) -> Iterator[MortalBroker]:
 
 
 def test_share_consumers_observe_the_options_of_their_group(
-    broker: MortalBroker, tmp_path: Path
+    broker: MortalBroker, java_clients: JavaTools, tmp_path: Path
 ) -> None:
-    jvm = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    classes = kafka_jars.class_path(kafka_jars.kafka_jars())
-    command = [kafka_jars.java(), *jvm, "-cp", classes, str(_SOURCE), broker.bootstrap]
+    command = java_clients.command(str(_SOURCE), broker.bootstrap)
     log = tmp_path / "java.log"
     found = {}
     with (

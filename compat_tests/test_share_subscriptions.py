@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.test_assignors import KafkaAssignors, running_kafka_assignors
+from compat_tests.test_assignors import KafkaAssignors
 from wirekafka.coordinator.share.member import ShareMember
 from wirekafka.coordinator.share.subscriptions import ShareSubscriptions
 
@@ -57,7 +57,7 @@ def _member(id: str, listed: Sequence[str]) -> ShareMember:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[KafkaAssignors]:
-    with running_kafka_assignors(_SOURCE) as kafka:
+    with KafkaAssignors.running(_SOURCE) as kafka:
         yield kafka
 
 

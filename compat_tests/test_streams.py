@@ -101,8 +101,7 @@ def test_streams_counts_exactly_once_under_kills(
 
 
 def _group_type(bootstrap: str) -> str:
-    host, _, port = bootstrap.rpartition(":")
-    listed = Wire((host, int(port))).ask(ListGroupsRequest(states_filter=[], types_filter=[]), 5)
+    listed = Wire.to(bootstrap).ask(ListGroupsRequest(states_filter=[], types_filter=[]), 5)
     (group,) = listed.groups
     kind: str = group.group_type
     return kind

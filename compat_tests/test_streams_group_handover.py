@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.streams_members import NOTHING, Member, Requests
-from compat_tests.wire import Wire, comparable
-from spark_examples.live_broker import live_broker
+from compat_tests.turns import Turn, Turns
+from compat_tests.wire import comparable
 from tests.eventually import eventually
 from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
@@ -96,13 +91,12 @@ class Application:
         )
 
 
-class Turn:
+class StreamsTurn(Turn):
     """The broker that is running."""
 
     def __init__(self, bootstrap: str):
-        host, _, port = bootstrap.rpartition(":")
-        self.wire = Wire((host, int(port)))
-        eventually(self._is_ready, timeout_s=30)
+        super().__init__(bootstrap)
+        self.await_coordinator(StreamsGroupDescribeRequest(group_ids=["none"]), 1)
 
     def state(self) -> list[Any]:
         """All that clients can see of the groups, the sizes of internal topics aside.
@@ -111,7 +105,7 @@ class Turn:
         heartbeat; they are compared as topics.
         """
         group_ids = [_LIVE, _EMPTY, _UNREADY]
-        described = self.wire.ask(StreamsGroupDescribeRequest(group_ids=group_ids), 1)
+        described = self.ask(StreamsGroupDescribeRequest(group_ids=group_ids), 1)
         for group in described.groups:
             for subtopology in group.topology.subtopologies if group.topology else ():
                 for topic in (
@@ -122,27 +116,17 @@ class Turn:
         kind = OffsetFetchRequest.Group
         offsets = OffsetFetchRequest(groups=[kind(group_id=id, topics=None) for id in group_ids])
         listed = ListGroupsRequest(states_filter=[], types_filter=["streams"])
-        topics = self.wire.ask(MetadataRequest(topics=None), 12).topics
+        topics = self.ask(MetadataRequest(topics=None), 12).topics
         return [
-            comparable(each, {})
-            for each in (described, self.wire.ask(offsets, 9), self.wire.ask(listed, 5))
+            comparable(each, {}) for each in (described, self.ask(offsets, 9), self.ask(listed, 5))
         ] + [{topic.name: (topic.topic_id, len(topic.partitions)) for topic in topics}]
-
-    def create_topics(self, topics: Mapping[str, int]) -> None:
-        kind = CreateTopicsRequest.CreatableTopic
-        made = [
-            kind(name=name, num_partitions=count, replication_factor=1)
-            for name, count in topics.items()
-        ]
-        response = self.wire.ask(CreateTopicsRequest(topics=made, timeout_ms=9000), 7)
-        assert not any(topic.error_code for topic in response.topics), response
 
     def grow_topic(self, name: str, count: int) -> None:
         kind = CreatePartitionsRequest.Topic
         request = CreatePartitionsRequest(
             topics=[kind(name=name, count=count, assignments=None)], timeout_ms=9000
         )
-        assert not self.wire.ask(request, 3).results[0].error_code
+        assert not self.ask(request, 3).results[0].error_code
 
     def join(self, application: Application, name: str, **fields: Any) -> None:
         member = application.member(name, **fields)
@@ -159,7 +143,7 @@ class Turn:
             for member in application.present:
                 member.owned = member.given
                 self._take(member, application.requests.beat(member, owned=member.owned))
-            [group] = self.wire.ask(StreamsGroupDescribeRequest(group_ids=[group_id]), 1).groups
+            [group] = self.ask(StreamsGroupDescribeRequest(group_ids=[group_id]), 1).groups
             return group.assignment_epoch == group.group_epoch and all(
                 member.epoch == group.group_epoch and member.owned == member.given
                 for member in application.present
@@ -186,52 +170,22 @@ class Turn:
     def commit(self, application: Application, name: str, topic: str) -> None:
         member = application.members[name]
         request = application.requests.commit(member, member.epoch, topic, 0)
-        [committed] = self.wire.ask(request, 9).topics
+        [committed] = self.ask(request, 9).topics
         assert not committed.partitions[0].error_code, committed
 
     def _take(self, member: Member, request: StreamsGroupHeartbeatRequest) -> None:
-        response = self.wire.ask(request, 1)
+        response = self.ask(request, 1)
         assert not response.error_code, response
         member.take(response)
-
-    def _is_ready(self) -> bool:
-        find = FindCoordinatorRequest(coordinator_keys=[_LIVE])
-        if self.wire.ask(find, 4).coordinators[0].error_code:
-            return False
-        # Unknown groups are reported once the coordinator has loaded.
-        [group] = self.wire.ask(StreamsGroupDescribeRequest(group_ids=["none"]), 1).groups
-        return bool(group.error_code == 69)
-
-
-@contextmanager
-def _turn(bootstrap: str) -> Iterator[Turn]:
-    turn = Turn(bootstrap)
-    try:
-        yield turn
-    finally:
-        turn.wire.close()
-
-
-@contextmanager
-def _ours(data: Path) -> Iterator[Turn]:
-    with live_broker(data, *_SETTINGS) as bootstrap, _turn(bootstrap) as turn:
-        yield turn
-
-
-@contextmanager
-def _kafka(data: Path, scratch: Path) -> Iterator[Turn]:
-    settings = "".join(f"{setting}\n" for setting in _SETTINGS)
-    with apache_kafka_on([data], scratch, settings=settings) as bootstrap, _turn(bootstrap) as turn:
-        yield turn
 
 
 @pytest.mark.timeout(200)
 def test_engines_alternate_on_streams_groups(tmp_path: Path) -> None:
-    data = tmp_path / "data"
+    turns = Turns(tmp_path / "data", tmp_path, _SETTINGS, StreamsTurn)
     live = Application(_LIVE, _topology(epoch=2))
     empty = Application(_EMPTY, _topology(epoch=0))
     unready = Application(_UNREADY, _unready_topology())
-    with _ours(data) as ours:
+    with turns.ours() as ours:
         ours.create_topics(_SOURCES)
         ours.join(live, "first", endpoint=("host-1", 8080), tags={"zone": "z"}, rack="rack-1")
         ours.join(live, "second", instance_id="instance-2")
@@ -244,7 +198,7 @@ def test_engines_alternate_on_streams_groups(tmp_path: Path) -> None:
         ours.leave(empty, "gone")
         ours.join(unready, "waiting")
         before = ours.state()
-    with _kafka(data, tmp_path) as kafka:
+    with turns.kafka() as kafka:
         assert kafka.state() == before
         kafka.settle(live)
         assert kafka.state() == before, "members only confirm what they have"
@@ -255,7 +209,7 @@ def test_engines_alternate_on_streams_groups(tmp_path: Path) -> None:
         kafka.join(empty, "new")
         kafka.settle(empty)
         before = kafka.state()
-    with _ours(data) as ours:
+    with turns.ours() as ours:
         assert ours.state() == before
         ours.settle(live)
         ours.settle(empty)
@@ -267,7 +221,7 @@ def test_engines_alternate_on_streams_groups(tmp_path: Path) -> None:
         ours.settle(live)
         assert live.active_tasks() == _tasks(orders=4)
         before = ours.state()
-    with _kafka(data, tmp_path) as kafka:
+    with turns.kafka() as kafka:
         assert kafka.state() == before
         kafka.settle(live)
         assert kafka.state() == before, "members only confirm what they have"

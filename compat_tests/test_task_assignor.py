@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compat_tests.test_assignors import KafkaAssignors, running_kafka_assignors
+from compat_tests.test_assignors import KafkaAssignors
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
 from wirekafka.coordinator.streams.sticky import (
     SubtopologyTasks,
@@ -127,7 +127,7 @@ def _offsets_text(offsets: dict[TaskId, int]) -> str:
 
 
 def test_tasks_go_to_the_members_that_kafka_chooses() -> None:
-    with running_kafka_assignors(_SOURCE) as kafka:
+    with KafkaAssignors.running(_SOURCE) as kafka:
         for seed in range(_HISTORIES):
             history = History(seed)
             for step in range(5):

@@ -24,8 +24,7 @@ START_MS = int(time.time() * 1000) - 3_600_000
 def view(bootstrap: str) -> dict[str, Any]:
     """Topics with ids, configs and every record; groups with offsets; transactions."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    host, _, port = bootstrap.rpartition(":")
-    wire = Wire((host, int(port)))
+    wire = Wire.to(bootstrap)
     answer = wire.ask(MetadataRequest(topics=None), 12)
     partitions = _partitions(
         bootstrap,

@@ -1,13 +1,13 @@
 """Sends raw requests to a broker, and makes its responses comparable with another's."""
 
+from __future__ import annotations
+
 import re
-import socket
-import struct
-from contextlib import suppress
 from typing import Any
 
+from tests.raw_client import RawClient, response_class
 from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.codec.message import Message, Request, Response
+from wirekafka.codec.message import Message, Request
 
 CLOSED = "the connection was closed"
 SILENT = "no answer"
@@ -34,62 +34,54 @@ VARYING = frozenset(
 class Wire:
     """A connection that is reopened after the broker closed it."""
 
-    def __init__(self, address: tuple[str, int], timeout_s: float = 20):
+    def __init__(self, address: tuple[str, int], timeout_s: float = 20, client_id: str = "wire"):
         self._address = address
         self._timeout_s = timeout_s
-        self._socket: socket.socket | None = None
+        self._client_id = client_id
+        self._client: RawClient | None = None
         self._correlation_id = 0
+
+    @classmethod
+    def to(cls, bootstrap: str) -> Wire:
+        """A connection to HOST:PORT."""
+        host, _, port = bootstrap.rpartition(":")
+        return cls((host, int(port)))
+
+    @property
+    def is_open(self) -> bool:
+        return self._client is not None
 
     def ask(self, request: Request, version: int, timeout_s: float | None = None) -> Any:
         """The response message, or CLOSED, or SILENT."""
         self._correlation_id += 1
-        frame = encode_request(self._correlation_id, "wire", request, version)
+        frame = encode_request(self._correlation_id, self._client_id, request, version)
         payload = self.exchange(frame, timeout_s)
         if isinstance(payload, str):
             return payload
-        answered, message = decode_response(_response_class(type(request)), version, payload)
+        answered, message = decode_response(response_class(type(request)), version, payload)
         assert answered == self._correlation_id
         return message
 
     def exchange(self, frame: bytes, timeout_s: float | None = None) -> bytes | str:
         """A response frame without its size, or CLOSED, or SILENT."""
-        if self._socket is None:
-            self._socket = socket.create_connection(self._address, self._timeout_s)
-        self._socket.settimeout(timeout_s or self._timeout_s)
+        if self._client is None:
+            host, port = self._address
+            self._client = RawClient(port, host, self._timeout_s)
+        self._client.socket.settimeout(timeout_s or self._timeout_s)
         try:
-            self._socket.sendall(frame)
-            (size,) = struct.unpack(">i", self._read(4))
-            return self._read(size)
+            self._client.socket.sendall(frame)
+            return self._client.receive_frame()
         except TimeoutError:
             self.close()
             return SILENT
-        except OSError:
+        except (OSError, RawClient.Closed):
             self.close()
             return CLOSED
 
     def close(self) -> None:
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.close()
-        self._socket = None
-
-    def _read(self, count: int) -> bytes:
-        assert self._socket is not None
-        data = bytearray()
-        while len(data) < count:
-            part = self._socket.recv(count - len(data))
-            if not part:
-                raise ConnectionResetError
-            data += part
-        return bytes(data)
-
-
-def _response_class(request: type[Request]) -> type[Response]:
-    module = __import__(request.__module__, fromlist=["x"])
-    response: type[Response] = getattr(
-        module, f"{request.__name__.removesuffix('Request')}Response"
-    )
-    return response
+        if self._client is not None:
+            self._client.socket.close()
+        self._client = None
 
 
 def comparable(answer: Any, names: dict[Any, str]) -> Any:

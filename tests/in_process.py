@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.manual_clock import ManualClock
 from tests.memory_net import MemoryConnection, MemoryNet
-from tests.raw_client import frame, response_class
+from tests.raw_client import frame, response_in
 from wirekafka.broker import Broker
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
@@ -155,10 +155,7 @@ class Exchange:
             return None
         size, correlation_id = struct.unpack_from(">ii", data)
         assert size == len(data) - 4 and correlation_id == 1
-        flexible = self._version in type(self._request).flexible and type(self._request).key != 18
-        return response_class(type(self._request)).decode(
-            data, self._version, at=9 if flexible else 8
-        )
+        return response_in(data[4:], type(self._request), self._version)
 
     async def settled(self) -> Exchange:
         """Run callbacks that are ready."""

@@ -43,6 +43,9 @@ _OLD = (
     ("org.apache.kafka", "kafka-tools", OLD_KAFKA_VERSION),
 )
 
+QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""Options of a JVM that lives for seconds: it compiles little, and has one thread for garbage."""
+
 Module = tuple[str, str, str]
 
 
@@ -103,7 +106,7 @@ def kafka_schemas(folder: str) -> Path:
     """The directory with Kafka's own JSON schemas of `folder` ("message" or "metadata")."""
     jars = kafka_jars()
     schemas = CACHE / f"kafka-{KAFKA_VERSION}-schemas"
-    with _locked():
+    with locked():
         if not schemas.is_dir():
             _unzip_schemas(jars, schemas)
     return schemas / folder
@@ -131,14 +134,14 @@ def _fetched(name: str, modules: Sequence[Module]) -> Path:
     directory = CACHE / name
     if directory.is_dir():
         return directory
-    with _locked():
+    with locked():
         if not directory.is_dir():
             _fetch(directory, modules)
     return directory
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def locked() -> Iterator[None]:
     """One process at a time: test workers share the cache."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "lock").open("w") as lock:

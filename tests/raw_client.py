@@ -44,8 +44,7 @@ class RawClient:
         body = self.receive_frame()
         (answered,) = struct.unpack_from(">i", body)
         assert correlation_id is None or answered == correlation_id, "responses out of order"
-        flexible = version in request.flexible and request.key != 18
-        return response_class(request).decode(body, version, at=5 if flexible else 4)
+        return response_in(body, request, version)
 
     def send_frame(self, payload: bytes) -> None:
         """Send bytes with their size as a prefix."""
@@ -86,6 +85,12 @@ def frame(
     header = struct.pack(">hhih", type(request).key, version, correlation_id, size) + name
     tags = b"\0" if version in type(request).flexible else b""
     return header + tags + request.encode(version)
+
+
+def response_in(payload: bytes, request: type[Request], version: int) -> Any:
+    """The response to a request, from its frame without the size."""
+    flexible = version in request.flexible and request.key != 18
+    return response_class(request).decode(payload, version, at=5 if flexible else 4)
 
 
 def response_class(request: type[Request]) -> type[Response]:

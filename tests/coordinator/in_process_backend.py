@@ -34,7 +34,7 @@ class InProcessBackend:
         self._loop.close()
 
     def send(self, actor: str, command: Any, version: int) -> None:
-        request, _, version = request_of(command, version)
+        request, version = request_of(command, version)
 
         async def begin() -> Exchange:
             exchange = self._kafka.begin(request, version, actor)

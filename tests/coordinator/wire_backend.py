@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import select
-import socket
-import struct
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from tests.raw_client import RawClient
+from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.apis.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from wirekafka.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.apis.sync_group import SyncGroupRequest, SyncGroupResponse
-from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.codec.message import Request, Response
+from wirekafka.codec.message import Request
 from wirekafka.coordinator.group_commands import (
     CommitOffsets,
     DescribedGroup,
@@ -44,44 +42,13 @@ ANSWER_TIMEOUT_S = 20.0
 SETTLE_S = 0.1
 
 
-class Client:
-    """One connection, which sends requests and reads responses one by one."""
+class Asked(NamedTuple):
+    """A request without a response yet, and the command that it was made of."""
 
-    def __init__(self, host: str, port: int, client_id: str = "test"):
-        self.client_id = client_id
-        self.socket = socket.create_connection((host, port), timeout=ANSWER_TIMEOUT_S)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.sent: list[tuple[type[Response], int]] = []
-        self.correlation_id = 0
-
-    def send(self, request: Request, response: type[Response], version: int) -> None:
-        self.correlation_id += 1
-        self.socket.sendall(encode_request(self.correlation_id, self.client_id, request, version))
-        self.sent.append((response, version))
-
-    def receive(self, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
-        self.socket.settimeout(timeout_s)
-        (size,) = struct.unpack(">i", self._exactly(4))
-        response, version = self.sent.pop(0)
-        return decode_response(response, version, self._exactly(size))[1]
-
-    def ask(self, request: Request, response: type[Response], version: int) -> Any:
-        self.send(request, response, version)
-        return self.receive()
-
-    def readable(self) -> bool:
-        return bool(select.select([self.socket], [], [], 0)[0])
-
-    def close(self) -> None:
-        self.socket.close()
-
-    def _exactly(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self.socket.recv(size - len(data))
-            assert part, "the broker closed the connection"
-            data += part
-        return bytes(data)
+    client: RawClient
+    command: Any
+    request: type[Request]
+    version: int
 
 
 class WireBackend:
@@ -93,68 +60,62 @@ class WireBackend:
     def __init__(self, host: str, port: int, restart_broker: Callable[[], None] | None = None):
         self.address = (host, port)
         self.restart_broker = restart_broker
-        self.clients: dict[str, list[tuple[Client, Any]]] = defaultdict(list)
-        self.idle: dict[str, Client] = {}
+        self.clients: dict[str, list[Asked]] = defaultdict(list)
+        self.idle: dict[str, RawClient] = {}
         self._prepare()
 
     def _prepare(self) -> None:
-        client = Client(*self.address)
+        client = self._connected()
         topics = [
             CreateTopicsRequest.CreatableTopic(name=name, num_partitions=4, replication_factor=1)
             for name in ("t", "u")
         ]
-        client.ask(CreateTopicsRequest(topics=topics, timeout_ms=5000), CreateTopicsResponse, 5)
+        client.call(CreateTopicsRequest(topics=topics, timeout_ms=5000), 5)
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            found = client.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
+            found = client.call(FindCoordinatorRequest(key="g"), 1)
             if found.error_code == Error.NONE:
                 break
         self.probe = client
 
     def close(self) -> None:
         for client in self.idle.values():
-            client.close()
+            client.socket.close()
         for waiting in self.clients.values():
-            for client, _ in waiting:
-                client.close()
-        self.probe.close()
+            for asked in waiting:
+                asked.client.socket.close()
+        self.probe.socket.close()
         self.idle.clear()
         self.clients.clear()
 
     def send(self, actor: str, command: Any, version: int) -> None:
-        client = self.idle.pop(actor, None) or self._connected(actor)
-        request, response, version = request_of(command, version)
-        client.send(request, response, version)
-        self.clients[actor].append((client, command))
+        client = self.idle.pop(actor, None) or self._connected()
+        request, version = request_of(command, version)
+        client.send(request, version, actor)
+        self.clients[actor].append(Asked(client, command, type(request), version))
         # Requests of different connections are not ordered: let this one arrive first, also
         # where the broker is slow. It reads in rounds of its loop, and each answered probe is one
         # round.
         if not select.select([client.socket], [], [], SETTLE_S)[0]:
             for _ in range(4):
-                self.probe.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
-
-    def _connected(self, actor: str) -> Client:
-        """A connection that the broker has accepted and reads from."""
-        client = Client(*self.address, client_id=actor)
-        client.ask(FindCoordinatorRequest(key="g"), FindCoordinatorResponse, 1)
-        return client
+                self.probe.call(FindCoordinatorRequest(key="g"), 1)
 
     def next_reply(self, actor: str) -> Any:
         waiting = self.clients[actor]
         assert waiting, "but has asked nothing"
         until = time.monotonic() + ANSWER_TIMEOUT_S
         while time.monotonic() < until:
-            sockets = [client.socket for client, _ in waiting]
+            sockets = [asked.client.socket for asked in waiting]
             for ready in select.select(sockets, [], [], 0.05)[0]:
-                return self._read(actor, next(pair for pair in waiting if pair[0].socket is ready))
+                return self._read(actor, next(a for a in waiting if a.client.socket is ready))
         raise AssertionError("but no response came")
 
     def unread(self) -> list[tuple[str, Any]]:
         return [
-            (actor, self._read(actor, pair))
+            (actor, self._read(actor, asked))
             for actor, waiting in self.clients.items()
-            for pair in list(waiting)
-            if pair[0].readable()
+            for asked in list(waiting)
+            if select.select([asked.client.socket], [], [], 0)[0]
         ]
 
     def pass_time(self, ms: int) -> None:
@@ -169,21 +130,27 @@ class WireBackend:
     def last_record(self) -> Any:
         return None
 
-    def _read(self, actor: str, pair: tuple[Client, Any]) -> Any:
-        client, command = pair
-        self.clients[actor].remove(pair)
-        answer = client.receive()
+    def _connected(self) -> RawClient:
+        """A connection that the broker has accepted and reads from."""
+        host, port = self.address
+        client = RawClient(port, host, ANSWER_TIMEOUT_S)
+        client.call(FindCoordinatorRequest(key="g"), 1)
+        return client
+
+    def _read(self, actor: str, asked: Asked) -> Any:
+        self.clients[actor].remove(asked)
+        answer = asked.client.receive(asked.request, asked.version)
         if actor in self.idle:
-            client.close()
+            asked.client.socket.close()
         else:
-            self.idle[actor] = client
+            self.idle[actor] = asked.client
         try:
-            return reply_of(command, answer)
+            return reply_of(asked.command, answer)
         except KafkaError as error:
             return error
 
 
-def request_of(command: Any, version: int) -> tuple[Request, type[Response], int]:
+def request_of(command: Any, version: int) -> tuple[Request, int]:
     match command:
         case Join():
             return (
@@ -199,7 +166,6 @@ def request_of(command: Any, version: int) -> tuple[Request, type[Response], int
                         for name, metadata in command.protocols
                     ],
                 ),
-                JoinGroupResponse,
                 version,
             )
         case Sync():
@@ -216,7 +182,6 @@ def request_of(command: Any, version: int) -> tuple[Request, type[Response], int
                         for name, part in command.assignments.items()
                     ],
                 ),
-                SyncGroupResponse,
                 5,
             )
         case Heartbeat():
@@ -227,7 +192,6 @@ def request_of(command: Any, version: int) -> tuple[Request, type[Response], int
                     member_id=command.member_id,
                     group_instance_id=command.instance_id,
                 ),
-                HeartbeatResponse,
                 4,
             )
         case Leave():
@@ -240,15 +204,14 @@ def request_of(command: Any, version: int) -> tuple[Request, type[Response], int
                         for each in command.members
                     ],
                 ),
-                LeaveGroupResponse,
                 5,
             )
         case DescribeGroup():
-            return (DescribeGroupsRequest(groups=[command.group_id]), DescribeGroupsResponse, 5)
+            return (DescribeGroupsRequest(groups=[command.group_id]), 5)
         case CommitOffsets():
-            return _commit(command), OffsetCommitResponse, 9
+            return _commit(command), 9
         case FetchOffsets() | FetchAllOffsets():
-            return _fetch(command), OffsetFetchResponse, 9
+            return _fetch(command), 9
     raise NotImplementedError(command)
 
 

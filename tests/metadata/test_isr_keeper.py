@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.in_process import InProcessBroker, batch, now
+from tests.apis.brokers import create_on, register
+from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import LAG_MS, Replicas
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.heartbeats import Heartbeat
 from wirekafka.metadata.isr_keeper import IsrKeeper
-from wirekafka.metadata.registration import RegisterBroker
-from wirekafka.metadata.topics import CreateTopics, NewTopic
 from wirekafka.replication.promise import Promise
 from wirekafka.replication.remote_replica import DecidedIsr
 
@@ -77,6 +75,17 @@ class Scene:
             self.replicas.clock.advance(LAG_MS // 2)
         await turn()
 
+    def catch_up(self, broker: int, isr: tuple[int, ...]) -> None:
+        """A broker outside of this ISR fetches up to the end of the log."""
+        self.replicas.set_isr(*isr)
+        self.replicas.replicate(broker)
+        self.replicas.clock.advance(0)
+
+    async def back_off(self) -> None:
+        """Wait until a request that failed is repeated."""
+        self.replicas.clock.advance(50)
+        await turn()
+
     def decided(self, *isr: int, partition_epoch: int = 1) -> DecidedIsr:
         return DecidedIsr(1, 0, isr, 0, partition_epoch)
 
@@ -103,9 +112,7 @@ def test_a_lagging_follower_is_removed_once_the_controller_has_decided() -> None
 
 def test_a_follower_that_catches_up_is_proposed_at_its_fetch() -> None:
     async def scenario(scene: Scene) -> None:
-        scene.replicas.set_isr(1, 2)
-        scene.replicas.replicate(3)
-        scene.replicas.clock.advance(0)
+        scene.catch_up(3, isr=(1, 2))
         assert scene.controller.proposed == [(1, 2, 3)]
         scene.replicas.replicate(3)
         scene.replicas.clock.advance(1_000)
@@ -119,9 +126,7 @@ def test_a_follower_that_catches_up_is_proposed_at_its_fetch() -> None:
 
 def test_followers_that_catch_up_during_a_request_are_proposed_next() -> None:
     async def scenario(scene: Scene) -> None:
-        scene.replicas.set_isr(1)
-        scene.replicas.replicate(2)
-        scene.replicas.clock.advance(0)
+        scene.catch_up(2, isr=(1,))
         scene.replicas.replicate(3)
         await scene.controller.decide(scene.decided(1, 2, partition_epoch=2))
         assert scene.controller.proposed == [(1, 2), (1, 2, 3)]
@@ -140,14 +145,11 @@ def test_followers_that_catch_up_during_a_request_are_proposed_next() -> None:
 )
 def test_a_failed_request_is_repeated_and_its_proposal_stays_pending(failure: Exception) -> None:
     async def scenario(scene: Scene) -> None:
-        scene.replicas.set_isr(1)
-        scene.replicas.replicate(2)
-        scene.replicas.clock.advance(0)
+        scene.catch_up(2, isr=(1,))
         await scene.controller.fail(failure)
         scene.replicas.append(b"v")
         assert scene.partition.high_watermark == 0, "broker 2 may be in the ISR"
-        scene.replicas.clock.advance(50)
-        await turn()
+        await scene.back_off()
         assert scene.controller.proposed == [(1, 2), (1, 2)]
         await scene.controller.decide(scene.decided(1, 2, partition_epoch=2))
         assert scene.partition.isr == (1, 2)
@@ -159,8 +161,7 @@ def test_a_partition_is_proposed_again_after_a_retriable_error() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.shrink()
         await scene.controller.decide(KafkaError(Error.NOT_CONTROLLER))
-        scene.replicas.clock.advance(50)
-        await turn()
+        await scene.back_off()
         assert scene.controller.proposed == [(1, 2), (1, 2)]
 
     play(scenario)
@@ -187,8 +188,7 @@ def test_a_partition_without_a_decision_does_not_delay_others(
         other.replicate(3)
         for _ in range(3):
             await scene.controller.decide(KafkaError(Error.NOT_CONTROLLER))
-            scene.replicas.clock.advance(50)
-            await turn()
+            await scene.back_off()
         assert scene.controller.requests[-1].keys() == {REPLICA, (b"o" * 16, 0)}
         repeated = [each for each in caplog.messages if "topic-0 proposed again" in each]
         assert len(repeated) == 1, "a failure that persists is logged once"
@@ -198,9 +198,7 @@ def test_a_partition_without_a_decision_does_not_delay_others(
 
 def test_a_refused_replica_is_proposed_again_at_its_next_fetch() -> None:
     async def scenario(scene: Scene) -> None:
-        scene.replicas.set_isr(1, 2)
-        scene.replicas.replicate(3)
-        scene.replicas.clock.advance(0)
+        scene.catch_up(3, isr=(1, 2))
         await scene.controller.decide(KafkaError(Error.INELIGIBLE_REPLICA))
         scene.replicas.clock.advance(1_000)
         assert len(scene.controller.requests) == 1
@@ -214,9 +212,7 @@ def test_a_refused_replica_is_proposed_again_at_its_next_fetch() -> None:
 
 def test_an_outdated_proposal_stays_pending_until_newer_metadata_arrives() -> None:
     async def scenario(scene: Scene) -> None:
-        scene.replicas.set_isr(1, 2)
-        scene.replicas.replicate(3)
-        scene.replicas.clock.advance(0)
+        scene.catch_up(3, isr=(1, 2))
         await scene.controller.decide(KafkaError(Error.INVALID_UPDATE_VERSION))
         scene.replicas.clock.advance(1_000)
         assert len(scene.controller.requests) == 1
@@ -263,22 +259,8 @@ def test_a_brokers_own_controller_shrinks_and_grows_the_isr(
     tmp_path: Any, manual_clock: ManualClock
 ) -> None:
     kafka = InProcessBroker(tmp_path, manual_clock, replica_lag_time_max_ms="2000")
-    controller = kafka.broker.controller
-    log_end = controller.quorum.end_offset
-    epoch = now(
-        controller.submit(
-            RegisterBroker(
-                id=2,
-                incarnation_id=b"2" * 16,
-                epoch=log_end,
-                endpoints=[],
-                rack=None,
-                log_dirs=[b"2" * 16],
-            )
-        )
-    )
-    now(controller.submit(Heartbeat(broker_id=2, broker_epoch=epoch, metadata_offset=epoch)))
-    now(controller.submit(CreateTopics([NewTopic(name="t", assignments=[(0, [1, 2])])])))
+    epoch = register(kafka, 2)
+    create_on(kafka, "t", [1, 2])
     partition = kafka.partition("t")
     leader = partition.leading()
     assert partition.isr == (1, 2)

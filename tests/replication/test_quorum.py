@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from tests.in_process import now
 from tests.manual_clock import ManualClock
 from wirekafka.apis import registry
 from wirekafka.apis.controller_channel import LocalChannel
@@ -113,15 +114,15 @@ class Node:
 
     def start(self):
         self.role.load()
-        step(self.role.start([CONTROLLER]))
-        step(self.membership.join([BROKER]))
+        now(self.role.start([CONTROLLER]))
+        now(self.membership.join([BROKER]))
         return self
 
     def submit(self, command):
-        return step(self.controller.submit(command))
+        return now(self.controller.submit(command))
 
     def stop(self):
-        step(self.membership.leave())
+        now(self.membership.leave())
         self.crash()
 
     def crash(self):
@@ -133,12 +134,23 @@ class Node:
         return self.controller.machine.image
 
 
-def step(coroutine):
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it suspended")
+def dynamic_node(path):
+    """A node that has not started, whose log has a quorum of this node alone."""
+    node = Node(path)
+    node.quorum.epoch = 1
+    voters = VotersRecord(
+        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
+    )
+    node.quorum.append(
+        snapshot_file.control_batch(
+            [
+                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
+                (6, bytes(voters.encode(0))),
+            ],
+            node.clock.now_ms(),
+        )
+    )
+    return node
 
 
 @pytest.fixture
@@ -294,7 +306,7 @@ def test_reading_starts_from_the_highest_snapshot(path, metadata):
     )
     (metadata / SnapshotId(end, 1).file_name).write_bytes(data)
     (metadata / SnapshotId(end - 1, 1).file_name).write_bytes(b"not looked at")
-    step(node.controller.submit(CreateTopics([NewTopic(name="new")])))
+    now(node.controller.submit(CreateTopics([NewTopic(name="new")])))
     image = fold(node.quorum)
     assert list(image.topics) == ["kept", "new"]
     node.crash()
@@ -374,20 +386,7 @@ def test_a_static_quorum_that_becomes_dynamic_stays_dynamic(path, metadata):
 
 
 def test_voters_are_left_as_they_are_by_a_node_without_a_controller_listener(path, metadata):
-    node = Node(path)
-    node.quorum.epoch = 1
-    voters = VotersRecord(
-        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
-    )
-    node.quorum.append(
-        snapshot_file.control_batch(
-            [
-                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-                (6, bytes(voters.encode(0))),
-            ],
-            node.clock.now_ms(),
-        )
-    )
+    node = dynamic_node(path)
     node.crash()
     Node(path, endpoints=()).start().stop()
     assert [kind for kind, _ in control_values(metadata)] == [5, 6, 2]
@@ -469,20 +468,7 @@ def test_the_log_is_kept_beside_the_first_snapshot(path, metadata):
 
 
 def test_a_dynamic_quorum_is_in_its_snapshots(path, metadata):
-    node = Node(path)
-    node.quorum.epoch = 1
-    voters = VotersRecord(
-        voters=[VotersRecord.Voter(voter_id=1, voter_directory_id=DIRECTORY_ID, endpoints=[])]
-    )
-    node.quorum.append(
-        snapshot_file.control_batch(
-            [
-                (5, bytes(KRaftVersionRecord(kraft_version=1).encode(0))),
-                (6, bytes(voters.encode(0))),
-            ],
-            node.clock.now_ms(),
-        )
-    )
+    node = dynamic_node(path)
     node.start()
     node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
     node.stop()

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.in_process import now
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
@@ -94,17 +95,8 @@ def case():
     return case
 
 
-def step(coroutine):
-    """Run a coroutine that must not suspend."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it suspended")
-
-
 def test_a_reply_to_what_is_committed_comes_without_suspending(case):
-    assert step(case.runtime.submit(("enter", "a"))) == "welcome"
+    assert now(case.runtime.submit(("enter", "a"))) == "welcome"
     assert case.members == ["a"]
 
 
@@ -144,16 +136,16 @@ def test_a_parked_submitter_is_released_by_anothers_command(case):
 
 
 def test_a_refusal_is_raised_and_nothing_is_appended(case):
-    step(case.runtime.submit(("enter", "a")))
+    now(case.runtime.submit(("enter", "a")))
     with pytest.raises(KafkaError) as caught:
-        step(case.runtime.submit(("enter", "a")))
+        now(case.runtime.submit(("enter", "a")))
     assert caught.value.error is Error.DUPLICATE_RESOURCE
     assert case.log.end_offset == 1
 
 
 def test_loading_replays_the_log(case):
     for name in "abc":
-        step(case.runtime.submit(("enter", name)))
+        now(case.runtime.submit(("enter", name)))
     case.runtime.load()
     assert case.members == ["a", "b", "c"]
 
@@ -164,10 +156,10 @@ def test_commands_fail_while_the_machine_is_loading():
     steps = case.runtime.load_steps()
     next(steps)
     with pytest.raises(KafkaError) as caught:
-        step(case.runtime.submit(("count",)))
+        now(case.runtime.submit(("count",)))
     assert caught.value.error is Error.COORDINATOR_LOAD_IN_PROGRESS
     assert list(steps) == []
-    assert step(case.runtime.submit(("count",))) == 1
+    assert now(case.runtime.submit(("count",))) == 1
 
 
 async def refused(case, command):
@@ -177,7 +169,7 @@ async def refused(case, command):
 
 
 def test_a_refused_append_fails_only_its_command(case):
-    step(case.runtime.submit(("enter", "a")))
+    now(case.runtime.submit(("enter", "a")))
     before = case.runtime.machine
 
     async def run():
@@ -196,7 +188,7 @@ def test_a_refused_append_fails_only_its_command(case):
 
 
 def test_a_refused_append_moves_no_timer(case):
-    step(case.runtime.submit(("enter", "a")))
+    now(case.runtime.submit(("enter", "a")))
     case.clock.advance(50)
     case.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
     asyncio.run(refused(case, ("enter", "b")))
@@ -204,7 +196,7 @@ def test_a_refused_append_moves_no_timer(case):
 
 
 def test_a_timer_whose_append_is_refused_fires_again_a_second_later(case):
-    step(case.runtime.submit(("enter", "a")))
+    now(case.runtime.submit(("enter", "a")))
     case.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
     case.clock.advance(100)
     case.log.failure = None
@@ -329,7 +321,7 @@ def test_lost_leadership_fails_every_outstanding_reply(case):
 
     asyncio.run(run())
     with pytest.raises(KafkaError) as caught:
-        step(case.runtime.submit(("count",)))
+        now(case.runtime.submit(("count",)))
     assert caught.value.error is Error.NOT_COORDINATOR
 
 
@@ -351,7 +343,7 @@ def test_outstanding_replies_fail_in_the_order_of_their_commands(case):
 
 
 def test_a_deadline_ticks_the_machine(case):
-    step(case.runtime.submit(("enter", "a")))
+    now(case.runtime.submit(("enter", "a")))
     case.clock.advance(99)
     assert case.members == ["a"]
     case.clock.advance(1)
@@ -359,9 +351,9 @@ def test_a_deadline_ticks_the_machine(case):
 
 
 def test_a_deadline_that_moved_back_is_not_ticked_early(case):
-    step(case.runtime.submit(("enter", "a")))
+    now(case.runtime.submit(("enter", "a")))
     case.clock.advance(60)
-    step(case.runtime.submit(("enter", "b")))
+    now(case.runtime.submit(("enter", "b")))
     case.clock.advance(60)
     assert case.members == ["a", "b"]
     case.clock.advance(40)
@@ -384,7 +376,7 @@ def marker(producer, kind):
 @pytest.mark.parametrize(("kind", "members"), [(0, []), (1, ["a"])])
 def test_records_of_a_transaction_apply_once_its_marker_commits_them(case, kind, members):
     producer = Producer(7, 1)
-    step(case.runtime.submit(("enter", "a", producer)))
+    now(case.runtime.submit(("enter", "a", producer)))
     assert case.members == []
     case.log.append(marker(producer, kind))
     case.runtime.replay_end_marker(producer, kind == 1)

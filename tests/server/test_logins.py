@@ -13,7 +13,7 @@ import pytest
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.memory_net import MemoryConnection
-from tests.raw_client import frame, response_class
+from tests.raw_client import frame, response_in
 from tests.sasl_client import SOFTWARE, plain
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.metadata import MetadataRequest
@@ -66,8 +66,7 @@ class Client:
         data = self.received()
         if not data:
             return None
-        flexible = version in request.flexible and request.key != 18
-        return response_class(request).decode(data, version, at=9 if flexible else 8)
+        return response_in(data[4:], request, version)
 
     def log_in(self, user: str = "alice", password: str = "alice-secret") -> Any:
         assert self.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0

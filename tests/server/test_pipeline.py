@@ -11,7 +11,7 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from tests.raw_client import frame, response_class
+from tests.raw_client import frame, response_in
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
@@ -58,8 +58,7 @@ def decoded(replies: Replies, request: Request, version: int) -> Any:
         return None
     size, correlation_id = struct.unpack_from(">ii", data)
     assert (size, correlation_id) == (len(data) - 4, 7)
-    flexible = version in type(request).flexible and type(request).key != 18
-    return response_class(type(request)).decode(data, version, at=9 if flexible else 8)
+    return response_in(data[4:], type(request), version)
 
 
 def filled(cls: Any, version: int) -> Any:

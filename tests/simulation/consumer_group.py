@@ -8,12 +8,11 @@ from random import Random
 from typing import Any
 
 from tests.histories.history import OffsetCommit, OffsetFetch, Place, Verdict
+from tests.simulation.offsets import commit_request, fetch_request, fetched
 from tests.simulation.reader import Reader
-from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire
+from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, TOPICS, World, sleep
 from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 
@@ -79,7 +78,7 @@ class BrokerAssignedMember:
 
     async def _beat(self) -> None:
         answer = await self._wire.ask(self._heartbeat(), 1, self._coordinator)
-        _check(answer.error_code, "heartbeat")
+        check(answer.error_code, "heartbeat")
         self._epoch = answer.member_epoch
         self._is_full = False
         assigned = self._assigned_by(answer)
@@ -167,37 +166,17 @@ class BrokerAssignedMember:
         await sleep(world, 0.3)
 
     async def _fetch(self, places: list[Place]) -> dict[Place, int]:
-        kind = OffsetFetchRequest.Group
         operation = self._world.history.begin(self._name)
         confirmed = dict(self._world.confirmed)
-        answer = await self._wire.ask(
-            OffsetFetchRequest(
-                require_stable=True,
-                groups=[
-                    kind(
-                        group_id=self._group,
-                        member_id=self._member_id,
-                        member_epoch=self._epoch,
-                        topics=[
-                            kind.Topics(name=name, partition_indexes=[index])
-                            for name, index in places
-                        ],
-                    )
-                ],
-            ),
-            9,
-            self._coordinator,
+        request = fetch_request(
+            self._group, places, member_id=self._member_id, member_epoch=self._epoch
         )
-        _check(answer.groups[0].error_code, "offset fetch")
+        response = await self._wire.ask(request, 9, self._coordinator)
         found = {}
-        for topic in answer.groups[0].topics:
-            for partition in topic.partitions:
-                _check(partition.error_code, "offset fetch")
-                place = topic.name, partition.partition_index
-                offset = partition.committed_offset
-                operation.steps.append(OffsetFetch(self._group, place, offset))
-                self._check_progress(place, offset, confirmed)
-                found[place] = self._committed[place] = max(offset, 0)
+        for place, offset in fetched(response):
+            operation.steps.append(OffsetFetch(self._group, place, offset))
+            self._check_progress(place, offset, confirmed)
+            found[place] = self._committed[place] = max(offset, 0)
         self._world.history.end(operation, Verdict.DONE)
         return found
 
@@ -216,11 +195,18 @@ class BrokerAssignedMember:
             *(OffsetCommit(self._group, place, offset) for place, offset in moved.items()),
         )
         confirmed = dict(self._world.confirmed)
-        answer = await self._wire.ask(self._commit_request(moved), 9, self._coordinator)
+        request = commit_request(
+            self._group,
+            moved,
+            generation_id_or_member_epoch=self._epoch,
+            member_id=self._member_id,
+            group_instance_id=self._instance_id,
+        )
+        answer = await self._wire.ask(request, 9, self._coordinator)
         codes = {each.error_code for topic in answer.topics for each in topic.partitions}
         self._world.history.end(operation, Verdict.UNDONE if codes != {0} else Verdict.DONE)
         for code in codes:
-            _check(code, "offset commit")
+            check(code, "offset commit")
         self._committed |= moved
         for place, offset in moved.items():
             key = self._group, place
@@ -233,24 +219,3 @@ class BrokerAssignedMember:
         """Compare an accepted or fetched offset with what was confirmed before it was sent."""
         if offset < confirmed.get((self._group, place), -1):
             self._world.surprises.append(f"{self._group} moved back at {place} to {offset}")
-
-    def _commit_request(self, moved: dict[Place, int]) -> OffsetCommitRequest:
-        kind = OffsetCommitRequest.Topic
-        return OffsetCommitRequest(
-            group_id=self._group,
-            generation_id_or_member_epoch=self._epoch,
-            member_id=self._member_id,
-            group_instance_id=self._instance_id,
-            topics=[
-                kind(
-                    name=name,
-                    partitions=[kind.Partition(partition_index=index, committed_offset=offset)],
-                )
-                for (name, index), offset in moved.items()
-            ],
-        )
-
-
-def _check(code: int, asked: str) -> None:
-    if code:
-        raise Refused(code, asked)

@@ -6,14 +6,13 @@ import json
 from typing import Any
 
 from tests.histories.history import OffsetCommit, OffsetFetch, Operation, Place, Verdict
+from tests.simulation.offsets import commit_request, fetch_request, fetched
 from tests.simulation.reader import Reader
-from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire
+from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, World, sleep
 from wirekafka.apis.heartbeat import HeartbeatRequest
 from wirekafka.apis.join_group import JoinGroupRequest
 from wirekafka.apis.leave_group import LeaveGroupRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.errors import Error
 
@@ -71,7 +70,7 @@ class Member:
         if joined.error_code == Error.MEMBER_ID_REQUIRED:
             self._member_id = joined.member_id
             return False
-        _check(joined.error_code, "join")
+        check(joined.error_code, "join")
         self._member_id, self._generation = joined.member_id, joined.generation_id
         parts = _shares(
             [each.member_id for each in joined.members] if joined.leader == joined.member_id else []
@@ -90,38 +89,19 @@ class Member:
             self._coordinator,
             12,
         )
-        _check(synced.error_code, "sync")
+        check(synced.error_code, "sync")
         mine = [(name, index) for name, index in json.loads(bytes(synced.assignment) or b"[]")]
         await self._seek(mine)
         return True
 
     async def _seek(self, places: list[Place]) -> None:
-        kind = OffsetFetchRequest.Group
         operation = self._world.history.begin(self._name)
-        answer = await self._wire.ask(
-            OffsetFetchRequest(
-                require_stable=True,
-                groups=[
-                    kind(
-                        group_id=self._group,
-                        topics=[
-                            kind.Topics(name=name, partition_indexes=[index])
-                            for name, index in places
-                        ],
-                    )
-                ],
-            ),
-            8,
-            self._coordinator,
-        )
-        _check(answer.groups[0].error_code, "offset fetch")
+        request = fetch_request(self._group, places)
+        response = await self._wire.ask(request, 8, self._coordinator)
         positions = {}
-        for topic in answer.groups[0].topics:
-            for partition in topic.partitions:
-                _check(partition.error_code, "offset fetch")
-                place = topic.name, partition.partition_index
-                positions[place] = max(partition.committed_offset, 0)
-                operation.steps.append(OffsetFetch(self._group, place, partition.committed_offset))
+        for place, offset in fetched(response):
+            positions[place] = max(offset, 0)
+            operation.steps.append(OffsetFetch(self._group, place, offset))
         self._world.history.end(operation, Verdict.DONE)
         self._committed = dict(positions)
         self._reader.seek(positions)
@@ -147,7 +127,7 @@ class Member:
             4,
             self._coordinator,
         )
-        _check(answer.error_code, "heartbeat")
+        check(answer.error_code, "heartbeat")
 
     async def _commit(self) -> None:
         moved = {
@@ -161,23 +141,13 @@ class Member:
             self._name,
             *(OffsetCommit(self._group, place, offset) for place, offset in moved.items()),
         )
-        kind = OffsetCommitRequest.Topic
-        answer = await self._wire.ask(
-            OffsetCommitRequest(
-                group_id=self._group,
-                generation_id_or_member_epoch=self._generation,
-                member_id=self._member_id,
-                topics=[
-                    kind(
-                        name=name,
-                        partitions=[kind.Partition(partition_index=index, committed_offset=offset)],
-                    )
-                    for (name, index), offset in moved.items()
-                ],
-            ),
-            8,
-            self._coordinator,
+        request = commit_request(
+            self._group,
+            moved,
+            generation_id_or_member_epoch=self._generation,
+            member_id=self._member_id,
         )
+        answer = await self._wire.ask(request, 8, self._coordinator)
         self._committed_as(operation, answer)
         self._committed |= moved
 
@@ -185,7 +155,7 @@ class Member:
         codes = {each.error_code for topic in answer.topics for each in topic.partitions}
         self._world.history.end(operation, Verdict.UNDONE if codes != {0} else Verdict.DONE)
         for code in codes:
-            _check(code, "offset commit")
+            check(code, "offset commit")
 
     async def _go_away(self) -> None:
         """Leave, or be silent until the group has removed this member."""
@@ -203,11 +173,6 @@ class Member:
             await sleep(self._world, 2 * _SESSION_MS / 1000)
         self._member_id = ""
         self._reader.seek({})
-
-
-def _check(code: int, asked: str) -> None:
-    if code:
-        raise Refused(code, asked)
 
 
 def _shares(members: list[str]) -> dict[str, bytes]:

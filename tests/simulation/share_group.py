@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from tests.histories.history import Place
-from tests.simulation.wire import BUSY, GROUP, Coordinator, Leader, Lost, Refused, Wire
+from tests.simulation.wire import BUSY, GROUP, Coordinator, Leader, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, TOPICS, World, ask_until, sleep
 from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -185,7 +185,7 @@ class ShareMember:
             subscribed_topic_names=list(TOPICS) if joins else None,
         )
         answer = await self._wire.ask(request, 1, self._coordinator)
-        _check(answer.error_code, "share heartbeat")
+        check(answer.error_code, "share heartbeat")
         self._epoch = answer.member_epoch
         if answer.assignment is None:
             return
@@ -249,7 +249,7 @@ class ShareMember:
         except Lost:
             self._shared.lost_fetches += 1
             raise
-        _check(answer.error_code, "share fetch")
+        check(answer.error_code, "share fetch")
         self._session_epoch += 1
         return self._taken(answer, settled)
 
@@ -310,7 +310,7 @@ class ShareMember:
             ],
         )
         answer = await self._wire.ask(request, 2, Leader(*place))
-        _check(answer.error_code, "share acknowledgement")
+        check(answer.error_code, "share acknowledgement")
         self._session_epoch += 1
         [result] = answer.responses[0].partitions
         if result.error_code:
@@ -320,8 +320,3 @@ class ShareMember:
         for first, last, kind in typed:
             if kind in (_ACCEPT, _REJECT):
                 self._shared.settled[place].update(range(first, last + 1))
-
-
-def _check(code: int, asked: str) -> None:
-    if code:
-        raise Refused(code, asked)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 from tests.memory_transport import Address
-from tests.raw_client import frame, response_class
+from tests.raw_client import frame, response_in
 from tests.simulation.network import Network
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.metadata import MetadataRequest
@@ -28,6 +28,12 @@ class Refused(Exception):
     def __init__(self, code: int, asked: str):
         super().__init__(f"{Error(code).name} for {asked}")
         self.error = Error(code)
+
+
+def check(code: int, asked: str) -> None:
+    """Raises Refused if this is the code of an error."""
+    if code:
+        raise Refused(code, asked)
 
 
 BUSY = frozenset(
@@ -194,8 +200,7 @@ class _Session(asyncio.Protocol):
             del self._bytes[: 4 + size]
             (number,) = struct.unpack_from(">i", body)
             future, request, version = self._waiting.pop(number)
-            flexible = version in request.flexible and request.key != 18
-            answer = response_class(request).decode(body, version, at=5 if flexible else 4)
+            answer = response_in(body, request, version)
             if not future.done():
                 future.set_result(answer)
 
