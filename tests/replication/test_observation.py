@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.replication.test_runtime import Case, JsonCodec, step
+from tests.in_process import now
+from tests.replication.test_runtime import Case, JsonCodec
 from wirekafka.replication.observation import ATTEMPTS
 
 
@@ -108,7 +109,7 @@ def test_an_observer_that_keeps_failing_is_reported_and_gets_no_further_batches(
     case.clock.advance(60_000)
     assert notes.seen == [] and notes.failures == 0
     with pytest.raises(RuntimeError, match="a bug"):
-        step(observation.reached(1))
+        now(observation.reached(1))
 
 
 def test_long_work_yields_between_its_steps(case):
