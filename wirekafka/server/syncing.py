@@ -73,9 +73,12 @@ class Syncing:
             self._locks.pop(partition.log, None)
 
     def _fail(self, partition: Partition, error: OSError) -> None:
-        """Fail the log directory: after a failed fsync it is unknown what the disk holds."""
+        """Fail the log directory: after a failed fsync it is unknown what the disk holds.
+
+        Not if the partition has been deleted meanwhile, so that its files have other names.
+        """
         logger.error("%s could not be synced: %s", partition.log.name, error)
         for directory in self._broker.directories:
-            if partition.log.directory.rpartition("/")[0] == directory.path:
+            if directory.logs.get((partition.topic, partition.index)) is partition.log:
                 directory.fail(error)
         partition.wake()
