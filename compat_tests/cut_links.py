@@ -8,15 +8,30 @@ import struct
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from compat_tests.apache_kafka import free_ports
 from compat_tests.cluster import HOST, Cluster, Node, Shape
 
-CONTROLLERS, BROKERS = "controllers", "brokers"
-_CLIENT = re.compile(r"(?:raft-client-|broker-)?(\d+)(?:-.*)?")
+CONTROLLERS, BROKERS, REQUESTS = "controllers", "brokers", "requests"
+"""What a broker is cut off from; REQUESTS are those to controllers, except for fetches of metadata.
+
+Without them a broker is fenced, and learns that it is.
+"""
+_CLIENT = re.compile(r"(raft-client-|broker-)?(\d+)(?:-.*)?")
 """The client ids of nodes, Apache Kafka's and wirekafka's, which have the node's id."""
 _PIECE_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """The id of the node that connected, -1 if unknown, and the node that it connected to."""
+
+    source: int
+    owner: Node
+    follows: bool
+    """Whether the connection is that of an observer of the metadata."""
 
 
 class Links:
@@ -32,6 +47,7 @@ class Links:
         self._thread.start()
         self._cut: dict[int, Collection[str]] = {}
         self._held: set[asyncio.StreamWriter] = set()
+        self._servers: list[asyncio.Server] = []
 
     @classmethod
     @contextmanager
@@ -40,8 +56,10 @@ class Links:
         try:
             yield links
         finally:
+            asyncio.run_coroutine_threadsafe(links._end(), links._loop).result(30)
             links._loop.call_soon_threadsafe(links._loop.stop)
             links._thread.join()
+            links._loop.close()
 
     def forward(self, node: Node, port: int) -> int:
         """The port at which connections to a port of a node are accepted from now on."""
@@ -53,6 +71,7 @@ class Links:
                 writer.transport.abort()
 
             server = await asyncio.start_server(connected, HOST, 0)
+            self._servers.append(server)
             found: int = server.sockets[0].getsockname()[1]
             return found
 
@@ -73,6 +92,14 @@ class Links:
 
         self._loop.call_soon_threadsafe(close)
 
+    async def _end(self) -> None:
+        for server in self._servers:
+            server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def _connected(
         self, client: tuple[asyncio.StreamReader, asyncio.StreamWriter], owner: Node, port: int
     ) -> None:
@@ -81,9 +108,9 @@ class Links:
         (length,) = struct.unpack_from(">h", head, 12)
         head += await reader.readexactly(max(length, 0))
         named = _CLIENT.fullmatch(head[14:].decode())
-        source = int(named[1]) if named else -1
-        ends = ((source, owner), writer)
-        if self._is_cut(*ends[0]):
+        source = int(named[2]) if named else -1
+        ends = (_Ends(source, owner, follows=bool(named and named[1] == "raft-client-")), writer)
+        if self._is_cut(ends[0]):
             self._held.add(writer)
             while await reader.read(_PIECE_BYTES):
                 pass
@@ -103,23 +130,23 @@ class Links:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        ends: tuple[tuple[int, Node], asyncio.StreamWriter],
+        ends: tuple[_Ends, asyncio.StreamWriter],
     ) -> None:
         """Forward one direction until it ends, and then end the other one."""
-        nodes, client = ends
+        link, client = ends
         while data := await reader.read(_PIECE_BYTES):
-            if client in self._held or self._is_cut(*nodes):
+            if client in self._held or self._is_cut(link):
                 self._held.add(client)
                 continue
             writer.write(data)
             await writer.drain()
         raise ConnectionResetError
 
-    def _is_cut(self, source: int, owner: Node) -> bool:
-        kinds = self._cut.get(source, ())
-        if owner.is_controller:
-            return CONTROLLERS in kinds
-        return BROKERS in kinds or BROKERS in self._cut.get(owner.id, ())
+    def _is_cut(self, link: _Ends) -> bool:
+        kinds = self._cut.get(link.source, ())
+        if link.owner.is_controller:
+            return CONTROLLERS in kinds or (REQUESTS in kinds and not link.follows)
+        return BROKERS in kinds or BROKERS in self._cut.get(link.owner.id, ())
 
 
 class LinkedCluster(Cluster):

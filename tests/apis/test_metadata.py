@@ -168,3 +168,14 @@ def test_authorized_operations_are_reported_if_requested(cluster, version, clust
     )
     assert asked.cluster_authorized_operations == cluster_operations
     assert asked.topics[0].topic_authorized_operations == 3576
+
+
+def test_fenced_broker_names_another_one_as_the_controller(cluster):
+    assert ask(cluster, 12).controller_id == 1
+    cluster.register(2)
+    cluster.beat(1, wants_fence=True)
+    response = ask(cluster, 12)
+    assert [broker.node_id for broker in response.brokers] == [2]
+    assert response.controller_id == 2
+    cluster.beat(2, wants_fence=True)
+    assert ask(cluster, 12).controller_id == -1

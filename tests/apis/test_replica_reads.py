@@ -14,6 +14,7 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.apis.test_produce import produce_request
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
+from wirekafka.apis.describe_producers import DescribeProducersRequest
 from wirekafka.config.options.replication import RACK_AWARE_SELECTOR
 from wirekafka.errors import Error
 from wirekafka.replication.follower import LeaderData
@@ -206,3 +207,11 @@ def test_a_leadership_error_names_the_current_leader_and_its_address(
     assert [node.node_id for node in fetched.node_endpoints] == [ALSO_THERE]
     older = kafka.call(fetch, 15)
     assert (only(older).current_leader.leader_id, older.node_endpoints) == (-1, [])
+
+
+def test_a_follower_describes_its_producers(kafka: InProcessBroker) -> None:
+    following(kafka)
+    topic = DescribeProducersRequest.TopicRequest(name="f", partition_indexes=[0])
+    response = kafka.call(DescribeProducersRequest(topics=[topic]), 0)
+    [partition] = response.topics[0].partitions
+    assert (partition.error_code, partition.active_producers) == (Error.NONE, [])

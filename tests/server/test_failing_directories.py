@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from wirekafka.metadata.elections import Election, ElectLeaders
 from wirekafka.metadata.image import PartitionImage
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.server.housekeeping import Housekeeping
+from wirekafka.server.syncing import Syncing
 
 _TopicData = ProduceRequest.TopicProduceData
 PARTITIONS = range(6)
@@ -189,3 +191,22 @@ def test_node_stops_when_the_metadata_log_cannot_be_synced(stage: Stage) -> None
     assert caught.value.error is Error.KAFKA_STORAGE_ERROR
     stage.clock.advance(1)
     assert "metadata log" in str(stage.kafka.node.failure)
+
+
+def test_missing_file_of_one_log_does_not_fail_the_directory(stage: Stage) -> None:
+    directory = stage.kafka.broker.directories[1]
+    directory.note(FileNotFoundError(errno.ENOENT, "no such segment"))
+    assert directory.failure is None
+    directory.note(OSError(errno.ENOSPC, "no space"))
+    assert directory.failure is None
+    (stage.path / "b").rename(stage.path / "aside")
+    directory.note(FileNotFoundError(errno.ENOENT, "no such segment"))
+    assert directory.failure is not None
+
+
+def test_failed_sync_of_a_deleted_partition_does_not_fail_the_directory(stage: Stage) -> None:
+    partition = stage.kafka.partition("t", stage.where("b")[0])
+    now(stage.kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
+    stage.clock.advance(1)
+    Syncing(stage.kafka.broker)._fail(partition, FileNotFoundError(errno.ENOENT, "renamed"))
+    assert stage.kafka.broker.directories[1].failure is None

@@ -9,7 +9,7 @@ from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
-from wirekafka.metadata.view import nodes
+from wirekafka.metadata.view import controller_for_clients, nodes
 
 
 class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
@@ -56,7 +56,7 @@ def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClu
     return DescribeClusterResponse(
         error_message=None,
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=controller_for_clients(broker.image, broker.node_id),
         brokers=[
             DescribeClusterResponse.Broker(
                 broker_id=node.broker.id,

@@ -51,7 +51,7 @@ _NOT_HOSTED = "This server does not host this topic-partition."
 
 @api(DescribeProducersRequest, DescribeProducersResponse)
 def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
-    """List the producer states of each partition that is led here."""
+    """List the producer states of each partition that has a replica here."""
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(
@@ -84,8 +84,6 @@ def _describe(topic: str, index: int, call: Call) -> _Partition:
             error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
             error_message=_NOT_HOSTED if is_missing else None,
         )
-    if not partition.is_leader:
-        return _Partition(partition_index=index, error_code=Error.NOT_LEADER_OR_FOLLOWER)
     return _Partition(
         partition_index=index,
         active_producers=[_state(producer) for producer in partition.log.producers],

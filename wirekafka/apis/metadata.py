@@ -15,7 +15,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
 from wirekafka.metadata.image import PartitionImage, TopicImage
 from wirekafka.metadata.topic_names import check_name
-from wirekafka.metadata.view import View, nodes
+from wirekafka.metadata.view import View, controller_for_clients, nodes
 from wirekafka.replication.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from wirekafka.security.acl import CLUSTER, CREATE, DESCRIBE, TOPIC
 
@@ -96,8 +96,7 @@ async def metadata(request: MetadataRequest, call: Call) -> MetadataResponse:
             for node in reachable
         ],
         cluster_id=broker.cluster_id,
-        # Clients send controller requests to a broker, and this one forwards them.
-        controller_id=broker.node_id,
+        controller_id=controller_for_clients(broker.image, broker.node_id),
         topics=answers,
         cluster_authorized_operations=(
             call.cluster_operations()

@@ -325,7 +325,8 @@ class LogDirectory:
 
     def note(self, error: OSError) -> None:
         """Take the directory out of service, unless the error says nothing about its medium."""
-        if error.errno not in _PASSING:
+        is_missing_file = error.errno == errno.ENOENT and self._disk.exists(self.path)
+        if error.errno not in _PASSING and not is_missing_file:
             self.fail(error)
 
     def fail(self, error: OSError) -> None:

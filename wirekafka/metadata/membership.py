@@ -126,7 +126,7 @@ class Membership:
         self._clock.call_later(
             self._config().log_dir_failure_timeout_ms, lambda: self._check_reported(directory)
         )
-        if self.broker_epoch >= 0:
+        if self.broker_epoch >= 0 and not self._is_leaving:
             start(self._try_beat())
 
     def stop(self) -> None:

@@ -54,6 +54,17 @@ class View:
         return PartitionView(Error.LISTENER_NOT_FOUND, NO_LEADER, offline)
 
 
+def controller_for_clients(image: MetadataImage, node_id: int) -> int:
+    """The broker that clients take for the controller, and that forwards their requests.
+
+    This node itself, unless it is fenced: clients would not find it among the brokers.
+    """
+    own = image.brokers.get(node_id)
+    if own is not None and not own.fenced:
+        return node_id
+    return next((broker.id for broker in image.live_brokers()), NO_LEADER)
+
+
 def nodes(image: MetadataImage, listener: str) -> Iterator[ReachableBroker]:
     """Brokers that advertise the listener, fenced ones included, ordered by id."""
     for id in sorted(image.brokers):

@@ -96,7 +96,11 @@ class _Turns:
 
 
 def _fail(directory: LogDirectory, partition: Partition, error: OSError) -> None:
-    """Fail the log directory: after a failed fsync it is unknown what the disk holds."""
+    """Fail the log directory: after a failed fsync it is unknown what the disk holds.
+
+    Not if the partition has been deleted meanwhile, so that its files have other names.
+    """
     logger.error("%s could not be synced: %s", partition.log.name, error)
-    directory.fail(error)
+    if directory.logs.get((partition.topic, partition.index)) is partition.log:
+        directory.fail(error)
     partition.wake()
