@@ -32,11 +32,6 @@ class LoginModule:
     """The Java class with its package."""
     options: dict[str, str] = field(repr=False)
 
-    @property
-    def simple_name(self) -> str:
-        """The class name without its package, such as "PlainLoginModule"."""
-        return self.name.rpartition(".")[2]
-
 
 def parse(text: str) -> LoginModule:
     """Read `<class> <flag> <name>=<value>…;` with Java's quotes, escapes and comments.

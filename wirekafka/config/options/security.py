@@ -14,6 +14,7 @@ from wirekafka.config.option import (
     password,
     string,
 )
+from wirekafka.config.security_protocol import PROTOCOLS
 
 
 class SecurityOptions:
@@ -57,7 +58,7 @@ class SecurityOptions:
     )
     security_inter_broker_protocol = string(
         "PLAINTEXT",
-        one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        one_of(*PROTOCOLS),
         doc="The protocol between brokers, if `inter.broker.listener.name` is not set.",
     )
     security_providers = string(
