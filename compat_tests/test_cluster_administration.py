@@ -281,7 +281,11 @@ def test_topics_are_watched_and_deleted_while_a_replica_is_away(
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [(OURS, APACHE), (APACHE, OURS), pytest.param(OURS, THIRD, marks=pytest.mark.campaign)],
+    [
+        (OURS, APACHE),
+        pytest.param(APACHE, OURS, marks=pytest.mark.campaign),
+        pytest.param(OURS, THIRD, marks=pytest.mark.campaign),
+    ],
 )
 def test_an_unclean_election_gives_up_what_only_the_lost_leader_had(
     administered: Administered, first: int, second: int

@@ -19,6 +19,7 @@ from wirekafka.coordinator.markers import MarkerWriter
 from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.shards import Shards
 from wirekafka.coordinator.share.groups import ShareGroups
+from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.share.leader import ShareLeader
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
@@ -214,9 +215,8 @@ class Broker:
             self.clock,
         )
         self.shares = ShareLeader(self)
-        self.share_groups = ShareGroups(
-            self.groups, self.share_states, self._topics, self.partition
-        )
+        latest = LatestOffsets(self.partition, self.routing)
+        self.share_groups = ShareGroups(self.groups, self.share_states, self._topics, latest)
 
     def _is_replica(self, key: tuple[str, int]) -> bool:
         """Whether a partition is assigned to this broker, even if placing it has failed."""

@@ -19,8 +19,10 @@ from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
 from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.groups import OFFSETS_TOPIC, GroupCoordinator
+from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.share.config import ShareGroupOptions
 from wirekafka.coordinator.share.groups import ShareGroups
+from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image import MetadataImage
@@ -88,7 +90,9 @@ class GroupMachines:
         )
         self.share_states = MemoryShareStates()
         self.latest_offsets: dict[tuple[str, int], int] = {}
-        self.share_groups = ShareGroups(self.groups, self.share_states, self.topics, self.partition)
+        self.routing = Routing(1, lambda topic, index: 1)
+        latest = LatestOffsets(self.partition, self.routing)
+        self.share_groups = ShareGroups(self.groups, self.share_states, self.topics, latest)
         self.topics.on_change = self.groups.topics_changed
         self.can_create_topics = True
         self._version = 0

@@ -14,6 +14,7 @@ from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffset
 from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
 from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.coordinator.other_brokers import NO_LEADER, NoOtherBrokers
 from wirekafka.coordinator.share.config import ShareGroupConfig, ShareGroupOptions
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey
@@ -204,6 +205,37 @@ def test_offsets_show_the_lag_only_of_partitions_with_a_start_offset(broker: Gro
         (10, 8),
         (-1, -1),
     ]
+
+
+class Elsewhere(NoOtherBrokers):
+    """Broker 2, which leads the second partition; broker 3 is not in service."""
+
+    async def latest_offsets(self, broker_id: int, partitions: Any) -> Any:
+        assert list(partitions) == [("t", 1 if broker_id == 2 else 2)]
+        if broker_id == 3:
+            raise KafkaError(Error.BROKER_NOT_AVAILABLE)
+        return {("t", 1): 20}
+
+
+def test_the_lag_of_partitions_led_elsewhere_is_found_at_their_leaders(
+    broker: GroupMachines,
+) -> None:
+    beat(broker, "a", 0, "t")
+    broker.routing.other_brokers = Elsewhere()
+    broker.routing.leader_of = lambda topic, index: index + 1
+    broker.latest_offsets["t", 0] = 11
+    for index in range(3):
+        state = broker.share_states.states[ShareKey("g", topic_id("t"), index)]
+        state.start_offset, state.delivery_complete_count = 10, 0
+    [topic] = offsets(broker).topics
+    assert [(each.start_offset, each.lag, each.error_code) for each in topic.partitions] == [
+        (10, 1, 0),
+        (10, 10, 0),
+        (0, -1, Error.BROKER_NOT_AVAILABLE),
+    ]
+    broker.routing.leader_of = lambda topic, index: NO_LEADER
+    [topic] = offsets(broker).topics
+    assert {each.error_code for each in topic.partitions} == {Error.LEADER_NOT_AVAILABLE}
 
 
 def test_offsets_are_altered_only_without_members(broker: GroupMachines) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.markers import Ending
-from wirekafka.coordinator.other_brokers import MarkerBatch
+from wirekafka.coordinator.other_brokers import MarkerBatch, OutgoingBatch
 from wirekafka.coordinator.share_state.commands import StateDeletion, SummaryRead
 from wirekafka.coordinator.share_state.states import (
     ShareKey,
@@ -164,6 +165,23 @@ def test_share_states_are_kept_at_the_other_broker(tmp_path: Path) -> None:
         assert await run(THERE, [SummaryRead(keys[0])]) == [StateSummary(1, 4, 10, 2)]
         assert await run(THERE, [StateDeletion(key) for key in keys]) == [None, None]
         assert await run(THERE, [SummaryRead(keys[0])]) == [StateSummary(0, 0, -1, -1)]
+
+    with_other(tmp_path, scenario)
+
+
+def test_batches_are_appended_at_the_other_broker(tmp_path: Path) -> None:
+    async def scenario(links: BrokerLinks, other: Node) -> None:
+        topic_id = other.broker.image.topics["t"].id
+        await links.append(THERE, OutgoingBatch("t", topic_id, 1, batch(b"a", b"b")))
+        assert other.broker.partition("t", 1).end_offset == 2
+        found = await links.latest_offsets(THERE, [("t", 0), ("t", 1), ("unknown", 0)])
+        unknown = found["unknown", 0]
+        assert isinstance(unknown, KafkaError)
+        assert unknown.error is Error.UNKNOWN_TOPIC_OR_PARTITION
+        assert (found["t", 0], found["t", 1]) == (0, 2)
+        with pytest.raises(KafkaError) as refused:
+            await links.append(THERE, OutgoingBatch("t", topic_id, 7, batch(b"a")))
+        assert refused.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
 
     with_other(tmp_path, scenario)
 

@@ -22,6 +22,15 @@ class MarkerBatch(NamedTuple):
     partitions: Sequence[TopicPartition]
 
 
+class OutgoingBatch(NamedTuple):
+    """A record batch for a partition that another broker leads."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    records: bytes
+
+
 class OtherBrokers(Protocol):
     """Requests to a broker, given its id. They return one result per item, in the given order.
 
@@ -55,6 +64,17 @@ class OtherBrokers(Protocol):
         coordinator. Returns the reply to each as in `ShareStates`, or its `KafkaError`.
         """
 
+    async def append(self, broker_id: int, batch: OutgoingBatch) -> None:
+        """Append a batch to a partition that the broker leads, and wait until it is committed.
+
+        This is Produce with acks=all. Raises the partition's error.
+        """
+
+    async def latest_offsets(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int | KafkaError]:
+        """The high watermarks of partitions that the broker leads (ListOffsets)."""
+
 
 class NoOtherBrokers:
     """An `OtherBrokers` without connections: every broker is BROKER_NOT_AVAILABLE."""
@@ -72,6 +92,14 @@ class NoOtherBrokers:
     async def run_on_share_states(
         self, broker_id: int, commands: Sequence[KeyedCommand]
     ) -> Sequence[Any]:
+        raise KafkaError(Error.BROKER_NOT_AVAILABLE)
+
+    async def append(self, broker_id: int, batch: OutgoingBatch) -> None:
+        raise KafkaError(Error.BROKER_NOT_AVAILABLE)
+
+    async def latest_offsets(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int | KafkaError]:
         raise KafkaError(Error.BROKER_NOT_AVAILABLE)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
 from wirekafka.apis.add_partitions_to_txn import Topic as AddedTopic
+from wirekafka.apis.list_offsets import ListOffsetsRequest
+from wirekafka.apis.produce import ProduceRequest
 from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.markers import TopicPartition
-from wirekafka.coordinator.other_brokers import MarkerBatch, PartitionErrors
+from wirekafka.coordinator.other_brokers import MarkerBatch, OutgoingBatch, PartitionErrors
 from wirekafka.coordinator.share_state.commands import KeyedCommand
 from wirekafka.coordinator.transaction_commands import AddPartitions, VerifyPartitions
 from wirekafka.errors import Error, KafkaError
@@ -25,7 +27,11 @@ _Transaction = AddPartitionsToTxnRequest.Transaction
 
 _CONFIRMATIONS = "AddPartitionsManager"
 _SHARE_STATES = "Persister"
+_DEAD_LETTERS = "ShareGroupDLQManager"
+_LATEST_OFFSETS = "NetworkPartitionMetadataClient"
 """Client ids, as Kafka's brokers send them."""
+
+_ALL, _CONSUMER, _LATEST = -1, -1, -1
 
 
 class BrokerLinks:
@@ -105,6 +111,48 @@ class BrokerLinks:
         request = share_state_requests.request_of(commands)
         response = await self._send(broker_id, _SHARE_STATES, request)
         return share_state_requests.replies_of(commands, response)
+
+    async def append(self, broker_id: int, batch: OutgoingBatch) -> None:
+        """See `OtherBrokers`."""
+        topic = ProduceRequest.TopicProduceData(name=batch.topic, topic_id=batch.topic_id)
+        data = topic.PartitionProduceData(index=batch.partition, records=batch.records)
+        topic.partition_data = [data]
+        request = ProduceRequest(
+            acks=_ALL, timeout_ms=self._config().request_timeout_ms, topic_data=[topic]
+        )
+        response = await self._send(broker_id, _DEAD_LETTERS, request)
+        for part in response.responses:
+            for result in part.partition_responses:
+                if result.error_code:
+                    raise KafkaError(Error.of(result.error_code), result.error_message)
+
+    async def latest_offsets(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int | KafkaError]:
+        """See `OtherBrokers`."""
+        kind = ListOffsetsRequest.Topic
+        request = ListOffsetsRequest(
+            replica_id=_CONSUMER,
+            topics=[
+                kind(
+                    name=name,
+                    partitions=[
+                        kind.Partition(partition_index=index, timestamp=_LATEST)
+                        for index in indexes
+                    ],
+                )
+                for name, indexes in _by_topic(partitions).items()
+            ],
+            timeout_ms=self._config().request_timeout_ms,
+        )
+        response = await self._send(broker_id, _LATEST_OFFSETS, request)
+        return {
+            (topic.name, each.partition_index): (
+                KafkaError(Error.of(each.error_code)) if each.error_code else each.offset
+            )
+            for topic in response.topics
+            for each in topic.partitions
+        }
 
     # Connections
 

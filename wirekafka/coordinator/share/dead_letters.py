@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import HEADER_BYTES, batches
 from wirekafka.codec.record import Record, decode_records, encode_batch, encode_record
+from wirekafka.coordinator.other_brokers import NO_LEADER, OutgoingBatch, Routing
 from wirekafka.coordinator.share.reading_options import DEAD_LETTER_TOPIC
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.auto_creation import AutoCreation
@@ -41,7 +42,9 @@ _CREATION_RETRIED = frozenset(
         Error.REQUEST_TIMED_OUT,
     }
 )
-_PRODUCE_RETRIED = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.NETWORK_EXCEPTION})
+_PRODUCE_RETRIED = frozenset(
+    {Error.NOT_LEADER_OR_FOLLOWER, Error.NETWORK_EXCEPTION, Error.BROKER_NOT_AVAILABLE}
+)
 
 _Content = tuple[bytes | None, bytes | None]
 """Key and value of a record."""
@@ -59,6 +62,7 @@ class DeadLetterHost(Protocol):
     image: MetadataImage
     waiting: Waiting
     auto_creation: AutoCreation
+    routing: Routing
 
     def partition(self, topic: str, index: int) -> Partition:
         """Look up a partition with a replica on this broker. Raises KafkaError."""
@@ -68,7 +72,7 @@ class DeadLetterHost(Protocol):
 
 
 class DeadLetterWriter:
-    """Writes the dead letters of all groups, to partitions that this broker leads."""
+    """Writes the dead letters of all groups, here or to the brokers that lead the partitions."""
 
     def __init__(self, host: DeadLetterHost):
         self._host = host
@@ -153,7 +157,13 @@ class DeadLetterWriter:
         found = host.image.topics.get(topic)
         if found is None:
             raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
-        partition = host.partition(topic, source_index % len(found.partitions))
+        index = source_index % len(found.partitions)
+        leader_id = host.routing.leader_of(topic, index)
+        if leader_id not in (None, NO_LEADER, host.routing.node_id):
+            outgoing = OutgoingBatch(topic, found.id, index, batch)
+            await host.routing.other_brokers.append(leader_id, outgoing)
+            return
+        partition = host.partition(topic, index)
         now_ms = host.clock.now_ms()
         end_offset = partition.leading().append_from_client(batch, -1, now_ms).end_offset
 

@@ -7,9 +7,9 @@ in the group, so that another heartbeat or request resumes what an error has end
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.java_order import grown_capacity, integers_in_order, uuids_in_order
@@ -26,6 +26,7 @@ from wirekafka.coordinator.share.commands import (
     StatesInitialized,
     keys_of,
 )
+from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.share.topics import Partitions, by_topic, name_of
 from wirekafka.coordinator.share_state.states import (
     NO_COUNT,
@@ -42,18 +43,6 @@ from wirekafka.replication.promise import start
 logger = logging.getLogger(__name__)
 
 NO_LAG = -1
-
-
-class Led(Protocol):
-    """The part of a partition from which the lag is computed."""
-
-    @property
-    def is_leader(self) -> bool:
-        """Whether this broker leads the partition."""
-
-    @property
-    def high_watermark(self) -> int:
-        """The offset up to which records are committed."""
 
 
 class ShareOffset(NamedTuple):
@@ -81,22 +70,15 @@ class OffsetDeletion(NamedTuple):
 
 
 class ShareGroups:
-    """Share groups with the stored states of their share partitions.
-
-    `partition` returns a partition of this broker, by topic name and index, or raises `KafkaError`.
-    """
+    """Share groups with the stored states of their share partitions."""
 
     def __init__(
-        self,
-        groups: Shards,
-        states: ShareStates,
-        topics: CoordinatedTopics,
-        partition: Callable[[str, int], Led],
+        self, groups: Shards, states: ShareStates, topics: CoordinatedTopics, latest: LatestOffsets
     ):
         self._groups = groups
         self._states = states
         self._topics = topics
-        self._partition = partition
+        self._latest = latest
 
     async def heartbeat(self, command: ShareHeartbeat) -> ShareHeartbeatReply:
         """Process a heartbeat, and begin to initialize states if the group needs them.
@@ -135,25 +117,16 @@ class ShareGroups:
         ordered = by_topic(pairs)
         keys = keys_of(group_id, ordered)
         summaries = await self._states.read_summaries([StateRead(key) for key in keys])
+        latest = await self._latest.of(
+            (name_of(key.topic_id, self._topics), key.partition)
+            for key, summary in zip(keys, summaries, strict=True)
+            if _has_lag(summary)
+        )
         found: dict[bytes, list[ShareOffset]] = {id: [] for id in ordered}
         for key, summary in zip(keys, summaries, strict=True):
-            found[key.topic_id].append(self._offset(key, summary))
+            where = name_of(key.topic_id, self._topics), key.partition
+            found[key.topic_id].append(_offset(key, summary, latest.get(where, NO_OFFSET)))
         return found
-
-    def _offset(self, key: ShareKey, summary: StateSummary | KafkaError) -> ShareOffset:
-        if isinstance(summary, KafkaError):
-            return ShareOffset(key.partition)
-        known = ShareOffset(key.partition, summary.start_offset, summary.leader_epoch)
-        if summary.start_offset == NO_OFFSET or summary.delivery_complete_count == NO_COUNT:
-            return known
-        try:
-            partition = self._partition(name_of(key.topic_id, self._topics), key.partition)
-            if not partition.is_leader:
-                raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
-        except KafkaError as error:
-            return ShareOffset(key.partition, 0, error=error.error, lag=NO_LAG)
-        delivered = summary.start_offset + summary.delivery_complete_count
-        return known._replace(lag=partition.high_watermark - delivered)
 
     async def alter_offsets(
         self, command: AlterShareOffsets
@@ -242,6 +215,28 @@ class ShareGroups:
     ) -> None:
         done = _partitions(initializations)
         await self._groups.submit(group_id, StatesInitialized(group_id, done))
+
+
+def _has_lag(summary: StateSummary | KafkaError) -> bool:
+    return (
+        not isinstance(summary, KafkaError)
+        and summary.start_offset != NO_OFFSET
+        and summary.delivery_complete_count != NO_COUNT
+    )
+
+
+def _offset(
+    key: ShareKey, summary: StateSummary | KafkaError, latest: int | KafkaError
+) -> ShareOffset:
+    if isinstance(summary, KafkaError):
+        return ShareOffset(key.partition)
+    known = ShareOffset(key.partition, summary.start_offset, summary.leader_epoch)
+    if not _has_lag(summary):
+        return known
+    if isinstance(latest, KafkaError):
+        return ShareOffset(key.partition, 0, error=latest.error, lag=NO_LAG)
+    delivered = summary.start_offset + summary.delivery_complete_count
+    return known._replace(lag=latest - delivered)
 
 
 def _partitions(initializations: Iterable[StateInitialization]) -> Partitions:
