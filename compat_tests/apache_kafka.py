@@ -131,38 +131,21 @@ def java_command(directory: Path, jars: Path | None = None) -> list[str]:
     log4j = directory / "log4j2.xml"
     log4j.write_text(LOG4J.format(directory=directory))
     classes = kafka_jars.class_path(jars or kafka_jars.kafka_jars())
-    archive = () if jars else (f"-XX:SharedArchiveFile={_class_archive()}", "-Xlog:disable")
+    archive = () if jars else kafka_jars.class_archive(kafka_jars.kafka_jars(), _run_once)
     return [kafka_jars.java(), "-cp", classes, *archive, f"-Dlog4j2.configurationFile={log4j}"]
 
 
-def _class_archive() -> Path:
-    """Kafka's classes as a JVM has them in memory: a start from them costs half.
-
-    A JVM ignores the archive of another JVM, and an empty one.
-    """
-    jars = kafka_jars.kafka_jars()
-    archive = kafka_jars.CACHE / f"{jars.name}.jsa"
-    if not archive.exists():
-        with kafka_jars.locked():
-            if not archive.exists():
-                _make_archive(archive, jars)
-    return archive
-
-
-def _make_archive(archive: Path, jars: Path) -> None:
-    """Write the archive at the end of a broker's life."""
-    partial = archive.with_suffix(".partial")
+def _run_once(option: str) -> None:
+    """Start and stop a broker with a JVM option."""
     with tempfile.TemporaryDirectory() as scratch:
-        jvm = (*SMALL_JVM, f"-XX:ArchiveClassesAtExit={partial}")
-        port, command = prepare(Path(scratch), jvm, SMALL_CLEANER, jars)
-        process = started(command, Path(scratch))
+        directory, jars = Path(scratch), kafka_jars.kafka_jars()
+        port, command = prepare(directory, (*SMALL_JVM, option), SMALL_CLEANER, jars)
+        process = started(command, directory)
         try:
-            await_accepting(process, Path(scratch), port)
+            await_accepting(process, directory, port)
         finally:
             process.terminate()
             process.wait()
-    partial.touch()
-    partial.rename(archive)
 
 
 def free_ports(count: int) -> list[int]:

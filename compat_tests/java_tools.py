@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests import kafka_jars
+from wirekafka import Broker
 
 SCRIPTS = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
@@ -58,18 +59,22 @@ class JavaTools:
 
     def __init__(self, jars: Path, scratch: Path):
         self._class_path = kafka_jars.class_path(jars)
+        self._archive: tuple[str, ...] = ()
         (scratch / "log4j2.xml").write_text(LOG4J2)
         (scratch / "log4j.properties").write_text(LOG4J1)
         self._logging = (
             f"-Dlog4j2.configurationFile={scratch}/log4j2.xml",
             f"-Dlog4j.configuration=file:{scratch}/log4j.properties",
         )
+        if jars == kafka_jars.tools_jars():
+            self._archive = kafka_jars.class_archive(jars, self._run_once)
 
     def command(self, tool: str, *arguments: str, jvm: Sequence[str] = QUICK) -> list[str]:
         """The argument list that starts a tool, by its script's name or its main class."""
         main = SCRIPTS.get(tool, tool)
         java = kafka_jars.java()
-        return [java, *jvm, *self._logging, "-cp", self._class_path, main, *arguments]
+        options = (*jvm, *self._archive, *self._logging)
+        return [java, *options, "-cp", self._class_path, main, *arguments]
 
     def run(self, tool: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> str:
         """The standard output; raises ToolFailed when the exit status is not 0."""
@@ -86,6 +91,13 @@ class JavaTools:
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
         )
+
+    def _run_once(self, option: str) -> None:
+        """Produce a record with a JVM option."""
+        with Broker(topics=["t"]) as broker:
+            arguments = ("--bootstrap-server", broker.bootstrap_servers, "--topic", "t")
+            command = self.command("kafka-console-producer", *arguments, jvm=(*QUICK, option))
+            subprocess.run(command, input="one\n", capture_output=True, text=True, check=True)
 
     def start(self, tool: str, *arguments: str) -> "subprocess.Popen[str]":
         """A running tool whose standard output can be read line by line."""
