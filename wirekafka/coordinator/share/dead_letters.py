@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import HEADER_BYTES, batches
 from wirekafka.codec.record import Record, decode_records, encode_batch, encode_record
-from wirekafka.coordinator.other_brokers import NO_LEADER, OutgoingBatch, Routing
+from wirekafka.coordinator.other_brokers import OutgoingBatch, Routing
 from wirekafka.coordinator.share.reading_options import DEAD_LETTER_TOPIC
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.auto_creation import AutoCreation
@@ -19,6 +19,7 @@ from wirekafka.replication.backoff import Backoff
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.promise import Pauses
 from wirekafka.replication.reading import ReadRange, ReadResult
+from wirekafka.replication.replica import NO_LEADER
 from wirekafka.replication.share.in_flight import DeadLetters
 from wirekafka.replication.waiting import Waiting, Watched
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from wirekafka.coordinator.markers import TopicPartition
-from wirekafka.coordinator.other_brokers import NO_LEADER, Routing
+from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.promise import Promise, start
+from wirekafka.replication.replica import NO_LEADER
 
 
 class Led(Protocol):
