@@ -14,11 +14,12 @@ from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffset
 from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
 from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.coordinator.other_brokers import NO_LEADER, NoOtherBrokers
+from wirekafka.coordinator.other_brokers import NoOtherBrokers
 from wirekafka.coordinator.share.config import ShareGroupConfig, ShareGroupOptions
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.replica import NO_LEADER
 
 _SESSION_MS = 45_000
 
