@@ -123,6 +123,9 @@ def prepare(
     java = java_command(directory, jars)
     format_command = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties)]
     subprocess.run([*java, *SMALL_JVM, *format_command], check=True, capture_output=True)
+    if not set(kafka_jars.QUICK_JVM) <= set(jvm):
+        # As Kafka's own script starts it, which has no archive of classes.
+        java = java_command(directory, jars or kafka_jars.kafka_jars())
     return port, [*java, *jvm, "kafka.Kafka", str(properties)]
 
 
