@@ -84,7 +84,7 @@ class Broker:
             Random(self.new_id()),  # noqa: S311
         )
         self.readers = Readers()
-        self._quotas = ClientQuotas.of_broker(self.config)
+        self.stored_quotas = ClientQuotas.of_broker(self.config)
         self.quotas: ClientQuotas | None = None
         """The quotas of clients; None while none is stored."""
         self.check_config: Callable[[BrokerConfig], None] = lambda config: None
@@ -426,7 +426,7 @@ class Broker:
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
         """Change quotas, and notify the groups of topics that have changed."""
-        self.quotas = enforce(self._quotas, committed)
+        self.quotas = enforce(self.stored_quotas, committed)
         self._topics.changed(committed, removed)
 
     def topics_deleted(self, topics: Sequence[TopicImage]) -> None:

@@ -35,25 +35,23 @@ def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker
     broker.stop()
 
 
-def set_quota(
-    kafka: InProcessBroker, quota: str, value: float | None, **entity: str | None
-) -> None:
+def quota_request(
+    quota: str, value: float | None, **entity: str | None
+) -> AlterClientQuotasRequest:
+    """Sets a quota, or removes it with None, of the client or of another entity."""
     entry = AlterClientQuotasRequest.EntryData
     named = {
         name.replace("_", "-"): each for name, each in (entity or {"client_id": CLIENT}).items()
     }
-    request = AlterClientQuotasRequest(
-        entries=[
-            entry(
-                entity=[
-                    entry.EntityData(entity_type=kind, entity_name=name)
-                    for kind, name in named.items()
-                ],
-                ops=[entry.OpData(key=quota, value=value or 0.0, remove=value is None)],
-            )
-        ]
-    )
-    [result] = ask(kafka, request, 1, "admin").entries
+    parts = [entry.EntityData(entity_type=kind, entity_name=name) for kind, name in named.items()]
+    ops = [entry.OpData(key=quota, value=value or 0.0, remove=value is None)]
+    return AlterClientQuotasRequest(entries=[entry(entity=parts, ops=ops)])
+
+
+def set_quota(
+    kafka: InProcessBroker, quota: str, value: float | None, **entity: str | None
+) -> None:
+    [result] = ask(kafka, quota_request(quota, value, **entity), 1, "admin").entries
     assert result.error_code == 0
 
 

@@ -19,6 +19,8 @@ from tests.server.probe_api import KEY, Gate, ProbeRequest
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.quotas.client_quotas import ClientQuotas
+from wirekafka.quotas.rate import Windows
 from wirekafka.server.listener import ConnectionLimits, Listener
 from wirekafka.server.net import SocketNet
 
@@ -36,6 +38,7 @@ class Served:
         self.listener = Listener("PLAINTEXT", SocketNet().listen("127.0.0.1", 0), self.limits)
         self.port = self.listener.address[1]
         self.clock = ManualClock()
+        self.quotas = ClientQuotas(Windows(11, 1000), ())
         broker: Any = types.SimpleNamespace(
             clock=self.clock,
             waiting=types.SimpleNamespace(clock=self.clock),
@@ -45,6 +48,7 @@ class Served:
             shares=types.SimpleNamespace(disconnected=lambda connection_id: None),
             authorizer=None,
             quotas=None,
+            stored_quotas=self.quotas,
             cluster_id=CLUSTER_ID,
             node_id=1,
             config=BrokerConfig.of(config),
@@ -436,6 +440,7 @@ def test_a_feature_is_reported_once_its_apis_are_served(
         "share.version": [76, 77, 78, 79],
         "streams.version": [88, 89],
     }
+    registry.load()
     served = list(registry.served())
     for name, keys in announced.items():
         missing = [key for key in keys if key not in registry.load()]
@@ -483,6 +488,53 @@ def test_connections_above_the_limit_of_the_broker_are_closed(gate: Gate) -> Non
                 assert two.is_closed()
     finally:
         served.stop()
+
+
+def test_connections_above_the_limit_of_the_listener_are_closed(gate: Gate) -> None:
+    served = Served(gate, {"listener.name.plaintext.max.connections": "1"})
+    try:
+        with RawClient(served.port) as one:
+            one.call(probe(), 0)
+            with RawClient(served.port) as two:
+                assert two.is_closed()
+        served.until(lambda: not served.limits.by_listener["PLAINTEXT"])
+        with RawClient(served.port) as again:
+            assert again.call(probe(text="in"), 0).text == "in"
+    finally:
+        served.stop()
+
+
+def test_an_address_that_connects_too_often_is_turned_away(served: Served) -> None:
+    served.call(served.quotas.change, (("ip", "127.0.0.1"),), "connection_creation_rate", 0.2)
+    for _ in range(2):
+        with RawClient(served.port) as client:
+            assert client.call(probe(text="in"), 0).text == "in"
+    with RawClient(served.port) as refused:
+        assert refused.is_closed()
+    served.call(served.clock.advance, 11_000)
+    with RawClient(served.port) as client:
+        assert client.call(probe(text="in"), 0).text == "in"
+
+
+def test_brokers_connect_although_clients_use_up_all_connections() -> None:
+    config = BrokerConfig.of(
+        {
+            "listeners": "CLIENTS://:9092,BROKERS://:9093",
+            "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+            "inter.broker.listener.name": "BROKERS",
+            "max.connections": "2",
+            "listener.name.brokers.max.connections": "1",
+        }
+    )
+    limits = ConnectionLimits()
+    for _ in range(2):
+        assert limits.refusal("10.0.0.1", "CLIENTS", config) is None
+        limits.enter("10.0.0.1", "CLIENTS")
+    assert limits.refusal("10.0.0.1", "CLIENTS", config) is not None
+    assert limits.refusal("10.0.0.2", "BROKERS", config) is None
+    limits.enter("10.0.0.2", "BROKERS")
+    refused = limits.refusal("10.0.0.2", "BROKERS", config)
+    assert refused == "max.connections=1 of listener BROKERS is reached"
 
 
 def test_an_idle_connection_is_closed(served: Served) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.quotas.address_quotas import CONNECTIONS, AddressQuotas
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER, Applied, Entity, applied
 from wirekafka.quotas.rate import Rate, Windows
 from wirekafka.quotas.token_bucket import TokenBucket
@@ -93,6 +94,8 @@ class ClientQuotas:
         return cls(Windows(config.controller_quota_window_num, size_ms), (MUTATION,))
 
     def __init__(self, windows: Windows, enforced: Container[str]):
+        self.addresses = AddressQuotas(windows)
+        """The quotas of IP addresses, which are not part of the truth value."""
         self._windows = windows
         self._enforced = enforced
         self._quotas: dict[str, dict[Entity, float]] = {}
@@ -111,19 +114,22 @@ class ClientQuotas:
         """Whether the work for requests has to be measured, for `request_percentage`."""
 
     def __bool__(self) -> bool:
-        """Whether any quota is stored."""
+        """Whether any quota of a client is stored."""
         return bool(self._quotas)
 
     def clear(self) -> None:
         """Remove all quotas; what clients have used is kept."""
         self._quotas.clear()
+        self.addresses.clear()
         self.measures_work = False
         self.revision += 1
 
     def change(self, entity: Entity, quota: str, limit: float | None) -> None:
-        """Set a quota, or remove it with None. One of IP addresses is none of clients."""
+        """Set a quota, or remove it with None."""
         entity = tuple(sorted(entity, key=lambda part: part[0]))
-        if quota not in self._enforced or any(kind == IP for kind, _ in entity):
+        if quota == CONNECTIONS and entity[0][0] == IP:
+            self.addresses.change(entity[0][1], limit)
+        if quota not in self._enforced:
             return
         limits = self._quotas.setdefault(quota, {})
         if limit is not None:

@@ -39,11 +39,15 @@ class Limits:
     connections_per_host: int
     connections_of_host: dict[str, int]
     """Limits of single hosts (max.connections.per.ip.overrides)."""
+    brokers_listener: str | None
+    """The listener for other brokers; None if clients use the only one."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> Limits:
         """The connection limits in a broker's configuration."""
+        found = addresses.listeners(config)
         return cls(
+            brokers_listener=found.inter_broker if len(found.bound) > 1 else None,
             idle_ms=config.connections_max_idle_ms,
             connections=config.max_connections,
             connections_per_host=config.max_connections_per_ip,
@@ -74,6 +78,7 @@ class ConnectionLimits:
         self.pipeline = pipeline or Pipeline()
         self.total = 0
         self.by_host: Counter[str] = Counter()
+        self.by_listener: Counter[str] = Counter()
         self._accepted = 0
         self._config: BrokerConfig | None = None
         self._limits: Limits
@@ -85,25 +90,34 @@ class ConnectionLimits:
             self._limits = Limits.of(config)
         return self._limits
 
-    def refusal(self, host: str, config: BrokerConfig) -> str | None:
-        """Why another connection of this host must be refused; None if it is allowed."""
+    def refusal(self, host: str, listener: str, config: BrokerConfig) -> str | None:
+        """Why another connection of this host must be refused; None if it is allowed.
+
+        The connections of all listeners together are limited for clients only: brokers connect
+        nevertheless, if they have a listener of their own.
+        """
         limits = self.current(config)
-        if self.total >= limits.connections:
+        most = config.for_listener(listener).max_connections
+        if self.by_listener[listener] >= most:
+            return f"max.connections={most} of listener {listener} is reached"
+        if self.total >= limits.connections and listener != limits.brokers_listener:
             return f"max.connections={limits.connections} is reached"
         if self.by_host[host] >= limits.of_host(host):
             return f"its max.connections.per.ip={limits.of_host(host)} is reached"
         return None
 
-    def enter(self, host: str) -> int:
+    def enter(self, host: str, listener: str) -> int:
         """Count a new connection; returns its serial number."""
         self.total += 1
+        self.by_listener[listener] += 1
         self.by_host[host] += 1
         self._accepted += 1
         return self._accepted
 
-    def leave(self, host: str) -> None:
+    def leave(self, host: str, listener: str) -> None:
         """Uncount a closed connection of this host."""
         self.total -= 1
+        self.by_listener[listener] -= 1
         self.by_host[host] -= 1
         if not self.by_host[host]:
             del self.by_host[host]
@@ -187,11 +201,15 @@ class Listener:
         if peer is None or self.broker is None:
             return None
         host, port = peer[0].removeprefix("::ffff:"), peer[1]
-        refusal = self._limits.refusal(host, self.broker.config)
+        refusal = self._limits.refusal(host, self.name, self.broker.config)
+        if refusal is None and not self.broker.stored_quotas.addresses.may_connect(
+            host, self.broker.clock.now_ms()
+        ):
+            refusal = "its connection_creation_rate is exceeded"
         if refusal is not None:
             self.warn(host, "Refusing a connection", f"Refusing {Address(host, port)}: {refusal}")
             return None
-        return Admission(host, port, self._limits.enter(host))
+        return Admission(host, port, self._limits.enter(host, self.name))
 
     def warn(self, host: str, kind: str, message: str) -> None:
         """Log a warning about a host, unless one of the same kind was logged recently."""
@@ -210,7 +228,7 @@ class Listener:
 
     def release(self, host: str) -> None:
         """Uncount a connection that `admit` has counted."""
-        self._limits.leave(host)
+        self._limits.leave(host, self.name)
         if not self._connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
 

@@ -1,0 +1,55 @@
+"""`connection_creation_rate`: how many connections each address may open."""
+
+from __future__ import annotations
+
+from wirekafka.quotas.address_quotas import AddressQuotas
+from wirekafka.quotas.rate import Windows
+
+NOW_MS = 1_700_000_000_000
+
+
+def quotas() -> AddressQuotas:
+    return AddressQuotas(Windows(11, 1000))
+
+
+def opened(stored: AddressQuotas, address: str, now_ms: int, attempts: int = 50) -> int:
+    return sum(stored.may_connect(address, now_ms) for _ in range(attempts))
+
+
+def test_everyone_may_connect_without_a_quota() -> None:
+    assert opened(quotas(), "10.0.0.1", NOW_MS) == 50
+
+
+def test_an_address_opens_ten_windows_of_connections_at_once_and_then_its_rate() -> None:
+    stored = quotas()
+    stored.change("10.0.0.1", 2)
+    assert opened(stored, "10.0.0.1", NOW_MS) == 20
+    assert opened(stored, "10.0.0.2", NOW_MS) == 50
+    later = sum(opened(stored, "10.0.0.1", NOW_MS + at_ms) for at_ms in range(500, 33_000, 500))
+    assert abs(20 + later - 2 * 33) <= 4
+
+
+def test_the_default_is_for_each_address_that_has_none() -> None:
+    stored = quotas()
+    stored.change(None, 1)
+    stored.change("10.0.0.1", 3)
+    assert opened(stored, "10.0.0.1", NOW_MS) == 30
+    assert opened(stored, "10.0.0.2", NOW_MS) == opened(stored, "10.0.0.3", NOW_MS) == 10
+    stored.change("10.0.0.1", None)
+    assert opened(stored, "10.0.0.1", NOW_MS) == 0
+    stored.change(None, None)
+    assert opened(stored, "10.0.0.1", NOW_MS) == 50
+
+
+def test_an_address_is_known_in_every_spelling() -> None:
+    stored = quotas()
+    stored.change("0:0:0:0:0:0:0:1", 1)
+    assert opened(stored, "::1", NOW_MS) == 10
+
+
+def test_a_flood_of_addresses_is_bounded() -> None:
+    stored = quotas()
+    stored.change(None, 1)
+    for number in range(25_000):
+        assert stored.may_connect(f"10.{number >> 8}.{number & 255}.1", NOW_MS)
+    assert len(stored._rates) + len(stored._old_rates) <= 20_000
