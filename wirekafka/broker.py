@@ -466,11 +466,10 @@ class Broker:
 
     def _retire(self, directory: LogDirectory) -> None:
         """Close the partitions in a failed directory, whose files stay as they are."""
-        for key, place in list(self._directory_of.items()):
-            if place is directory:
-                del self._directory_of[key]
-                if key in self.partitions:
-                    self._close(self.partitions[key])
+        for key in [key for key, place in self._directory_of.items() if place is directory]:
+            del self._directory_of[key]
+            if key in self.partitions:
+                self._close(self.partitions[key])
         self.relocations.abandon(directory)
 
     def _drop(self, partition: Partition) -> None:

@@ -42,6 +42,7 @@ class Served:
         broker: Any = types.SimpleNamespace(
             clock=self.clock,
             waiting=types.SimpleNamespace(clock=self.clock),
+            controller_channel=types.SimpleNamespace(controller_versions={}),
             metadata_offset=5,
             image=types.SimpleNamespace(features={}),
             quorum=types.SimpleNamespace(is_dynamic=True, kraft_version=1),

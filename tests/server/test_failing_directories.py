@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.log import Log
 from wirekafka.metadata.elections import Election, ElectLeaders
 from wirekafka.metadata.image import PartitionImage
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
@@ -204,9 +206,29 @@ def test_missing_file_of_one_log_does_not_fail_the_directory(stage: Stage) -> No
     assert directory.failure is not None
 
 
-def test_failed_sync_of_a_deleted_partition_does_not_fail_the_directory(stage: Stage) -> None:
+@pytest.mark.parametrize("is_deleted", [True, False])
+def test_failed_sync_of_a_deleted_partition_does_not_fail_the_directory(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
     partition = stage.kafka.partition("t", stage.where("b")[0])
-    now(stage.kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
-    stage.clock.advance(1)
-    Syncing(stage.kafka.broker)._fail(partition, FileNotFoundError(errno.ENOENT, "renamed"))
-    assert stage.kafka.broker.directories[1].failure is None
+    begin_flush = Log.begin_flush
+
+    def deleted_meanwhile(log: Log) -> Any:
+        if log is not partition.log:
+            return begin_flush(log)
+        if is_deleted:
+            now(stage.kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
+            stage.clock.advance(1)
+        return FailingFlush()
+
+    monkeypatch.setattr(Log, "begin_flush", deleted_meanwhile)
+    assert not asyncio.run(Syncing(stage.kafka.broker).sync(partition))
+    monkeypatch.undo()
+    assert (stage.kafka.broker.directories[1].failure is None) == is_deleted
+
+
+class FailingFlush:
+    """A sync whose medium fails."""
+
+    def run(self) -> None:
+        raise OSError(errno.EIO, "the medium fails")

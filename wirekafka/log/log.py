@@ -482,10 +482,8 @@ class Log:
 
     def _repeated(self, earlier: BatchSpan) -> Appended:
         # Kafka returns the time of the first attempt, whatever the topic's timestamp type.
-        end_offset = earlier.last_offset + 1
-        return Appended(
-            earlier.first_offset, end_offset, earlier.timestamp, self.start_offset, True
-        )
+        first_offset, end_offset = earlier.first_offset, earlier.last_offset + 1
+        return Appended(first_offset, end_offset, earlier.timestamp, self.start_offset, True)
 
     def _out_of_range(self, offset: int) -> KafkaError:
         return KafkaError(
