@@ -14,6 +14,7 @@ from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffset
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.share.groups import ShareGroups
+from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.share.topics import StoredTopics
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
@@ -35,8 +36,10 @@ class BothShareBrokers(BothBrokers):
         )
         coordinator.lead(0, MemoryLog())
         self._coordinator = coordinator
-        states = ShareStateClient(coordinator, Routing(0, lambda *_: 0), _nothing, ours.clock)
-        ours.share_groups = ShareGroups(ours.groups, states, ours.topics, ours.partition)
+        alone = Routing(0, lambda *_: 0)
+        states = ShareStateClient(coordinator, alone, _nothing, ours.clock)
+        latest = LatestOffsets(ours.partition, alone)
+        ours.share_groups = ShareGroups(ours.groups, states, ours.topics, latest)
 
     def ask(self, request: Request, version: int) -> Any:
         """Kafka's response; raises Difference if ours is not equal."""
