@@ -212,7 +212,7 @@ def request_of(command: Any, version: int) -> tuple[Request, int]:
             return _commit(command), 9
         case FetchOffsets() | FetchAllOffsets():
             return _fetch(command), 9
-    raise NotImplementedError(command)
+    raise AssertionError(f"no request stands for {command}")
 
 
 def _commit(command: CommitOffsets) -> OffsetCommitRequest:
@@ -314,7 +314,7 @@ def reply_of(command: Any, answer: Any) -> Any:
                     for each in group.members
                 ],
             )
-    raise NotImplementedError(answer)
+    raise AssertionError(f"no reply stands for {answer}")
 
 
 def _raise(code: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any
@@ -29,7 +30,7 @@ _APPEND_ERRORS = {
 _partition_of = lru_cache(maxsize=16_384)(coordinator_partition)
 
 
-class Shards:
+class Shards(ABC):
     """The shards led by this broker, by partition; finds the shard of a key.
 
     `partition_count` returns how many partitions the topic has, 0 before it is created.
@@ -50,11 +51,11 @@ class Shards:
         self._observer_failed = observer_failed
         self._runtimes: dict[int, Runtime] = {}
 
+    @abstractmethod
     def make_runtime(self, partition: int, log: ReplicatedLog) -> Runtime:
         """Create the runtime of a shard on its log, not loaded yet."""
-        raise NotImplementedError
 
-    def loaded(self, partition: int) -> None:
+    def loaded(self, partition: int) -> None:  # noqa: B027
         """Called when a shard has read all of its log."""
 
     # Leadership

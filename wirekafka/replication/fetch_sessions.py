@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -40,7 +41,7 @@ class PartitionResult(Protocol):
         """Whether it has a diverging epoch or a preferred replica, which are always sent."""
 
 
-class FetchContext:
+class FetchContext(ABC):
     """The partitions that one request fetches, and which of them its response includes."""
 
     __slots__ = ()
@@ -49,10 +50,11 @@ class FetchContext:
     """The session of a follower, whose idle partitions are not in `wanted`; None for any other."""
 
     @property
+    @abstractmethod
     def wanted(self) -> Iterable[Wanted]:
         """The partitions to read, in this order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settle(
         self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
     ) -> tuple[int, set[Key]]:
@@ -60,7 +62,6 @@ class FetchContext:
 
         Raises KafkaError(INVALID_FETCH_SESSION_EPOCH) when another request used the session.
         """
-        raise NotImplementedError
 
     @property
     def is_full(self) -> bool:
