@@ -156,8 +156,8 @@ class Life(OwnersLife):
                 (1, self.fetch),
             ]
         if any(member.instance_id for member in self.members):
-            # Nobody takes the place of a static member: Kafka 4.4 refuses that, but forgets the
-            # target of the member, which then loses its tasks.
+            # No member joins with the instance id of a present static member: Kafka 4.4 refuses
+            # that, but forgets the target assignment of the present member, which loses its tasks.
             actions += [(4, self.step_out_or_back)]
         return actions
 

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from compat_tests.share_settings import SHORT_TIMES
 from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
@@ -43,13 +44,7 @@ _POISON = 10
 _LIMIT = 10
 _TOPIC, _GROUP = "crowded", "crowd"
 _SETTINGS = (
-    "group.share.min.session.timeout.ms=1000",
-    "group.share.session.timeout.ms=3000",
-    "group.share.min.heartbeat.interval.ms=100",
-    "group.share.heartbeat.interval.ms=500",
-    "group.share.assignment.interval.ms=100",
-    "group.share.min.record.lock.duration.ms=1000",
-    "group.share.record.lock.duration.ms=2000",
+    *SHORT_TIMES,
     f"group.share.delivery.count.limit={_LIMIT}",
     f"group.share.max.share.sessions={_CONSUMERS * 100}",
 )

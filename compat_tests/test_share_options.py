@@ -10,17 +10,9 @@ import pytest
 
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
+from compat_tests.share_settings import SHORT_TIMES
 
 _SOURCE = Path(__file__).with_name("java") / "ShareOptions.java"
-_SETTINGS = (
-    "group.share.min.session.timeout.ms=1000",
-    "group.share.session.timeout.ms=3000",
-    "group.share.min.heartbeat.interval.ms=100",
-    "group.share.heartbeat.interval.ms=500",
-    "group.share.assignment.interval.ms=100",
-    "group.share.min.record.lock.duration.ms=1000",
-    "group.share.record.lock.duration.ms=2000",
-)
 _EXPECTED = {
     "earliest": "[oldx1, newx1, laterx1]",
     "latest": "[laterx1]",
@@ -41,7 +33,7 @@ _EXPECTED = {
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[MortalBroker]:
-    broker = MortalBroker(tmp_path / "data", *_SETTINGS)
+    broker = MortalBroker(tmp_path / "data", *SHORT_TIMES)
     broker.start()
     yield broker
     broker.stop()

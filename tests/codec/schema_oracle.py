@@ -14,7 +14,7 @@ from tests.kafka_jars import kafka_schemas
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*')
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_NUMBERS = {
+NUMBERS = {
     "bool": "?",
     "int8": "b",
     "int16": "h",
@@ -25,6 +25,7 @@ _NUMBERS = {
     "float64": "d",
     "uuid": "16s",
 }
+"""Kafka's types of a fixed size, as `struct` writes them."""
 _ZEROS = {
     "bool": False,
     "float64": 0.0,
@@ -193,8 +194,8 @@ def _encode_value(f: JsonField, version: int, flexible: bool, value: Any) -> byt
 
 
 def _encode_primitive(kind: str, compact: bool, value: Any) -> bytes:
-    if kind in _NUMBERS:
-        return struct.pack(">" + _NUMBERS[kind], value)
+    if kind in NUMBERS:
+        return struct.pack(">" + NUMBERS[kind], value)
     width = ">h" if kind == "string" else ">i"
     if value is None:
         return _length(None, compact, width)
@@ -272,8 +273,8 @@ class _Reader:
     def element(self, f: JsonField) -> Any:
         if f.is_struct:
             return self.struct(f.fields)
-        if f.type in _NUMBERS:
-            return self.number(">" + _NUMBERS[f.type])
+        if f.type in NUMBERS:
+            return self.number(">" + NUMBERS[f.type])
         width = ">h" if f.type == "string" else ">i"
         compact = self.flexible and self.version in f.flexible
         size = self.varint() - 1 if compact else self.number(width)

@@ -9,21 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.codec.messages import build, message_classes, message_values, message_versions, values_of
-from tests.codec.schema_oracle import JsonField, Range, schema
+from tests.codec.schema_oracle import NUMBERS, JsonField, Range, schema
 from wirekafka.codec.message import Message
 from wirekafka.codec.schema import Field, Versions
-
-_KINDS = {
-    "bool": "?",
-    "int8": "b",
-    "int16": "h",
-    "uint16": "H",
-    "int32": "i",
-    "uint32": "I",
-    "int64": "q",
-    "float64": "d",
-    "uuid": "16s",
-}
 
 _CASES = list(message_versions())
 
@@ -60,7 +48,7 @@ def _compare_field(our: Field, their: JsonField, valid: range) -> None:
         assert their.is_struct, our
         _compare_fields(our.part.fields, their.fields, range(present[0], present[-1] + 1))
     else:
-        assert our.kind == _KINDS.get(their.type, their.type), our
+        assert our.kind == NUMBERS.get(their.type, their.type), our
     default = (
         our.default
         if our.part is None or our.is_array or our.default is None
