@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -320,3 +321,34 @@ def test_a_moving_replica_is_not_compacted(broker: TwoDirectories) -> None:
     assert cleaning._dirtiest() is None
     broker.finish()
     assert cleaning._dirtiest() is not None
+
+
+def test_a_move_to_a_directory_that_fails_ends_and_the_replica_stays(
+    broker: TwoDirectories,
+) -> None:
+    broker.put(b"before")
+    here, there = broker.here, broker.there
+    assert broker.move(there.path) == Error.NONE
+    there.fail(OSError(errno.EIO, "the medium fails"))
+    broker.clock.advance(1)
+    assert broker.kafka.broker.relocations.moving == {}
+    assert broker.move(there.path) == Error.KAFKA_STORAGE_ERROR
+    broker.put(b"after")
+    assert broker.here is here and broker.values() == [b"before", b"after"]
+
+
+def test_a_move_from_a_directory_that_fails_ends_and_its_copy_stays(broker: TwoDirectories) -> None:
+    broker.put(b"before")
+    assert broker.move(broker.there.path) == Error.NONE
+    broker.finish()
+    broker.stop()
+    broker.start()
+    first, second = broker.there, broker.here
+    assert broker.move(first.path) == Error.NONE
+    second.fail(OSError(errno.EIO, "the medium fails"))
+    broker.clock.advance(1)
+    assert broker.kafka.broker.relocations.moving == {}
+    assert list(first.futures) == [KEY]
+    with pytest.raises(KafkaError) as offline:
+        broker.kafka.broker.partition(*KEY)
+    assert offline.value.error is Error.KAFKA_STORAGE_ERROR

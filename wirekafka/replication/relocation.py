@@ -160,6 +160,8 @@ class Relocations:
         )
         if target is None:
             raise KafkaError(Error.LOG_DIR_NOT_FOUND)
+        if target.failure is not None:
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"{target.path} has failed")
         if self._holder.config.is_cordoned(target.path):
             raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT)
         try:
@@ -170,8 +172,6 @@ class Relocations:
             raise KafkaError(Error.REPLICA_NOT_AVAILABLE) if is_elsewhere else error from error
         if key in target.futures:
             return
-        if target.failure is not None:
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"{target.path} has failed")
         self.cancel(key)
         if target is self._places[key]:
             return
