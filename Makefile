@@ -28,7 +28,8 @@ spark-matrix:
 
 simulate:
 	@.ci/set-up --without-java
-	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(REPLICATION),--replication)
+	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000) \
+		$(if $(REPLICATION),--replication) $(if $(QUORUM),--quorum)
 
 lint:
 	@.ci/set-up --without-java
@@ -46,9 +47,11 @@ spark-campaign:
 	@WIREKAFKA_KILLS=$(or $(KILLS),10) .venv/bin/python -m pytest -v -m "campaign or not campaign" \
 		$(or $(TEST),$(wildcard compat_tests/test_spark*.py))
 
-# Clusters of Apache Kafka and wirekafka in which every broker is stopped, killed and paused in turn.
+# Clusters of Apache Kafka and wirekafka in which every broker, and each controller that leads, is
+# stopped, killed and paused in turn.
 .PHONY: cluster-campaign
 cluster-campaign:
 	@.ci/set-up
 	@.venv/bin/python -m pytest -v -s -m campaign $(or $(TEST),compat_tests/test_mixed_clusters.py \
-		compat_tests/test_cluster_administration.py)
+		compat_tests/test_mixed_workloads.py compat_tests/test_cluster_administration.py \
+		compat_tests/test_quorum_campaign.py)

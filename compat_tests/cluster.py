@@ -20,10 +20,13 @@ from compat_tests.wire import Wire
 from tests.eventually import eventually
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.log.checkpoints import meta_properties_text, uuid_text
+from wirekafka.log.control_records import KRaftVersionRecord
 from wirekafka.log.log_directory import METADATA_LOG
 from wirekafka.metadata.features import bootstrap_features
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.replication import snapshot_file
+from wirekafka.replication.metadata_log import quorum_records
+from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.replication.snapshot_file import SnapshotId
 
 KAFKA, WIREKAFKA = "kafka", "wirekafka"
@@ -37,13 +40,20 @@ _STOP_S = 60
 class Shape:
     """The nodes of a cluster: brokers have the ids 1, 2, ..., controllers 3000, 3001, ...
 
-    With `is_combined` the first brokers are the controllers as well; these are Apache Kafka's.
+    With `is_combined` the first brokers are the controllers as well.
     """
 
     brokers: Sequence[str] = (KAFKA, WIREKAFKA)
     """The engine of each broker."""
     controllers: int = 1
-    """The number of controllers, which are Apache Kafka's."""
+    """The number of controllers."""
+    controller_engine: str = KAFKA
+    """The engine of controllers that are no brokers."""
+    controller_engines: Sequence[str] = ()
+    """The engines of the first of them, where these differ."""
+    first_voters: Sequence[int] = ()
+    """The ids of the first voters of a dynamic quorum (KIP-853); empty for a static quorum of all
+    controllers."""
     is_combined: bool = True
     settings: dict[str, str] = field(default_factory=dict)
     """Further settings of every node."""
@@ -69,6 +79,8 @@ class Node:
         self.data = directory / "data"
         self.log_dirs = [self.data, *(directory / f"data{n}" for n in range(2, directories + 1))]
         self.log = directory / "out.log"
+        self.directory_ids = [uuid4().bytes for _ in self.log_dirs]
+        """The ids of `log_dirs`, where these are formatted."""
         self.port, self.controller_port = free_ports(2)
         self.process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True)
@@ -112,7 +124,7 @@ class Cluster:
             properties = self._properties(node) | shape.settings
             text = "".join(f"{name}={value}\n" for name, value in properties.items())
             (node.directory / "server.properties").write_text(text + SMALL_CLEANER)
-            if node.engine == KAFKA:
+            if node.engine == KAFKA or (shape.first_voters and node.is_controller):
                 self._format(node)
 
     @classmethod
@@ -155,6 +167,8 @@ class Cluster:
             with node.log.open("ab") as out:
                 node.process = subprocess.Popen(
                     node.command(),
+                    # wirekafka's directories are not formatted.
+                    env=os.environ | {"CLUSTER_ID": self.id},
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
@@ -226,17 +240,15 @@ class Cluster:
                 node.process.send_signal(number)
 
     def _properties(self, node: Node) -> dict[str, str]:
-        replicas = min(3, len(self._shape.brokers))
+        replicas = max(1, min(3, len(self._shape.brokers)))
         voters = [each for each in self.nodes.values() if each.is_controller]
         listeners = [f"PLAINTEXT://{HOST}:{node.port}"] if node.is_broker else []
         if node.is_controller:
             listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
+        addresses = {each.id: f"{HOST}:{each.controller_port}" for each in voters}
         properties = {
             "process.roles": ",".join(sorted(node.roles)),
             "node.id": str(node.id),
-            "controller.quorum.voters": ",".join(
-                f"{each.id}@{HOST}:{each.controller_port}" for each in voters
-            ),
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(listeners),
             "log.dirs": ",".join(map(str, node.log_dirs)),
@@ -250,23 +262,41 @@ class Cluster:
             "share.coordinator.state.topic.min.isr": str(min(2, replicas)),
             "group.initial.rebalance.delay.ms": "0",
         }
+        if self._shape.first_voters:
+            properties["controller.quorum.bootstrap.servers"] = ",".join(addresses.values())
+        else:
+            properties["controller.quorum.voters"] = ",".join(
+                f"{id}@{address}" for id, address in addresses.items()
+            )
         if node.is_broker:
             properties["inter.broker.listener.name"] = "PLAINTEXT"
         return properties
 
     def _format(self, node: Node) -> None:
         """Write what Kafka's StorageTool writes."""
-        for each in node.log_dirs:
+        for each, directory_id in zip(node.log_dirs, node.directory_ids, strict=True):
             each.mkdir()
-            text = meta_properties_text(self.id, node.id, uuid4().bytes)
+            text = meta_properties_text(self.id, node.id, directory_id)
             (each / "meta.properties").write_bytes(text)
-        if node.is_controller:
-            frame = snapshot_file.Frame(now_ms=0, epoch=int(self._shape.snapshot_end > 0))
+        voters = self._shape.first_voters
+        if node.is_controller and (not voters or node.id in voters):
+            end = self._shape.snapshot_end
+            frame = snapshot_file.Frame(
+                now_ms=0, epoch=int(end > 0), quorum=self._quorum_records() if voters else ()
+            )
             batches = snapshot_file.encode(bootstrap_features(), MetadataCodec(), frame)
             metadata = node.data / METADATA_LOG
             metadata.mkdir()
-            end = self._shape.snapshot_end
             (metadata / SnapshotId(end, int(end > 0)).file_name).write_bytes(b"".join(batches))
+
+    def _quorum_records(self) -> Sequence[tuple[int, bytes]]:
+        voters = [
+            Voter(id, node.directory_ids[0], (("CONTROLLER", HOST, node.controller_port),))
+            for id, node in self.nodes.items()
+            if id in self._shape.first_voters
+        ]
+        version = KRaftVersionRecord(kraft_version=1)
+        return quorum_records(version, VoterSet.of(voters).to_record())
 
 
 def _nodes(shape: Shape, directory: Path) -> list[Node]:
@@ -274,14 +304,15 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
     for index, engine in enumerate(shape.brokers):
         id = 1 + index
         is_controller = shape.is_combined and index < shape.controllers
-        assert engine == KAFKA or not is_controller, "the controllers are Apache Kafka's"
         roles = {"broker", "controller"} if is_controller else {"broker"}
         nodes.append(Node(id, engine, roles, directory / str(id), shape.log_directories))
     if not shape.is_combined:
         for index in range(shape.controllers):
             id = FIRST_CONTROLLER + index
+            given = shape.controller_engines[index : index + 1]
+            [engine] = given or [shape.controller_engine]
             data = shape.log_directories
-            nodes.append(Node(id, KAFKA, {"controller"}, directory / str(id), data))
+            nodes.append(Node(id, engine, {"controller"}, directory / str(id), data))
     return nodes
 
 

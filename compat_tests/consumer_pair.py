@@ -222,7 +222,8 @@ class BothBrokers:
 
 def _first_difference(kafkas: list[Any], ours: list[Any]) -> str:
     for number, pair in enumerate(zip(kafkas, ours, strict=False)):
-        if pair[0] != pair[1]:
+        # Records are tuples, equal to those of another type with the same fields.
+        if pair[0] != pair[1] or type(pair[0]) is not type(pair[1]):
             return f"record {number}\nKafka: {pair[0]}\nours:  {pair[1]}"
     if len(kafkas) != len(ours):
         return f"Kafka has {len(kafkas)} records, we have {len(ours)}"

@@ -10,8 +10,9 @@ from contextlib import suppress
 from types import CoroutineType, SimpleNamespace
 from typing import Any
 
-from wirekafka.apis import registry
-from wirekafka.apis.registry import Call, Route
+from wirekafka.apis import routes
+from wirekafka.apis.registry import Call
+from wirekafka.apis.routes import Route
 from wirekafka.codec.frame import RequestHeader, decode_response, encode_frame, encode_request
 from wirekafka.codec.message import Part, Request
 from wirekafka.server.replies import Replies
@@ -120,7 +121,7 @@ class _Client:
 
     async def answer(self, data: bytes, writer: asyncio.StreamWriter) -> bool:
         """Handle a request; return whether the connection stays open."""
-        found = registry.find(int.from_bytes(data[:4], "big"))
+        found = routes.BROKERS.find(int.from_bytes(data[:4], "big"))
         if found is None:
             writer.write(encode_frame([await self._passed_on(data)]))
             return True
@@ -131,8 +132,7 @@ class _Client:
         call.version, call.client_id = found.version, header.client_id
         call.correlation_id, call.wants_close = header.correlation_id, False
         request, _ = found.decode(memoryview(data), position, len(data))
-        route = Route(found.api, found.version)
-        route.handle = self._ask_kafka
+        route = Route(found.api, found.version, self._ask_kafka)
         call.throttle_ms = 0
         response = self._proxy.hook.handle(route, request, call)
         if response.__class__ is CoroutineType:
@@ -154,7 +154,7 @@ class _Client:
         self._writer.write(frame)
         if getattr(request, "acks", None) == 0:
             return None
-        answered = registry.find(type(request).key << 16 | call.version)
+        answered = routes.BROKERS.find(type(request).key << 16 | call.version)
         assert answered is not None
         try:
             payload = await _frame(self._reader)

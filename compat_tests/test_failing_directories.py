@@ -10,7 +10,13 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Shape
-from compat_tests.replica_audit import Workload, assert_kept, drained, replica_batches
+from compat_tests.replica_audit import (
+    StepwiseWorkload,
+    Workload,
+    assert_kept,
+    drained,
+    replica_batches,
+)
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.in_process import batch
@@ -123,6 +129,61 @@ def test_leaders_move_away_and_return(cluster: Cluster, unique: str, broker: int
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
+def test_broker_starts_without_a_directory_that_has_failed(
+    cluster: Cluster, unique: str, broker: int
+) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    other = OURS if broker == APACHE else APACHE
+    topic = NewTopic(unique, len(INDEXES), replica_assignment=[[broker, other]] * len(INDEXES))
+    admin.create_topics([topic])[unique].result(60)
+    node = cluster.nodes[broker]
+    failing = node.log_dirs[1]
+    with StepwiseWorkload(cluster.bootstrap, unique, len(INDEXES)) as workload:
+        workload.goes_on()
+        lost = {int(each.name.rpartition("-")[2]) for each in failing.glob(f"{unique}-*")}
+        assert 0 < len(lost) < len(INDEXES)
+        cluster.stop(broker)
+        aside = failing.rename(failing.with_name("aside"))
+        failing.write_text("a file in the place of the directory")
+        cluster.start(broker)
+
+        def are_where_they_can_be() -> bool:
+            return all(
+                (each.offline_replicas, each.isr_nodes == [other])
+                == (([broker], True) if each.partition_index in lost else ([], False))
+                and (each.partition_index not in lost or each.leader_id == other)
+                for at in (broker, other)
+                for each in partitions(cluster, unique, at)
+            )
+
+        eventually(are_where_they_can_be, timeout_s=60)
+        assert directory_errors(cluster, broker) == [Error.NONE, Error.KAFKA_STORAGE_ERROR]
+        assert {produced(cluster, unique, index, broker) for index in lost} == {
+            Error.NOT_LEADER_OR_FOLLOWER
+        }
+        assert not {each.name for each in node.data.glob(f"{unique}-*")}.intersection(
+            f"{unique}-{index}" for index in lost
+        )
+        workload.goes_on()
+        later = f"{unique}-later"
+        spread = NewTopic(later, 2, replica_assignment=[[broker, other]] * 2)
+        admin.create_topics([spread])[later].result(60)
+        eventually(lambda: len(list(node.data.glob(f"{later}-*"))) == 2, timeout_s=30)
+        cluster.stop(broker)
+        failing.unlink()
+        aside.rename(failing)
+        cluster.start(broker)
+        eventually(
+            lambda: all(len(each.isr_nodes) == 2 for each in partitions(cluster, unique, other)),
+            timeout_s=90,
+        )
+        acknowledged = workload.stop()
+    assert not acknowledged.failed
+    assert_kept(acknowledged, drained(cluster.bootstrap, unique, len(INDEXES)))
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
 def test_broker_stops_when_the_directory_of_its_metadata_log_fails(
     cluster: Cluster, unique: str, broker: int
 ) -> None:
@@ -141,3 +202,23 @@ def test_broker_stops_when_the_directory_of_its_metadata_log_fails(
         cluster.start(broker)
         acknowledged = workload.stop()
     assert not acknowledged.failed
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("broker", [APACHE, OURS], ids=[KAFKA, WIREKAFKA])
+def test_broker_does_not_start_without_the_directory_of_its_metadata_log(
+    cluster: Cluster, broker: int
+) -> None:
+    node = cluster.nodes[broker]
+    cluster.stop(broker)
+    aside = node.data.rename(node.data.with_name("aside"))
+    node.data.write_text("a file in the place of the directory")
+    cluster.spawn(broker)
+    eventually(lambda: not node.is_running, timeout_s=60)
+    assert node.process is not None and node.process.returncode == 1
+    reason = f"Encountered I/O error in metadata log directory {node.data}. Cannot continue"
+    assert reason in node.written()
+    node.process = None
+    node.data.unlink()
+    aside.rename(node.data)
+    cluster.start(broker)

@@ -1,4 +1,6 @@
-"""Kerberos clients log in with tickets of MIT's key distribution centre, where it is installed."""
+"""Clients and nodes log in with tickets of MIT's key distribution centre, where it is installed."""
+
+from __future__ import annotations
 
 import importlib.util
 import os
@@ -9,13 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.apache_kafka import free_ports
+from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.java_tools import JavaTools
 from tests import kafka_jars
 from tests.eventually import eventually
 from tests.sasl_client import SaslClient
 from tests.server.serving import Serving
+from wirekafka.security import jaas
+from wirekafka.security.sasl.exchange import AuthenticationFailed
+from wirekafka.security.sasl.gssapi_client import KerberosLogin
 
 REALM = "WIREKAFKA.TEST"
 KDC = next((path for path in (shutil.which("krb5kdc"), "/usr/sbin/krb5kdc") if path), "")
@@ -58,6 +66,40 @@ sasl.kerberos.service.name=kafka
 listener.name.sasl.gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required \
 useKeyTab=true storeKey=true keyTab="{directory}/broker.keytab" principal="kafka/localhost@{realm}";
 """
+
+
+_KEYTAB = """com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true \
+keyTab="{directory}/broker.keytab" principal="kafka/localhost@{realm}";"""
+
+
+class KerberosCluster(Cluster):
+    """Nodes that log in at each other by Kerberos; clients need no login."""
+
+    def __init__(self, shape: Shape, directory: Path, realm: Realm):
+        self.module = _KEYTAB.format(directory=realm.directory, realm=REALM)
+        super().__init__(shape, directory)
+
+    def _properties(self, node: Node) -> dict[str, str]:
+        properties = super()._properties(node)
+        [inside] = free_ports(1)
+        listeners = properties["listeners"].replace(
+            f"CONTROLLER://{HOST}", "CONTROLLER://localhost"
+        )
+        voters = properties["controller.quorum.voters"].replace(HOST, "localhost")
+        return properties | {
+            "listeners": f"{listeners},INSIDE://localhost:{inside}",
+            "listener.security.protocol.map": (
+                "PLAINTEXT:PLAINTEXT,INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
+            ),
+            "inter.broker.listener.name": "INSIDE",
+            "controller.quorum.voters": voters,
+            "sasl.enabled.mechanisms": "GSSAPI",
+            "sasl.mechanism.inter.broker.protocol": "GSSAPI",
+            "sasl.mechanism.controller.protocol": "GSSAPI",
+            "sasl.kerberos.service.name": "kafka",
+            "listener.name.inside.gssapi.sasl.jaas.config": self.module,
+            "listener.name.controller.gssapi.sasl.jaas.config": self.module,
+        }
 
 
 class Realm:
@@ -175,3 +217,52 @@ def test_garbage_is_refused(broker: Serving) -> None:
         answer = client.authenticate(b"garbage")
         assert answer.error_code == 58
         assert client.is_closed()
+
+
+def test_brokers_log_in_at_controllers_and_at_each_other(
+    realm: Realm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    krb5 = f"-Djava.security.krb5.conf={realm.directory}/krb5.conf"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", krb5)
+    cluster = KerberosCluster(Shape(brokers=(KAFKA, WIREKAFKA)), tmp_path, realm)
+    try:
+        cluster.start(*cluster.nodes)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        topic = NewTopic("t", 2, replica_assignment=[[1, 2], [2, 1]])
+        admin.create_topics([topic])["t"].result(60)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+        errors: list[object] = []
+        for partition in (0, 1):
+            producer.produce(
+                "t",
+                b"v",
+                partition=partition,
+                on_delivery=lambda error, message: errors.append(error),
+            )
+        assert producer.flush(60) == 0
+        assert errors == [None, None]
+
+        def are_in_sync() -> bool:
+            found = admin.list_topics("t", timeout=10).topics["t"].partitions.values()
+            return all(len(each.isrs) == 2 for each in found)
+
+        eventually(are_in_sync, timeout_s=30)
+    finally:
+        cluster.end()
+
+
+def test_login_at_a_node_without_a_ticket_says_why(
+    realm: Realm, broker: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in realm.environment.items():
+        monkeypatch.setenv(name, value)
+    module = jaas.parse(_KEYTAB.format(directory=realm.directory, realm=REALM))
+    exchange = KerberosLogin.of(module, "another").start("localhost")
+    with pytest.raises(AuthenticationFailed, match=r"no Kerberos ticket: .*not found in Kerberos"):
+        exchange.first()
+    module.options["keyTab"] = "/nowhere"
+    module.options["principal"] = f"nobody@{REALM}"
+    with pytest.raises(AuthenticationFailed, match="no Kerberos ticket: "):
+        KerberosLogin.of(module, "kafka").start("localhost").first()

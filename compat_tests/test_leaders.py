@@ -389,6 +389,10 @@ def a_restarted_follower_returns_with_its_new_epoch(leader: Leader) -> Any:
     leader.follower.restart()
     leader.await_isr(topic[0], leader.id)
     outdated = before - leader.follower.epoch
+    # The leader may learn of the new epoch a moment after the controller has shrunk the ISR.
+    eventually(
+        lambda: leader.follow(topic, offset=3, broker_epoch=outdated)[1][0][0]["error_code"] != 0
+    )
     seen = [leader.follow(topic, offset=3, broker_epoch=outdated)]
     eventually(
         lambda: (

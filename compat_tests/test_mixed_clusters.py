@@ -1,54 +1,36 @@
 """A campaign: clusters of both engines in which each broker fails in each way, one by one.
 
-WIREKAFKA_MIXED_SHAPES names the brokers' engines of each cluster, such as "kkw kww www" (k for
-Apache Kafka, w for wirekafka). Each broker fails in WIREKAFKA_MIXED_WAYS of three ways: it is
-stopped, killed, or paused for longer than its session. In another test its connections to the
-controllers, to the other brokers, or to both are cut and healed; a short case of that is no
-campaign.
+In another test its connections to the controllers, to the other brokers, or to both are cut and
+healed; a short case of that is no campaign. `broker_failures` names the variables.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.cluster import KAFKA, WIREKAFKA, Cluster, Shape
+from compat_tests.broker_failures import SHAPES, fail_each_broker, shape_of
+from compat_tests.cluster import KAFKA, WIREKAFKA, Cluster
 from compat_tests.cut_links import BROKERS, CONTROLLERS, LinkedCluster, Links
 from compat_tests.replica_audit import Workload, audit, await_full_isr
 from tests.eventually import eventually
 
-ENGINES = {"k": KAFKA, "w": WIREKAFKA}
-SHAPES = os.environ.get("WIREKAFKA_MIXED_SHAPES", "kkw kww www").split()
-WAYS = int(os.environ.get("WIREKAFKA_MIXED_WAYS", "3"))
 PARTITIONS = 6
 TOPIC = "kept"
-QUICK = {
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
-    "replica.lag.time.max.ms": "4000",
-    "min.insync.replicas": "2",
-    "default.replication.factor": "3",
-}
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("engines", SHAPES)
 def test_nothing_acknowledged_is_lost_while_each_broker_fails(engines: str, tmp_path: Path) -> None:
-    shape = Shape(brokers=[ENGINES[each] for each in engines], is_combined=False, settings=QUICK)
-    with Cluster.running(shape, tmp_path) as cluster:
+    with Cluster.running(shape_of(engines), tmp_path) as cluster:
         _create(cluster)
         with Workload(cluster.bootstrap, TOPIC, PARTITIONS) as workload:
             workload.goes_on()
-            for number, node in enumerate(cluster.brokers()):
-                for way in range(number, number + WAYS):
-                    fail = (_stop, _kill, _pause)[way % 3]
-                    print(f"{engines}: broker {node.id} ({node.engine}): {fail.__name__}")
-                    fail(cluster, node.id, workload.goes_on)
+            fail_each_broker(cluster, TOPIC, workload.goes_on)
             acknowledged = workload.stop()
         audit(cluster, TOPIC, acknowledged)
 
@@ -56,8 +38,7 @@ def test_nothing_acknowledged_is_lost_while_each_broker_fails(engines: str, tmp_
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
 def test_brokers_are_replaced_in_place_by_the_other_engine_and_back(tmp_path: Path) -> None:
-    shape = Shape(brokers=[KAFKA] * 3, is_combined=False, settings=QUICK)
-    with Cluster.running(shape, tmp_path) as cluster:
+    with Cluster.running(shape_of("kkk"), tmp_path) as cluster:
         _create(cluster)
         with Workload(cluster.bootstrap, TOPIC, PARTITIONS) as workload:
             workload.goes_on()
@@ -79,7 +60,7 @@ def test_brokers_are_replaced_in_place_by_the_other_engine_and_back(tmp_path: Pa
 def test_nothing_acknowledged_is_lost_while_each_broker_is_cut_off(
     engines: str, tmp_path: Path
 ) -> None:
-    shape = Shape(brokers=[ENGINES[each] for each in engines], is_combined=False, settings=QUICK)
+    shape = shape_of(engines)
     with Links.open() as links, LinkedCluster.linked(shape, tmp_path, links) as cluster:
         _create(cluster)
         with Workload(cluster.bootstrap, TOPIC, PARTITIONS) as workload:
@@ -94,7 +75,7 @@ def test_nothing_acknowledged_is_lost_while_each_broker_is_cut_off(
 
 @pytest.mark.timeout(180)
 def test_broker_that_was_cut_off_rejoins_and_nothing_is_lost(tmp_path: Path) -> None:
-    shape = Shape(brokers=[WIREKAFKA] * 3, is_combined=False, settings=QUICK)
+    shape = shape_of("www")
     with Links.open() as links, LinkedCluster.linked(shape, tmp_path, links) as cluster:
         _create(cluster)
         with Workload(cluster.bootstrap, TOPIC, PARTITIONS) as workload:
@@ -107,28 +88,6 @@ def test_broker_that_was_cut_off_rejoins_and_nothing_is_lost(tmp_path: Path) -> 
 def _create(cluster: Cluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(60)
-
-
-def _stop(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
-    cluster.stop(id)
-    go_on()
-    cluster.start(id)
-    await_full_isr(cluster, TOPIC)
-
-
-def _kill(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
-    cluster.kill(id)
-    go_on()
-    cluster.start(id)
-    await_full_isr(cluster, TOPIC)
-
-
-def _pause(cluster: Cluster, id: int, go_on: Callable[[], None]) -> None:
-    cluster.pause(id)
-    go_on()
-    cluster.go_on(id)
-    cluster.await_in_service(id)
-    await_full_isr(cluster, TOPIC)
 
 
 def _cut_off(

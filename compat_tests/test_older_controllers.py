@@ -26,7 +26,6 @@ from tests import kafka_jars
 from tests.eventually import eventually
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.registry import Scope
 from wirekafka.apis.update_features import UpdateFeaturesRequest
 
 OLDER = "3.9.1"
@@ -83,11 +82,7 @@ def versions(port: int) -> dict[int, tuple[int, int]]:
 
 def test_forwarded_apis_have_versions_of_the_controller(ports: tuple[int, int]) -> None:
     older, ours = map(versions, ports)
-    forwarded = {
-        key: declared
-        for key, declared in registry.load().items()
-        if declared.decide is not None and declared.scope is not Scope.CONTROLLER
-    }
+    forwarded = {key: each for key, each in registry.load().items() if each.is_forwarded}
     expected = {
         key: (max(older[key][0], own.first), min(older[key][1], own.last))
         for key, declared in forwarded.items()

@@ -21,6 +21,7 @@ NEW_IN_4_4 = {
     88: ((0, 0), (0, 1)),
     89: ((0, 0), (0, 1)),
     93: (None, (0, 0)),
+    94: (None, (0, 0)),
 }
 """API key -> its versions in 4.3.1 (None: no such API), and in 4.4.0."""
 

@@ -2,9 +2,12 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from random import randrange
 
 import pytest
 
@@ -26,7 +29,7 @@ def test_the_python_program_and_the_commands_run(
 ) -> None:
     (program,) = [text for language, text in BLOCKS if language == "python"]
     program = program.replace("127.0.0.1:9092", broker.bootstrap)
-    (commands,) = [text for language, text in BLOCKS if "topics create" in text]
+    (commands,) = [text for language, text in BLOCKS if "topics create greetings" in text]
     commands = commands.replace("wirekafka ", f"{sys.executable} -m wirekafka ")
     shell = subprocess.run(
         ["sh", "-e", "-c", commands],
@@ -40,3 +43,37 @@ def test_the_python_program_and_the_commands_run(
     assert shell.returncode == 0, shell.stderr
     assert "hello" in shell.stdout.splitlines()
     subprocess.run([sys.executable, "-c", program], env=environment, timeout=60, check=True)
+
+
+def test_the_commands_of_the_cluster_start_three_nodes(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (commands,) = [text for language, text in BLOCKS if "node.id=$id" in text]
+    brokers, controllers = _free_prefix(), _free_prefix()
+    commands = commands.replace(":1909", f":{controllers}").replace(":909", f":{brokers}")
+    script = f"trap 'kill $(jobs -p); wait' EXIT\n{commands}"
+    shell = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert shell.returncode == 0, shell.stderr
+    assert (tmp_path / "node-3" / "__cluster_metadata-0").is_dir()
+
+
+def _free_prefix() -> str:
+    """Four digits that, followed by 1, 2 or 3, are the number of a free port."""
+    while True:
+        prefix = str(randrange(2000, 3200))
+        with ExitStack() as bound:
+            try:
+                for last in "123":
+                    bound.enter_context(socket.create_server(("127.0.0.1", int(prefix + last))))
+            except OSError:
+                continue
+            return prefix

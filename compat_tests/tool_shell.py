@@ -39,12 +39,19 @@ class ToolShell:
 
     def run(self, tool: str, *arguments: str, bootstrap: str | None = None) -> str:
         """The standard output of a tool; raises ToolFailed when its exit status is not 0."""
+        status, output, errors = self.finish(tool, *arguments, bootstrap=bootstrap)
+        if status != "0":
+            raise ToolFailed(f"{tool} exited with {status}\n{output}{errors}")
+        return output
+
+    def finish(
+        self, tool: str, *arguments: str, bootstrap: str | None = None
+    ) -> tuple[str, str, str]:
+        """The exit status, standard output and standard error of a tool."""
         assert self._process.stdin is not None and self._process.stdout is not None
         words = [SCRIPTS[tool], "--bootstrap-server", bootstrap or self.bootstrap, *arguments]
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
         status, *texts = self._process.stdout.readline().rstrip("\n").split("\t")
         output, errors = (base64.b64decode(text).decode() for text in texts)
-        if status != "0":
-            raise ToolFailed(f"{tool} exited with {status}\n{output}{errors}")
-        return output
+        return status, output, errors

@@ -42,6 +42,7 @@ _COLOURS = {
     "replication": "#2e8b57",
     "security": "#a23e6b",
     "quotas": "#a23e6b",
+    "metrics": "#a23e6b",
     "log": "#b7791f",
     "codec": "#b4533c",
     "config": "#6b7280",

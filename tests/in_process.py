@@ -19,9 +19,11 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.files import Disk, RealDisk
 from wirekafka.metadata.topics import CreateTopics, NewTopic
+from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import sync_inline
 from wirekafka.replication.partition import Partition
 from wirekafka.server.node import Node, Platform
+from wirekafka.server.pipeline import Hook
 
 _HOST, _PORT = "broker.test", 9092
 
@@ -40,11 +42,13 @@ class InProcessBroker:
         *,
         disk: Disk | None = None,
         new_id: Callable[[], bytes] | None = None,
+        measures: Measures | None = None,
+        hook: Hook | None = None,
         **settings: str,
     ):
         self.clock = clock
         self._ids = 0
-        self._net = MemoryNet()
+        self.net = MemoryNet()
         values = {name.replace("_", "."): value for name, value in settings.items()}
         found_disk = disk if disk is not None else RealDisk()
         self.node = Node(
@@ -54,10 +58,12 @@ class InProcessBroker:
             Platform(
                 clock=lambda: clock,
                 disk=lambda: found_disk,
-                net=self._net,
+                net=self.net,
                 new_id=new_id or self._new_id,
                 recover=None,
                 sync=sync_inline,
+                measures=measures,
+                hook=hook,
             ),
         )
         now(self.node.open())
@@ -114,7 +120,7 @@ class InProcessBroker:
             for each in self.node.listeners
             if each.name == (listener or self.node.listeners[0].name)
         ]
-        connection = self._net.open(address)
+        connection = self.net.open(address)
         connection.protocol._call.authenticated(principal)
         return Exchange(connection, request, version, client_id)
 

@@ -8,7 +8,6 @@ from typing import Any
 from tests.memory_transport import Address, MemoryTransport
 from wirekafka.server.net import ProtocolFactory
 
-_CLIENT_HOST = "127.0.0.1"
 _FIRST_CLIENT_PORT = 50_000
 
 
@@ -18,6 +17,8 @@ class MemoryNet:
     def __init__(self) -> None:
         self._ports: dict[Address, MemoryPort] = {}
         self._connected = 0
+        self.client_host = "127.0.0.1"
+        """The address of the machine that new connections come from."""
 
     def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> MemoryPort:
         if (host, port) in self._ports:
@@ -40,7 +41,7 @@ class MemoryNet:
             raise ConnectionRefusedError(str(address))
         self._connected += 1
         connection = MemoryConnection(
-            address, (_CLIENT_HOST, _FIRST_CLIENT_PORT + self._connected % 10_000)
+            address, (self.client_host, _FIRST_CLIENT_PORT + self._connected % 10_000)
         )
         connection.protocol = port.protocol_factory()
         connection.protocol.connection_made(connection)

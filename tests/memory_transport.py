@@ -83,6 +83,12 @@ class MemoryTransport(asyncio.Transport):
         known = {"peername": self._peer, "sockname": self._local, "socket": _NoSocket()}
         return known.get(name, default)
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
+
+    def get_protocol(self) -> Any:
+        return self.protocol
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         pass
 

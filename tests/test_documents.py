@@ -20,7 +20,7 @@ import pytest
 
 from docs.draw_architecture import TARGET, drawing
 from tests.test_layout import LAYERS, PACKAGE, ROOT
-from wirekafka.apis import registry
+from wirekafka.apis import registry, routes
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import rows
 from wirekafka.errors import Error
@@ -33,6 +33,7 @@ LINKED = (
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
+    ROOT / "docs" / "metrics.md",
     ROOT / "docs" / "sasl.md",
     ROOT / "docs" / "security.md",
     ROOT / "docs" / "testing.md",
@@ -178,7 +179,7 @@ def _examples() -> list[str]:
 
 def test_the_example_of_an_api_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_apis", dict(registry.load()))
-    monkeypatch.setattr(registry, "routes", {})
+    monkeypatch.setattr(routes.BROKERS, "known", {})
     api, test, _ = _examples()
     module = _module("count_topics_example", api, tmp_path, monkeypatch)
     assert inspect.getdoc(module)

@@ -25,6 +25,7 @@ LAYERS = (
     "config",
     "codec",
     "log",
+    "metrics",
     "quotas",
     "security",
     "replication",

@@ -31,7 +31,7 @@ from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.claim import claim, locked, registration_of
 from wirekafka.metadata.directories import DirectoryReports
-from wirekafka.metadata.directory_failures import DirectoryFailures
+from wirekafka.metadata.directory_failures import DirectoryFailures, may_be_offline
 from wirekafka.metadata.followers import ImageBrokers, replication_throttle
 from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.isr_keeper import IsrKeeper
@@ -84,6 +84,7 @@ class Broker:
             Random(self.new_id()),  # noqa: S311
         )
         self.readers = Readers()
+        self.measures = foundation.measures
         self.stored_quotas = ClientQuotas.of_broker(self.config)
         self.quotas: ClientQuotas | None = None
         """The quotas of clients; None while none is stored."""
@@ -120,7 +121,7 @@ class Broker:
                 cluster_id=self.cluster_id,
                 directory=self.directories[0],
                 incarnation_id=incarnation_id,
-                observer=self.metadata.take,
+                published=self.metadata,
             )
         )
         self.feed, self.quorum = self.source.feed, self.source.log
@@ -218,26 +219,23 @@ class Broker:
         latest = LatestOffsets(self.partition, self.routing)
         self.share_groups = ShareGroups(self.groups, self.share_states, self._topics, latest)
 
-    def _is_replica(self, key: tuple[str, int]) -> bool:
-        """Whether a partition is assigned to this broker, even if placing it has failed."""
-        partition = self.image.partition(*key)
-        return partition is not None and self.node_id in partition.replicas
-
-    async def join(self, controller: Sequence[Endpoint], broker: Sequence[Endpoint]) -> None:
+    async def join(self, endpoints: Sequence[Endpoint]) -> None:
         """Catch up with the metadata, recover the logs, register, and place the partitions.
 
-        The arguments are the endpoints of the controller in this process and of the broker.
         Raises UnusableDirectory, CorruptLog, KafkaError, OSError.
         """
         await self.source.catch_up()
         self._configure()
         self._load_logs()
-        await self.source.start(controller)
-        await self._membership.join(broker)
+        await self.source.start()
+        await self._membership.join(endpoints)
         await self.metadata.start()
         self._isr_keeper.start(self.config.replica_lag_time_max_ms)
         for key, directory in list(self._directory_of.items()):
-            if key not in self.partitions and not self._is_replica(key):
+            known = self.image.partition(*key)
+            # A partition that is assigned to this broker is kept even if placing it has failed.
+            is_replica = known is not None and self.node_id in known.replicas
+            if key not in self.partitions and not is_replica:
                 del self._directory_of[key]
                 directory.set_aside_stray(key)
         self.relocations.resume()
@@ -381,7 +379,8 @@ class Broker:
             self._drop(placed)
             placed = None
         if placed is None:
-            placed = self._made(PartitionIdentity(topic.name, topic.id, partition.index))
+            identity = PartitionIdentity(topic.name, topic.id, partition.index)
+            placed = self._made(identity, partition.directory_of(self.node_id))
             if placed is None:
                 return
             self.partitions[key] = placed
@@ -436,16 +435,13 @@ class Broker:
         self.groups.forget_topics(frozenset(topic.id for topic in topics))
         self.share_coordinator.delete_topics(frozenset(topic.id for topic in topics))
 
-    def _made(self, identity: PartitionIdentity) -> Partition | None:
+    def _made(self, identity: PartitionIdentity, assigned: bytes) -> Partition | None:
         """Create a partition on its existing log or a new one; None if the log is offline."""
         topic, topic_id, index = identity
         key = topic, index
-        if any(
-            key in each.offline and each.topic_ids.get(key, topic_id) == topic_id
-            for each in self.directories
-        ):
-            return None
         directory = self._directory_of.get(key)
+        if directory is None and may_be_offline(self.directories, identity, assigned):
+            return None
         if directory is not None:
             found_id = directory.topic_ids.get(key)
             if found_id is None:
@@ -459,6 +455,7 @@ class Broker:
         partition = Partition(identity, directory.logs[key], self.node_id, self.clock)
         partition.brokers = self._followers
         partition.sync_later = self.sync_later
+        partition.traffic = self.measures.traffic.of(topic) if self.measures else None
         partition.truncated = partial(directory.checkpoint_truncation, key)
         partition.propose_later = self._isr_keeper.note
         partition.restore_high_watermark(directory.high_watermarks.get(key, 0))

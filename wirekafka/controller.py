@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from random import Random
 from typing import Any
 
 from wirekafka.clock import Clock
@@ -21,11 +23,16 @@ from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.image import BROKER, MetadataImage
 from wirekafka.metadata.quotas import enforce
 from wirekafka.metadata.registration import Endpoint, RegisterController
+from wirekafka.metadata.source import Published
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.replication.metadata_log import Sync, sync_inline
 from wirekafka.replication.observation import Committed
-from wirekafka.replication.promise import Promise
-from wirekafka.replication.quorum import QuorumLog, Voter
+from wirekafka.replication.promise import Promise, start
+from wirekafka.replication.raft.parts import RaftOptions, RaftParts
+from wirekafka.replication.raft.quorum_log import QuorumLog
+from wirekafka.replication.raft.raft import Raft
+from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.runtime import Runtime
 from wirekafka.security.authorizer import Authorizer
 
@@ -36,8 +43,11 @@ logger = logging.getLogger(__name__)
 class ControllerParts:
     """The dependencies of a controller. Ids are 16 bytes, the incarnation's random for each start.
 
-    `bootstrap` are the first records of a new cluster; `sync` runs the log's fsyncs; `failed` is
-    called when an observer of the log has failed too often, and the node must stop.
+    `voter` is this node; `voters` are those of the configuration, which count until the log has
+    some. `endpoints` are this node's controller listeners, `listener` the name of the one for
+    requests between controllers. `published` is the image of the committed metadata. `bootstrap`
+    are the first records of a new cluster; `sync` runs the log's fsyncs; `failed` is called when an
+    observer of the log has failed too often, and the node must stop.
     """
 
     config: BrokerConfig
@@ -47,16 +57,21 @@ class ControllerParts:
     cluster_id: str
     log: Log
     voter: Voter
+    voters: VoterSet
+    listener: str = "CONTROLLER"
+    endpoints: Sequence[Endpoint] = ()
     incarnation_id: bytes
+    published: Published
     bootstrap: Sequence[Message]
     sync: Sync = sync_inline
     failed: Callable[[Exception], None] | None = None
 
 
 class ControllerRole:
-    """The active controller: decides on changes of the metadata for all brokers of the cluster.
+    """A controller: while it leads the quorum, it decides on changes of the metadata.
 
-    `load` reads the log and writes nothing; `start` becomes leader.
+    Otherwise it only follows, and commands fail with NOT_CONTROLLER. `load` reads the log and
+    writes nothing; whoever drives `raft` starts it.
     """
 
     def __init__(self, parts: ControllerParts):
@@ -65,50 +80,93 @@ class ControllerRole:
         self.node_id = parts.voter.id
         self.config = parts.config
         """The static configuration with the dynamic settings of the metadata log."""
-        self.authorizer = Authorizer.of(parts.config, lambda: self.image.security.acl_index)
+        self.authorizer = Authorizer.of(
+            parts.config, lambda: self.committed_image.security.acl_index
+        )
         """Decides on forwarded requests; None allows everything."""
         self.quotas = ClientQuotas.of_controller(parts.config)
         """The limits on changes of topics."""
-        self._parts = parts
+        self.parts = parts
+        """The dependencies."""
         self._waiting: dict[Promise, None] = {}
-        self.quorum = QuorumLog(parts.log, parts.disk, parts.clock, parts.voter, sync=parts.sync)
-        self.quorum.on_failure = self._fail
-        self.runtime = Runtime(
-            lambda: Controller(lambda: self.config, parts.new_id),
-            self.quorum,
-            MetadataCodec(),
+        self._term: Runtime | None = None
+        self._claimed = Promise()
+        self.quorum = QuorumLog(
+            parts.log,
+            parts.disk,
             parts.clock,
-            lost=Error.NOT_CONTROLLER,
-            observer_failed=parts.failed,
+            MetadataCodec(),
+            voters=parts.voters,
+            sync=parts.sync,
         )
-        self.runtime.observe(self._follow)
+        """The metadata log."""
+        self.quorum.on_failure = self._fail
+        failed = parts.failed or _ignore
+        self.feed = self.quorum.observe(parts.published.take, failed)
+        """The committed metadata, as far as it is in `committed_image`."""
+        self.quorum.observe(self._follow, failed)
+        self.raft = Raft(
+            RaftParts(
+                voter=parts.voter,
+                log=self.quorum,
+                random=Random(parts.incarnation_id),  # noqa: S311
+                listener=parts.listener,
+                options=raft_options(parts.config),
+            )
+        )
+        self.raft.on_leader = self._lead
+        self.raft.on_resigned = self._resign
 
     def load(self) -> None:
-        """Read the log, delivering all of it to the observers added before.
+        """Read the log, delivering what is known to be committed to the observers.
 
-        Raises as `QuorumLog.read_batches` and `QuorumLog.check_alone`.
+        That is everything if this node is the only voter, else the newest snapshot. Raises as
+        `QuorumLog.load`, `Raft.load` and `Raft.check_alone`.
         """
-        self.runtime.load()
-        self.quorum.check_alone()
+        self.quorum.load()
+        self.raft.load()
+        if self.is_alone:
+            self.raft.check_alone()
+            self.quorum.commit(self.quorum.end_offset)
         self._configure()
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Lead the quorum, and register the controller with these endpoints."""
-        self.quorum.lead()
-        await self.submit(AbortTransaction())
-        await self.submit(Bootstrap(self._parts.bootstrap))
-        await self.submit(RegisterController(self.node_id, self._parts.incarnation_id, endpoints))
+    @property
+    def is_alone(self) -> bool:
+        """Whether this node is the only voter."""
+        return self.raft.voters.is_only(self.parts.voter.key)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node leads the quorum, and accepts commands."""
+        return self._term is not None
+
+    async def claimed(self) -> None:
+        """Wait until this node has been active once, with its first records committed.
+
+        Raises KafkaError: the error of these records.
+        """
+        await self._claimed
 
     async def stop(self) -> None:
         """Stop, after the sync in progress; commands that are still waiting fail."""
         await self.quorum.settled()
-        self._release(KafkaError(Error.NOT_CONTROLLER))
-        self.runtime.stop()
+        self._resign()
+        self.quorum.end(KafkaError(Error.NOT_CONTROLLER))
+
+    def abort(self) -> None:
+        """Decide and append nothing more, as if the process was killed."""
+        self._resign()
+        self.quorum.cease()
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        """The metadata with all committed records, also while this node is not active."""
+        return self.parts.published.image
 
     @property
     def image(self) -> MetadataImage:
         """The metadata with all appended records, committed or not. Raises KafkaError."""
-        machine = self.runtime.machine
+        machine = self._active().machine
         assert isinstance(machine, Controller)
         return machine.image
 
@@ -117,16 +175,29 @@ class ControllerRole:
 
         Raises KafkaError: the command's error; NOT_CONTROLLER; KAFKA_STORAGE_ERROR.
         """
+        return await self._settled(self.post(command))
+
+    def post(self, command: Command) -> Promise:
+        """Run one command; the promise holds its reply once committed. Raises as `submit`."""
+        term = self._active()
         self.quorum.check_writable()
-        return await self._settled(self.runtime.post(command))
+        ticket = term.post(command)
+        self.quorum.deliver()
+        return ticket
 
     async def keep_voters(self) -> None:
         """Write the voters to the log (kraft.version 1, KIP-853). Raises as `submit`."""
-        self.quorum.keep_voters()
-        self.runtime.pass_control_batch()
+        self._active()
+        end_offset = self.raft.keep_voters(self.clock.now_ms())
         committed = Promise()
-        self.quorum.when_committed(self.quorum.end_offset, lambda: committed.set(None))
+        self.quorum.when_committed(end_offset, partial(committed.set, None))
+        self.quorum.deliver()
         await self._settled(committed)
+
+    def _active(self) -> Runtime:
+        if self._term is None:
+            raise KafkaError(Error.NOT_CONTROLLER)
+        return self._term
 
     async def _settled(self, promise: Promise) -> Any:
         """Wait for a promise; raises KafkaError if its records will never be committed."""
@@ -138,21 +209,55 @@ class ControllerRole:
         finally:
             del self._waiting[promise]
 
-    def _follow(self, committed: Committed) -> Iterator[None] | None:
+    def _lead(self, epoch: int) -> None:
+        """Become active: go on where the committed image ends, and write the first records."""
+        logger.info("Node %d is the active controller in epoch %d", self.node_id, epoch)
+        ahead = _Ahead(self)
+        codec = MetadataCodec(self.committed_image.features)
+        term = self._term = Runtime(
+            ahead.machine, ahead, codec, self.clock, lost=Error.NOT_CONTROLLER
+        )
+        term.load()
+        parts = self.parts
+        first = (
+            AbortTransaction(),
+            Bootstrap(parts.bootstrap),
+            RegisterController(self.node_id, parts.incarnation_id, parts.endpoints),
+        )
+        start(self._claim([term.post(command) for command in first]))
+
+    async def _claim(self, tickets: Sequence[Promise]) -> None:
+        try:
+            for ticket in tickets:
+                await self._settled(ticket)
+        except KafkaError as error:
+            if error.error is not Error.NOT_CONTROLLER:
+                logger.error("The first records could not be written: %s", error)
+                self._claimed.set(error)
+            return
+        self.quorum.deliver()
+        self._claimed.set(None)
+
+    def _resign(self) -> None:
+        """Stop deciding: another node leads the quorum, or none; its log has the outcome."""
+        term, self._term = self._term, None
+        if term is not None:
+            logger.info("Node %d is no longer the active controller", self.node_id)
+            self._release(KafkaError(Error.NOT_CONTROLLER))
+            term.stop()
+
+    def _follow(self, committed: Committed) -> None:
         enforce(self.quotas, committed)
-        if (
-            any(
-                isinstance(record, r.ConfigRecord) and record.resource_type == BROKER
-                for record in committed.records
-            )
-            and self.runtime.is_loaded
+        if committed.is_snapshot or any(
+            isinstance(record, r.ConfigRecord) and record.resource_type == BROKER
+            for record in committed.records
         ):
             self._configure()
-        return None
 
     def _configure(self) -> None:
-        self.config = self._parts.config.with_dynamic(
-            self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id))
+        image = self.image if self.is_active else self.committed_image
+        self.config = self.parts.config.with_dynamic(
+            image.config(BROKER, ""), image.config(BROKER, str(self.node_id))
         )
 
     def _fail(self, error: KafkaError) -> None:
@@ -163,3 +268,53 @@ class ControllerRole:
     def _release(self, error: KafkaError) -> None:
         for promise in list(self._waiting):
             promise.set(error)
+
+
+class _Ahead:
+    """The quorum's log as a new leader reads it: from the end of the committed image on."""
+
+    def __init__(self, role: ControllerRole):
+        self._quorum = quorum = role.quorum
+        self._role = role
+        self._begin = 0
+        self.append = quorum.append
+        self.when_committed = quorum.when_committed
+
+    def machine(self) -> Controller:
+        """A machine with a copy of the committed image; `read_batches` has what it lacks."""
+        role, parts = self._role, self._role.parts
+        self._begin = parts.published.end_offset
+        image = parts.published.image.copied()
+        return Controller(
+            lambda: role.config, parts.new_id, image, voters=lambda: role.raft.voters.ids
+        )
+
+    @property
+    def end_offset(self) -> int:
+        """As `ReplicatedLog`."""
+        return self._quorum.end_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """As `ReplicatedLog`."""
+        return self._quorum.committed_offset
+
+    def read_batches(self) -> Iterator[Buffer]:
+        """Read the batches behind the committed image."""
+        return self._quorum.read_from(self._begin)
+
+
+def raft_options(config: BrokerConfig) -> RaftOptions:
+    """The options `controller.quorum.*`."""
+    return RaftOptions(
+        election_timeout_ms=config.controller_quorum_election_timeout_ms,
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        auto_join=config.controller_quorum_auto_join_enable,
+    )
+
+
+def _ignore(error: Exception) -> None:
+    """The default `failed`: the failure is in the log."""

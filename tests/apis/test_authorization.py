@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,12 +48,12 @@ class SecuredBroker(InProcessBroker):
         answer = self.ask(_ALICE, request, 9)
         return Error(answer.responses[0].partition_responses[0].error_code)
 
-    def allow_writes(self) -> None:
+    def allow_writes(self, host: str = "*") -> None:
         acl = CreateAclsRequest.AclCreation(
             resource_type=2,
             resource_name="t",
             principal=_ALICE,
-            host="*",
+            host=host,
             operation=_WRITE,
             permission_type=3,
         )
@@ -117,6 +118,18 @@ def test_existing_and_missing_topics_get_the_same_error_without_describe_permiss
         (Error.TOPIC_AUTHORIZATION_FAILED, bytes(16))
     }
     assert kafka.ask(_ALICE, MetadataRequest(topics=None), 12).topics == []
+
+
+def test_acls_name_ipv6_hosts_as_java_writes_them(
+    kafka: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kafka.net.client_host = "::1"
+    kafka.allow_writes("::1")
+    assert kafka.produce() is Error.TOPIC_AUTHORIZATION_FAILED, "as in Kafka, other text"
+    assert "from host = 0:0:0:0:0:0:0:1 on resource" in caplog.text
+    kafka.allow_writes("0:0:0:0:0:0:0:1")
+    assert kafka.produce() is Error.NONE
 
 
 def test_acls_outlive_a_restart(kafka: SecuredBroker, disk: SimulatedDisk) -> None:

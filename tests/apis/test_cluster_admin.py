@@ -1,13 +1,11 @@
-"""DescribeTopicPartitions, DescribeCluster, ElectLeaders, UpdateFeatures and DescribeQuorum."""
+"""DescribeTopicPartitions, DescribeCluster, ElectLeaders and UpdateFeatures."""
 
 import asyncio
-from types import SimpleNamespace
 
 import pytest
 
 from tests.metadata.cluster import CLUSTER_ID, Cluster
 from wirekafka.apis.describe_cluster import DescribeClusterRequest, describe_cluster
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest, describe_quorum
 from wirekafka.apis.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     describe_topic_partitions,
@@ -18,7 +16,6 @@ from wirekafka.apis.registry import Call
 from wirekafka.apis.unregister_broker import UnregisterBrokerRequest, unregister_broker
 from wirekafka.apis.update_features import UpdateFeaturesRequest, update_features
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.quorum import Voter
 
 
 @pytest.fixture
@@ -221,34 +218,6 @@ def test_a_broker_is_unregistered(cluster):
     response = cluster.call(unregister_broker, UnregisterBrokerRequest(broker_id=7), 0)
     assert (response.error_code, response.error_message) == (0, "")
     assert 7 not in cluster.image.brokers
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_describe_quorum_reports_leader_and_voters(cluster, version):
-    voter = Voter(1, b"d" * 16, (("CONTROLLER", "127.0.0.1", 9093),))
-    cluster.role.quorum = SimpleNamespace(
-        epoch=3, committed_offset=10, end_offset=12, voters=(voter,), is_dynamic=False
-    )
-    data = DescribeQuorumRequest.TopicData
-    request = DescribeQuorumRequest(
-        topics=[
-            data(
-                topic_name="__cluster_metadata",
-                partitions=[
-                    data.PartitionData(partition_index=0),
-                    data.PartitionData(partition_index=1),
-                ],
-            )
-        ]
-    )
-    response = cluster.call(describe_quorum, request, version)
-    quorum, unknown = response.topics[0].partitions
-    assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (1, 3, 10)
-    [replica] = quorum.current_voters
-    assert (replica.replica_id, replica.log_end_offset) == (1, 12)
-    assert replica.replica_directory_id == bytes(16)
-    assert unknown.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
-    assert [node.node_id for node in response.nodes] == ([1] if version >= 2 else [])
 
 
 @pytest.mark.parametrize("version", range(6))

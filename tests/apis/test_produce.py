@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import CRC_AT, batches, checksum
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import decode_records
+from wirekafka.errors import Error
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.replication.partition import Leadership
 
@@ -375,6 +377,89 @@ def test_leadership_lost_while_waiting_is_not_leader_6(kafka: InProcessBroker) -
         exchange = await begun(kafka)
         kafka.partition("t").follow(Leadership(leader_id=2, leader_epoch=2, replicas=(1, 2)))
         assert answered(await exchange.settled()) == (6, 0)
+
+    asyncio.run(scenario())
+
+
+def test_records_that_were_truncated_while_another_partition_was_waited_for_are_not_acknowledged(
+    kafka: InProcessBroker,
+) -> None:
+    """A leader that lost its partition and leads again may have other records at the offsets."""
+    kafka.create("t", 2)
+    first, second = kafka.partition("t"), kafka.partition("t", 1)
+    for each in (first, second):
+        each.lead(led(1, 1, 2))
+    request = produce_request(batch(b"lost"), acks=-1)
+    request.topic_data[0].partition_data.append(Data(index=1, records=batch(b"kept")))
+
+    async def scenario() -> None:
+        exchange = await kafka.begin(request, 9).settled()
+        first.follow(Leadership(leader_id=2, leader_epoch=2, replicas=(1, 2)))
+        first.log.truncate_to(0, kafka.clock.now_ms())
+        first.lead(led(3, 1))
+        first.leader.append_from_client(batch(b"other"), 1, kafka.clock.now_ms())
+        assert first.high_watermark == 1
+        second.leader.follower_fetched(2, 1, 0, -1, kafka.clock.now_ms())
+        await exchange.settled()
+        found = exchange.response.responses[0].partition_responses
+        assert [each.error_code for each in found] == [6, 0]
+
+    asyncio.run(scenario())
+
+
+def _lose_leadership(kafka: InProcessBroker) -> None:
+    kafka.partition("t").follow(Leadership(leader_id=2, leader_epoch=2, replicas=(1, 2)))
+
+
+def _let_time_pass(kafka: InProcessBroker) -> None:
+    kafka.clock.advance(1000)
+
+
+def _shrink_isr(kafka: InProcessBroker) -> None:
+    reach(kafka, 2, 1)
+    kafka.partition("t").lead(led(1, 1))
+
+
+def _fail_disk(kafka: InProcessBroker) -> None:
+    kafka.broker.directories[0].on_failure = lambda error: None
+    kafka.broker.directories[0].fail(OSError("the medium fails"))
+    kafka.partition("t").wake()
+
+
+def _delete_topic(kafka: InProcessBroker) -> None:
+    now(kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")])))
+    kafka.clock.advance(1)
+
+
+def _stop(kafka: InProcessBroker) -> None:
+    kafka.broker.release_waiting()
+
+
+@pytest.mark.parametrize(
+    ("event", "error"),
+    [
+        (_lose_leadership, Error.NOT_LEADER_OR_FOLLOWER),
+        (_let_time_pass, Error.REQUEST_TIMED_OUT),
+        (_shrink_isr, Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND),
+        (_fail_disk, Error.KAFKA_STORAGE_ERROR),
+        (_delete_topic, Error.NOT_LEADER_OR_FOLLOWER),
+        (_stop, Error.REQUEST_TIMED_OUT),
+    ],
+)
+def test_an_appended_batch_is_answered_with_an_error_after_which_clients_send_it_again_unchanged(
+    kafka: InProcessBroker, event: Callable[[InProcessBroker], None], error: Error
+) -> None:
+    """KAFKA-14034: after other errors clients give later batches new sequence numbers.
+
+    The batch may be committed nevertheless, and would be stored twice.
+    """
+    kafka.create("t", min_insync_replicas="2")
+    kafka.partition("t").lead(led(1, 1, 2))
+
+    async def scenario() -> None:
+        exchange = await begun(kafka)
+        event(kafka)
+        assert answered(await exchange.settled()) == (error, 0)
 
     asyncio.run(scenario())
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from wirekafka.apis import registry
+from wirekafka.apis import registry, routes
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.registry import Call
 from wirekafka.errors import Error, KafkaError
 
 APIS = registry.load()
-SERVED = list(registry.served())
+SERVED = list(routes.BROKERS.served())
 ROUTES = [
     (declared, version)
     for declared in SERVED
@@ -25,8 +25,8 @@ ROUTES = [
 def test_produce_is_advertised_from_version_0_and_served_from_3() -> None:
     assert tuple(APIS[0].advertised) == (0, 13)
     for version in range(3):
-        assert registry.find(version) is None
-    assert registry.find(3) is not None
+        assert routes.BROKERS.find(version) is None
+    assert routes.BROKERS.find(3) is not None
 
 
 def test_join_group_versions_0_and_1_stay() -> None:
@@ -43,8 +43,8 @@ def test_every_advertised_version_is_served(declared: registry.Api) -> None:
     first, last = declared.request.versions
     assert declared.advertised.last == last
     for version in range(first, last + 1):
-        assert registry.find(declared.key << 16 | version) is not None
-    assert registry.find(declared.key << 16 | last + 1) is None
+        assert routes.BROKERS.find(declared.key << 16 | version) is not None
+    assert routes.BROKERS.find(declared.key << 16 | last + 1) is None
 
 
 @pytest.mark.parametrize("declared", APIS.values(), ids=lambda declared: declared.name)
@@ -61,7 +61,7 @@ def test_every_api_can_report_an_error(declared: registry.Api) -> None:
 
 def test_only_api_versions_has_a_response_header_that_is_never_flexible() -> None:
     for declared, version in ROUTES:
-        route = registry.find(declared.key << 16 | version)
+        route = routes.BROKERS.find(declared.key << 16 | version)
         assert route is not None
         expected = version in declared.request.flexible
         if declared.request is ApiVersionsRequest:
@@ -79,13 +79,13 @@ def test_apis_are_served_on_the_listeners_that_kafkas_schemas_name(
     is_for_clients = '"broker"' in listeners[1]
     assert (declared in SERVED) is is_for_clients
     version = declared.request.versions.last
-    assert (registry.find(declared.key << 16 | version) is not None) is is_for_clients
-    if declared.decide is not None:
-        assert '"controller"' in listeners[1]
+    assert (routes.BROKERS.find(declared.key << 16 | version) is not None) is is_for_clients
+    is_for_controllers = '"controller"' in listeners[1]
+    assert (routes.CONTROLLERS.find(declared.key << 16 | version) is not None) is is_for_controllers
 
 
 def test_clients_requests_are_forwarded_as_kafka_forwards_them() -> None:
-    forwarded = {declared.name for declared in SERVED if declared.decide is not None}
+    forwarded = {declared.name for declared in SERVED if declared.is_forwarded}
     assert forwarded == {
         "CreateTopics",
         "DeleteTopics",
@@ -105,4 +105,7 @@ def test_clients_requests_are_forwarded_as_kafka_forwards_them() -> None:
         "UpdateFeatures",
         "DescribeQuorum",
         "UnregisterBroker",
+        "UnregisterController",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
     }

@@ -311,3 +311,25 @@ def test_the_session_limit(tmp_path: Path, manual_clock: ManualClock) -> None:
         assert refused.response.error_code == Error.SHARE_SESSION_LIMIT_REACHED
 
     asyncio.run(scenario())
+
+
+def test_a_member_above_its_quota_is_throttled_and_locks_nothing(shared: Shared) -> None:
+    for _ in range(4):
+        shared.produce(1)
+    one, two = ShareMember(shared), ShareMember(shared, "m2")
+    quotas = shared.broker.stored_quotas
+    quotas.change((("client-id", "test"),), "consumer_byte_rate", 20)
+    shared.broker.quotas = quotas
+    first = one.begin({shared.key: []}, max_records=1)
+    size_bytes = 4 + len(first.response.encode(2))
+    assert acquired(first.response) == [(0, 0, 1)] and first.response.throttle_time_ms == 0
+    # The rate is that of ten seconds: 200 bytes.
+    assert size_bytes < 200 < 2 * size_bytes
+    second = two.begin({shared.key: []}, max_records=1)
+    assert acquired(second.response) == [(1, 1, 1)]
+    throttle_ms = second.response.throttle_time_ms
+    assert throttle_ms == (2 * size_bytes - 200) * 50
+    third = ShareMember(shared, "m3").begin({shared.key: []}, max_records=1)
+    assert acquired(third.response) == [] and third.response.throttle_time_ms > throttle_ms
+    shared.clock.advance(11_000)
+    assert acquired(ShareMember(shared, "m4").fetch({shared.key: []}, max_records=1)) == [(2, 2, 1)]

@@ -140,7 +140,7 @@ def test_certificates_are_for_all_names_and_renewed_before_they_end() -> None:
 def test_serving_without_secure_does_not_import_the_certificate_library(tmp_path: Path) -> None:
     """A broker must be up within 0.3 s."""
     program = (
-        "import sys; from wirekafka.cli import serve; import wirekafka.server.node;"
+        "import sys; from wirekafka.cli import serve; import wirekafka.server.run;"
         "sys.exit('wirekafka.security.certificates' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -15,6 +15,13 @@ BROKER = {
     "controller.quorum.voters": "1@a:1,2@b:1",
     "listeners": "PLAINTEXT://:1",
 }
+CONTROLLER = {
+    "process.roles": "controller",
+    "node.id": "7",
+    "controller.quorum.voters": "7@a:2",
+    "listeners": "CONTROLLER://:2",
+    "controller.listener.names": "CONTROLLER",
+}
 MAPPED = {"listener.security.protocol.map": "INSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}
 
 
@@ -22,6 +29,14 @@ def test_a_broker_of_a_cluster_is_served():
     refuse_unsupported(BrokerConfig.of(BROKER))
     bootstrap = {"controller.quorum.bootstrap.servers": "a:1", "controller.quorum.voters": ""}
     refuse_unsupported(BrokerConfig.of(BROKER | bootstrap))
+
+
+def test_the_controller_of_a_cluster_is_served():
+    refuse_unsupported(BrokerConfig.of(CONTROLLER))
+    bootstrap = {"controller.quorum.bootstrap.servers": "a:2", "controller.quorum.voters": ""}
+    refuse_unsupported(BrokerConfig.of(CONTROLLER | bootstrap))
+    combined = {"process.roles": "broker,controller", "listeners": "CONTROLLER://:2,PLAINTEXT://:3"}
+    refuse_unsupported(BrokerConfig.of(CONTROLLER | combined))
 
 
 def test_a_broker_of_a_cluster_has_kafkas_defaults():
@@ -65,7 +80,30 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
             {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "admin"},
             "format User:name",
         ),
-        ({"process.roles": "controller"}, "only broker and broker,controller are supported"),
+        (
+            {"process.roles": "controller"},
+            "either controller.quorum.bootstrap.servers must contain the set of bootstrap",
+        ),
+        (
+            CONTROLLER | {"listeners": "CONTROLLER://:2,PLAINTEXT://:3"},
+            "The listeners config must only contain KRaft controller listeners from "
+            "controller.listener.names when process.roles=controller",
+        ),
+        (
+            CONTROLLER | {"node.id": "8"},
+            "If process.roles contains the 'controller' role, the node id 8 must be included in "
+            "the set of voters controller.quorum.voters=Set(7)",
+        ),
+        (
+            CONTROLLER | {"controller.listener.names": "CONTROLLER,OTHER"},
+            "must only contain values appearing in the 'listeners' configuration when running the "
+            "KRaft controller role",
+        ),
+        (
+            {"controller.quorum.bootstrap.servers": "a:1", "listeners": "PLAINTEXT://:1"},
+            "must contain at least one value appearing in the 'listeners' configuration when "
+            "running the KRaft controller role",
+        ),
         (
             {"process.roles": "broker"},
             "either controller.quorum.bootstrap.servers must contain the set of bootstrap",
@@ -119,7 +157,7 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
         ),
         (
             {"controller.quorum.voters": "1@a:1,2@b:1"},
-            "a quorum of several nodes is not supported yet",
+            "must contain at least one value appearing in the 'listeners' configuration",
         ),
         ({"controller.quorum.voters": "1@a"}, "1@a is not ID@HOST:PORT"),
         (

@@ -96,6 +96,7 @@ def test_only_limits_of_a_listener_can_be_set_for_all_brokers():
     ("name", "value", "reason"),
     [
         ("listener.name.plaintext.max.connections", "0", "Invalid max.connections 0"),
+        ("max.connection.creation.rate", "0", "Invalid max.connection.creation.rate 0"),
         (
             "listener.name.plaintext.num.network.threads",
             "40",

@@ -12,7 +12,7 @@ from uuid import uuid4
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from tests.memory_share_states import MemoryShareStates
-from wirekafka.apis import registry
+from wirekafka.apis import registry, routes
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
@@ -48,7 +48,7 @@ class WantedTopics:
         return {name: self.failures[name] for name in names if name in self.failures}
 
     async def create_internal(
-        self, topics: Iterable[NewTopic], now_ms: int, retry_after_ms: int
+        self, topics: Iterable[NewTopic], now_ms: int, retry_after_ms: int, wanted_by: Any
     ) -> None:
         self.topics |= {topic.name: topic for topic in topics}
 
@@ -162,7 +162,7 @@ class GroupMachines:
     def ask(self, request: Request, version: int, **call: Any) -> Any:
         """The response as a client gets it: encoded, and decoded again."""
         registry.load()
-        route = registry.find(type(request).key << 16 | version)
+        route = routes.BROKERS.find(type(request).key << 16 | version)
         assert route is not None
         asked = type(request).decode(bytes(request.encode(version)), version)
         context = registry.Call(self, client_host="/127.0.0.1", **call)  # type: ignore[arg-type]

@@ -250,3 +250,20 @@ def facts(group: ConsumerGroup) -> Any:
         group.static_member_ids,
         group.state,
     )
+
+
+def test_topics_are_assigned_in_the_order_of_the_request_until_they_are_stored() -> None:
+    """As in Kafka: "t1" and "t19" share a bucket of its hash sets, so their order is kept."""
+    story = Story(GroupMachines().ready())
+    members = ["3sl0JrMeSHqyWDTmTVpFJA", "Tf7VYcQzQyKDcnTzrHyTdg"]
+    for member in members:
+        story.join(member, ["t1", "t19"])
+    story.broker.add_topic("t1", 1)
+    story.broker.add_topic("t19", 1)
+    first = members[1]
+    story.later(10_000)
+    answer = story.ask(
+        first, story.epochs[first], topics=["t19", "t1"], owned=[], rebalance_timeout_ms=9_000
+    )
+    [assigned] = answer.assignment.topic_partitions
+    assert assigned.topic_id == story.broker.image.topics["t19"].id

@@ -80,6 +80,10 @@ class Tally(Group):
     def is_empty(self) -> bool:
         return self.epoch == 0
 
+    @property
+    def member_count(self) -> int:
+        return 0
+
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, "tally", "Counting", self.type_name)
 

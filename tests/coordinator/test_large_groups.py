@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.coordinator.group_machines import GroupMachines
+from tests.memory_log import MemoryLog
 from wirekafka.coordinator.classic.group import ClassicGroup
 from wirekafka.coordinator.classic.member import ClassicMember
 from wirekafka.coordinator.consumer.commands import (
@@ -21,7 +22,11 @@ from wirekafka.coordinator.consumer.commands import (
 from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
 from wirekafka.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
 from wirekafka.coordinator.consumer.protocol import pack_assignment
-from wirekafka.coordinator.consumer.records import ConsumerTargetEpochRecord, ConsumerTargetRecord
+from wirekafka.coordinator.consumer.records import (
+    ConsumerRecord,
+    ConsumerTargetEpochRecord,
+    ConsumerTargetRecord,
+)
 from wirekafka.coordinator.group_commands import AssignorChoice, CommitOffsets, TopicsChanged
 from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
 from wirekafka.coordinator.records import ConsumerProtocolSubscription
@@ -186,7 +191,9 @@ def test_members_lost_at_once_are_removed_in_short_steps() -> None:
     assert crowd.longest_s < LONGEST_S
 
 
-def test_a_classic_group_becomes_a_consumer_group_in_short_steps() -> None:
+def test_a_classic_group_becomes_a_consumer_group_in_short_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     crowd = Crowd({"big": PARTITIONS})
     joined = ClassicGroup("g")
     joined.generation_id = 7
@@ -220,10 +227,34 @@ def test_a_classic_group_becomes_a_consumer_group_in_short_steps() -> None:
     crowd.broker.groups.lead(index, crowd.broker.logs[index])
     crowd.broker.clock.advance(0)
     crowd.longest_s = 0
+    replayed = _replays_after_append(crowd.broker.logs[index], monkeypatch)
     crowd.take({0: crowd.join(0)})
     assert crowd.longest_s < LONGEST_S
+    assert not replayed, "the records of the one batch were replayed before, in steps"
     assert len(crowd.group.members) == MEMBERS + 1
     assert crowd.group.epoch == 8
+    converted = list(crowd.group.snapshot())
+    crowd.broker.groups.lead(index, crowd.broker.logs[index])
+    crowd.broker.clock.advance(0)
+    assert list(crowd.group.snapshot()) == converted, "the state is that of the log"
+
+
+def _replays_after_append(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> list[ConsumerRecord]:
+    """A list that gets the records of consumer groups replayed since the last append."""
+    replayed: list[ConsumerRecord] = []
+    append, replay = log.append, ConsumerGroup.replay
+
+    def appended(batch: bytes) -> int:
+        replayed.clear()
+        return append(batch)
+
+    def noted(group: ConsumerGroup, record: ConsumerRecord) -> None:
+        replayed.append(record)
+        replay(group, record)
+
+    monkeypatch.setattr(log, "append", appended)
+    monkeypatch.setattr(ConsumerGroup, "replay", noted)
+    return replayed
 
 
 # Commands that wait while the target assignment of a group is computed

@@ -13,8 +13,14 @@ from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.codec.batch import read_header
+from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
+from wirekafka.coordinator.markers import Ending
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.control_records import Marker
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.replication.internal_topics import OFFSETS_TOPIC
+from wirekafka.replication.machine import Producer
 from wirekafka.replication.partition import Partition
 
 
@@ -130,3 +136,27 @@ def test_a_completion_that_cannot_be_appended_is_appended_later(
     assert refused and state(kafka) == "PrepareAbort"
     kafka.clock.advance(100)
     assert state(kafka) == "CompleteAbort"
+
+
+def test_collected_offsets_precede_the_marker_of_a_transaction(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    kafka = InProcessBroker(
+        tmp_path / "data", manual_clock, group_coordinator_append_linger_ms="50"
+    )
+    kafka.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+    groups = kafka.broker.groups
+    commit = CommitOffsets(
+        group_id="g", generation_id=-1, member_id="", offsets=[OffsetToCommit("t", 0, 7)]
+    )
+    ticket = groups.shard_for("g").post(commit)
+    index = groups.partition_for("g")
+    offsets = kafka.partition(OFFSETS_TOPIC, index)
+    assert offsets.end_offset == 0 and not ticket.done
+    ending = Ending(Producer(7, 0), Marker(True, 0, manual_clock.now_ms()), 2)
+    assert kafka.broker.markers.write(ending, [(OFFSETS_TOPIC, index)]) == {
+        (OFFSETS_TOPIC, index): Error.NONE
+    }
+    assert [read_header(each).is_control for each in offsets.read_batches()] == [False, True]
+    assert ticket.result() == [Error.NONE]
+    kafka.stop()

@@ -298,3 +298,33 @@ def test_end_of_the_initial_delay_computes_no_held_assignment(story: StreamsStor
     story.broker.groups.held_assignments.clear()
     story.beat("a")
     assert story.group().assignment_epoch == story.group().epoch
+
+
+def refused_heartbeat(story: StreamsStory) -> int:
+    """Have a heartbeat fail whose topics do not fit any more; returns the hash of the topics."""
+    story.broker.add_topic("changelog", 3)
+    story.join("a", topology=topology(changelog="changelog"))
+    story.beat("a", user_endpoint=Endpoint(host="host", port=80))
+    before = story.group().version.metadata_hash
+    story.broker.grow_topic("t", 4)
+    answer = story.ask("a", story.epochs["a"], user_endpoint=Endpoint(host="other", port=80))
+    assert answer.error_code == Error.UNKNOWN_SERVER_ERROR
+    return before
+
+
+def test_topics_are_checked_again_after_a_refused_heartbeat(story: StreamsStory) -> None:
+    before = refused_heartbeat(story)
+    story.beat("a", endpoint_information_epoch=2)
+    assert story.group().version.metadata_hash != before
+    assert story.group().version.validated_epoch == -1
+
+
+def test_topics_are_not_checked_again_in_the_epoch_that_a_refused_heartbeat_began(
+    story: StreamsStory,
+) -> None:
+    """As in Kafka, which keeps what that heartbeat has found out for that epoch."""
+    before = refused_heartbeat(story)
+    story.ask("a", -1)
+    story.join("b", topology=topology(changelog="changelog"))
+    assert story.group().version.metadata_hash == before
+    assert story.group().version.validated_epoch == -1

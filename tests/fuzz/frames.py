@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from wirekafka.apis import registry
+from wirekafka.apis import registry, routes
 from wirekafka.codec.frame import RequestHeader
 from wirekafka.codec.message import MalformedMessage, Request
 from wirekafka.codec.schema import Field
@@ -68,7 +68,7 @@ def odd_frames(seed: int) -> Iterator[bytes]:
     """
     random = Random(seed)
     registry.load()
-    requests = [api.request for api in registry.served() if api.key != _UNREGISTER_BROKER]
+    requests = [api.request for api in routes.BROKERS.served() if api.key != _UNREGISTER_BROKER]
     while True:
         request = random.choice(requests)
         version = random.randint(*request.versions)
@@ -82,7 +82,7 @@ def is_malformed(frame: bytes) -> bool:
     if size != len(frame) - 4 or not 10 <= size <= LARGEST_REQUEST_BYTES:
         return True
     key, version = struct.unpack_from(">HH", frame, 4)
-    route = registry.find(key << 16 | version)
+    route = routes.BROKERS.find(key << 16 | version)
     if route is None:
         # An unknown version of ApiVersions is allowed: the response lists the known ones.
         return key != _API_VERSIONS

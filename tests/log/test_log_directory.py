@@ -66,27 +66,31 @@ def test_a_directory_in_use_is_refused() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"",
-        b"version=0\nbroker.id=1\n",
+        b"version=2\ncluster.id=a\nnode.id=1\n",
         b"version=1\ncluster.id=a\n",
         b"version=1\ncluster.id=a\nnode.id=x\ndirectory.id=AAECAwQFBgcICQoLDA0ODw\n",
+        b"version=1\ncluster.id=a\nnode.id=1\ndirectory.id=AAEC\n",
     ],
 )
-def test_unreadable_meta_properties_are_refused_and_the_lock_released(text: bytes) -> None:
+def test_directory_with_unreadable_meta_properties_has_failed_and_is_not_locked(
+    text: bytes,
+) -> None:
     disk = SimulatedDisk()
     disk.make_directory(PATH)
     disk.write(f"{PATH}/meta.properties", text)
     for _ in range(2):
-        with pytest.raises(UnusableDirectory, match=r"meta\.properties"):
-            LogDirectory(disk, PATH)
+        assert "meta.properties" in str(LogDirectory(disk, PATH).failure)
+    disk.lock(f"{PATH}/.lock")
 
 
-def test_zookeeper_mode_is_refused_with_a_remedy() -> None:
+@pytest.mark.parametrize("text", [b"", b"version=0\nbroker.id=1\n"])
+def test_zookeeper_mode_is_refused_with_a_remedy_and_the_lock_released(text: bytes) -> None:
     disk = SimulatedDisk()
     disk.make_directory(PATH)
-    disk.write(f"{PATH}/meta.properties", b"version=0\nbroker.id=1\n")
-    with pytest.raises(UnusableDirectory, match=r"ZooKeeper mode.*KRaft with Kafka 3\.9"):
-        LogDirectory(disk, PATH)
+    disk.write(f"{PATH}/meta.properties", text)
+    for _ in range(2):
+        with pytest.raises(UnusableDirectory, match=r"ZooKeeper mode.*KRaft with Kafka 3\.9"):
+            LogDirectory(disk, PATH)
 
 
 def test_a_directory_without_an_id_gets_one_when_it_is_claimed() -> None:

@@ -18,10 +18,12 @@ from wirekafka.metadata.controller import Controller
 from wirekafka.metadata.features import Bootstrap, bootstrap_features
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.heartbeats import Heartbeat
+from wirekafka.metadata.image import BROKER
 from wirekafka.metadata.producer_ids import ProducerIdSupply
 from wirekafka.metadata.publish import Publisher
 from wirekafka.metadata.registration import Endpoint, RegisterBroker
 from wirekafka.metadata.topics import CreateTopics, NewTopic
+from wirekafka.replication.promise import Promise
 from wirekafka.replication.runtime import Runtime
 
 CLUSTER_ID = "9UvsEkqVSi2LCpUjbAfwCQ"
@@ -53,6 +55,8 @@ class RecordingHost:
 
 
 class Cluster:
+    first_brokers: tuple[int, ...] = (1,)
+
     def __init__(self, *brokers: int, **settings: str):
         self.config = BrokerConfig.of(
             {name.replace("_", "."): value for name, value in settings.items()}
@@ -66,7 +70,7 @@ class Cluster:
         self.image = self.publisher.image
         self._ids = self._starts = 0
         self.controller = Runtime(
-            self._controller,
+            self.new_machine,
             self.log,
             MetadataCodec(),
             self.clock,
@@ -81,7 +85,7 @@ class Cluster:
         self.role = Role(self)
         self.controller_channel = LocalChannel(self.role, self.feed)
         self.submit(Bootstrap(bootstrap_features()))
-        for id in brokers or (1,):
+        for id in brokers or self.first_brokers:
             self.register(id)
         self.host.done.clear()
         self.producer_ids = ProducerIdSupply(
@@ -89,23 +93,42 @@ class Cluster:
         )
         self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config)
 
-    def _controller(self):
-        return Controller(lambda: self.config, self._new_id)
+    def new_machine(self):
+        return Controller(self.current_config, self._new_id)
+
+    def current_config(self) -> BrokerConfig:
+        """The configuration, with the dynamic settings of the metadata log."""
+        if not self.controller.is_loaded:
+            return self.config
+        image = self.controller.machine.image
+        return self.config.with_dynamic(
+            image.config(BROKER, ""), image.config(BROKER, str(self.config.node_id))
+        )
 
     def _new_id(self) -> bytes:
         self._ids += 1
         return hashlib.md5(b"%d" % self._ids).digest()
 
-    def register(self, id: int, *, unfence: bool = True, rack: str | None = None) -> int:
+    def register(self, id: int, *, unfence: bool = True, **fields) -> int:
         """Start a new incarnation of a broker; the previous one sends no further requests."""
-        self._starts += 1
         self.controller.machine.state.sessions.end(id)
-        epoch = self.submit(
+        epoch = self.begin_registration(id, **fields).result()
+        if unfence:
+            self.beat(id)
+        return epoch
+
+    def begin_registration(
+        self, id: int, *, rack: str | None = None, previous_epoch: int | None = None
+    ) -> Promise:
+        """As `register`, without waiting for the controller."""
+        self._starts += 1
+        return self.controller.post(
             RegisterBroker(
                 id=id,
                 incarnation_id=self._starts.to_bytes(16),
                 epoch=self.log.end_offset,
                 rack=rack,
+                previous_epoch=previous_epoch,
                 endpoints=[
                     Endpoint("PLAINTEXT", f"host{id}", 9092),
                     Endpoint("OTHER", f"other{id}", 9094),
@@ -113,9 +136,6 @@ class Cluster:
                 log_dirs=[bytes([id]) * 16],
             )
         )
-        if unfence:
-            self.beat(id)
-        return epoch
 
     def beat(self, id: int, **wants: bool):
         """A heartbeat of a broker that has applied the complete log."""
@@ -131,7 +151,11 @@ class Cluster:
         )
 
     def submit(self, command):
-        return asyncio.run(self.controller.submit(command))
+        return self.settled(self.controller.submit(command))
+
+    def settled(self, response):
+        """The response of a handler or a command, which may be a coroutine."""
+        return asyncio.run(response) if asyncio.iscoroutine(response) else response
 
     def create(self, name: str, **options):
         reply = self.submit(CreateTopics([NewTopic(name=name, **options)]))[name]
@@ -139,11 +163,14 @@ class Cluster:
             raise reply
         return reply
 
+    def batches(self):
+        """The records of each batch in the log."""
+        codec = MetadataCodec()
+        return [list(codec.decode(batch)) for batch in self.log.read_batches()]
+
     def records(self, since: int = 0):
         """Everything in the log, from an offset on."""
-        codec = MetadataCodec()
-        decoded = [record for batch in self.log.read_batches() for record in codec.decode(batch)]
-        return decoded[since:]
+        return [record for batch in self.batches() for record in batch][since:]
 
     def call(self, handler, request, version: int, listener: str = "PLAINTEXT"):
         """Run a handler as a connection would; returns the response as a client decodes it."""
@@ -153,12 +180,20 @@ class Cluster:
         request = type(request).decode(request.encode(version), version)
         if registry.declared_by(type(request)).decide is handler:
             call = ControllerCall(self.role, version, call)
-        response = handler(request, call)
-        if asyncio.iscoroutine(response):
-            response = asyncio.run(response)
+        response = self.settled(handler(request, call))
         return type(response).decode(response.encode(version), version)
 
     features = SimpleNamespace(supported=(), finalized={}, epoch=0)
+
+
+class EmptyCluster(Cluster):
+    """A controller that no broker has registered with."""
+
+    first_brokers = ()
+
+    def __init__(self, **settings: str):
+        super().__init__(**settings)
+        self.log.kraft_version = 0
 
 
 class Role:
@@ -174,7 +209,7 @@ class Role:
 
     @property
     def config(self):
-        return self._cluster.config
+        return self._cluster.current_config()
 
     @property
     def image(self):

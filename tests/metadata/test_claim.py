@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import LogDirectory, UnusableDirectory
 from wirekafka.metadata.claim import check_cluster, claim, locked, previous_epoch
@@ -60,8 +61,26 @@ def test_the_epoch_of_a_clean_stop_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [39, -1])
 def test_a_stop_that_was_not_clean_everywhere_counts_as_unclean(tmp_path: Path, other: int) -> None:
+    """KAFKA-18635: unsynced records may be lost, and the controllers have to know."""
     stopped(tmp_path, 40, other)
     assert epoch_found(tmp_path) == -1
     stopped(tmp_path, 40, 40)
     (tmp_path / "b" / ".kafka_cleanshutdown").unlink()
+    assert epoch_found(tmp_path) == -1
+
+
+def test_epoch_of_a_clean_stop_counts_for_one_start_only(tmp_path: Path) -> None:
+    """KAFKA-18106: a crash after it is an unclean stop, although there was a marker."""
+    stopped(tmp_path, 40, 40)
+    directories = opened(tmp_path)
+    assert previous_epoch(directories) == 40
+    for directory in directories:
+        directory.load(lambda topic: TopicConfig(), 0)
+        directory.release()  # As a killed process leaves it.
+    assert epoch_found(tmp_path) == -1
+
+
+def test_epochs_beside_a_failed_directory_do_not_count(tmp_path: Path) -> None:
+    stopped(tmp_path, 40, 40)
+    (tmp_path / "b" / ".lock").mkdir()
     assert epoch_found(tmp_path) == -1

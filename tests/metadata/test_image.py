@@ -6,6 +6,7 @@ from tests.metadata.cluster import Cluster
 from wirekafka.metadata import records as r
 from wirekafka.metadata.framing import UnknownMetadata, decode_frame, encode_frame
 from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.security import acl_of
 
 KAFKA_FEATURE_RECORD = bytes.fromhex("010c00116d657461646174612e76657273696f6e001e00")
 KAFKA_BEGIN_RECORD = bytes.fromhex("01170001001212426f6f747374726170207265636f726473")
@@ -109,6 +110,27 @@ def test_a_frozen_image_stays_as_it_is():
         image.replay(record)
     assert [repr(record) for record in frozen.snapshot()] == before
     assert [repr(record) for record in image.snapshot()] != before
+
+
+def test_a_copied_image_changes_independently_and_has_its_acls_indexed():
+    acl = r.AccessControlEntryRecord(
+        id=b"a" * 16,
+        resource_type=2,
+        resource_name="t",
+        pattern_type=3,
+        principal="User:alice",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    image = MetadataImage()
+    image.replay(acl)
+    copied = image.copied()
+    assert acl_of(acl) in copied.security.acl_index
+    copied.replay(r.RemoveAccessControlEntryRecord(id=acl.id))
+    assert acl_of(acl) not in copied.security.acl_index
+    assert acl_of(acl) in image.security.acl_index
+    assert not list(copied.snapshot())
 
 
 def test_a_metadata_transaction_is_applied_when_it_ends():

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.metadata.cluster import Cluster
+from tests.metadata.test_isr_changes import propose
+from wirekafka.apis.elect_leaders import ElectLeadersRequest, elect_leaders
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import records as r
-from wirekafka.metadata.elections import Election, ElectLeaders
+from wirekafka.metadata.elections import ElectionType, ElectLeaders
 from wirekafka.metadata.features import FeatureUpdate, UpdateFeatures
 from wirekafka.metadata.heartbeats import Heartbeat
 from wirekafka.metadata.image import MetadataImage
@@ -92,10 +94,27 @@ def test_a_broker_that_comes_back_leads_again_in_a_new_epoch(cluster):
 
 
 def test_after_a_crash_the_leader_epoch_moves_too(cluster):
+    """KAFKA-18106: otherwise nobody would notice that records may be lost."""
     cluster.create("t")
-    cluster.register(1)
+    cluster.register(1, unfence=False)
     found = partition(cluster)
-    assert (found.leader, found.leader_epoch, found.isr) == (1, 1, [1])
+    assert (found.leader, found.leader_epoch, found.isr) == (-1, 1, [])
+    assert (found.eligible_leader_replicas, found.last_known_elr) == ([1], [1])
+    cluster.beat(1)
+    found = partition(cluster)
+    assert (found.leader, found.leader_epoch, found.isr) == (1, 2, [1])
+    assert found.leader_recovery_state == 0
+
+
+def test_after_an_unclean_shutdown_the_last_leader_is_elected_uncleanly(cluster):
+    cluster.create("t")
+    cluster.register(1, unfence=False, previous_epoch=-1)
+    found = partition(cluster)
+    assert (found.leader, found.isr) == (-1, [])
+    assert (found.eligible_leader_replicas, found.last_known_elr) == ([], [1])
+    cluster.beat(1)
+    found = partition(cluster)
+    assert (found.leader, found.isr, found.leader_recovery_state) == (1, [1], 1)
 
 
 def test_the_epoch_of_an_earlier_registration_is_fenced(cluster):
@@ -115,29 +134,33 @@ def test_leadership_goes_to_another_replica_in_sync():
 def test_the_preferred_leader_is_elected_on_demand():
     cluster = Cluster(1, 2)
     cluster.create("t", assignments=[(0, [1, 2])])
-    state = cluster.controller.machine.image
-    state.topics["t"].partitions[0].leader = 2
-    [(_, _, error)] = cluster.submit(ElectLeaders(Election.PREFERRED, [("t", 0)]))
+    cluster.beat(1, wants_fence=True)
+    cluster.beat(1)
+    propose(cluster, 2, 1, broker=2)
+    assert partition(cluster).leader == 2
+    [(_, _, error)] = cluster.submit(ElectLeaders(ElectionType.PREFERRED, [("t", 0)]))
     assert error is None
-    assert state.topics["t"].partitions[0].leader == 1
+    assert partition(cluster).leader == 1
 
 
 def test_an_election_that_is_not_needed_is_refused(cluster):
     cluster.create("t")
-    reply = cluster.submit(ElectLeaders(Election.PREFERRED, [("t", 0), ("t", 9), ("no", 0)]))
+    reply = cluster.submit(ElectLeaders(ElectionType.PREFERRED, [("t", 0), ("t", 9), ("no", 0)]))
     assert [(error.error, error.message) for *_, error in reply] == [
         (Error.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."),
         (Error.UNKNOWN_TOPIC_OR_PARTITION, "No such partition as t-9"),
         (Error.UNKNOWN_TOPIC_OR_PARTITION, "No such topic as no"),
     ]
-    assert cluster.submit(ElectLeaders(Election.PREFERRED, None)) == []
+    response = cluster.call(elect_leaders, ElectLeadersRequest(topic_partitions=None), 2)
+    [topic] = response.replica_election_results
+    assert (topic.topic, topic.partition_result) == ("t", [])
 
 
 def test_a_leader_can_be_elected_uncleanly_where_nobody_is_in_sync(cluster):
     topic_id = cluster.create("t").id
     for image in (cluster.image, cluster.controller.machine.image):
         image.replay(r.PartitionChangeRecord(partition_id=0, topic_id=topic_id, isr=[], leader=-1))
-    [(_, _, error)] = cluster.submit(ElectLeaders(Election.UNCLEAN, [("t", 0)]))
+    [(_, _, error)] = cluster.submit(ElectLeaders(ElectionType.UNCLEAN, [("t", 0)]))
     found = partition(cluster)
     assert error is None
     assert (found.leader, found.isr, found.leader_recovery_state) == (1, [1], 1)
@@ -229,7 +252,7 @@ def test_feature_updates_are_refused_in_kafkas_words(cluster, update, message):
 def test_metadata_versions_without_new_records_can_be_downgraded(current, target, is_allowed):
     image = MetadataImage()
     image.replay(r.FeatureLevelRecord(name="metadata.version", feature_level=current))
-    state = SimpleNamespace(image=image, config=BrokerConfig.of())
+    state = SimpleNamespace(image=image, config=BrokerConfig.of(), voters=tuple)
     down = UpdateFeatures([FeatureUpdate("metadata.version", target, 2)])
     if is_allowed:
         [record] = down.decide(state, 0).records

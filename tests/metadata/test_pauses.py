@@ -16,6 +16,7 @@ PARTITIONS = 5_000
 LONGEST_S = 0.16
 """Of the processor's time: four times what is needed, for slow machines that are shared."""
 SHARED_S = 0.04
+FENCING_S = 0.02
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,17 @@ def test_thousands_of_partitions_are_decided_and_followed_in_short_steps():
     assert cluster.host.done.count(("place", "many", 0, 0)) == 1
     assert sum(each[:2] == ("drop", "many") for each in cluster.host.done) == 2 * PARTITIONS
     assert watch.longest_s < LONGEST_S
+
+
+def test_a_broker_with_thousands_of_partitions_is_fenced_in_short_steps():
+    cluster = Cluster(1, 2, 3)
+    cluster.create("many", assignments=[(index, [2, 3, 1]) for index in range(3_300)])
+    watch = Stopwatch(cluster)
+    watch.run(lambda: cluster.beat(2, wants_fence=True))
+    cluster.clock.advance(1)
+    assert cluster.image.brokers[2].fenced
+    assert cluster.image.topics["many"].partitions[3_299].leader == 3
+    assert watch.longest_s < 4 * FENCING_S
 
 
 def test_a_snapshot_blocks_the_loop_only_while_the_image_is_frozen():

@@ -71,6 +71,8 @@ def test_no_change_is_applied_before_it_is_committed(cluster):
 
 
 def test_dynamic_configs_of_this_broker_and_of_all_are_applied(cluster):
+    cluster.register(2)
+    cluster.host.done.clear()
     for name in ("1", "2", ""):
         resource = ResourceChanges(4, name, [Change("log.retention.ms", Kind.SET, "7")])
         assert cluster.submit(AlterConfigs([resource])) == [None]
@@ -95,8 +97,8 @@ def test_a_start_looks_at_each_partition_once_however_long_its_history():
     asyncio.run(publisher.start())
     assert host.done == [
         ("configure broker", {"min.insync.replicas": "1"}, {}),
-        ("place", "t", 0, 5),
-        ("place", "t", 1, 5),
+        ("place", "t", 0, 10),
+        ("place", "t", 1, 10),
     ]
 
 

@@ -74,10 +74,25 @@ def test_a_broker_that_was_killed_registers_once_its_session_is_over(cluster):
     assert register(cluster).broker_epoch == cluster.log.end_offset - 1
 
 
-def test_a_broker_in_controlled_shutdown_may_be_replaced(cluster):
+def test_a_broker_that_shut_down_registers_again_once_its_session_is_over(cluster):
     cluster.beat(2, wants_shut_down=True)
     assert cluster.image.brokers[2].registration.in_controlled_shutdown
+    assert refusal(cluster) is Error.DUPLICATE_BROKER_REGISTRATION
+    cluster.beat(1)
+    assert cluster.beat(2, wants_shut_down=True).should_shut_down
+    assert refusal(cluster) is Error.DUPLICATE_BROKER_REGISTRATION, "as Apache Kafka 4.4.0"
+    silence(cluster, TIMEOUT_MS + GRACE_MS, 1)
     assert register(cluster).error_code == 0
+
+
+def test_a_fenced_broker_is_not_replaced_while_it_sends_heartbeats(cluster):
+    cluster.beat(2, wants_fence=True)
+    assert refusal(cluster) is Error.DUPLICATE_BROKER_REGISTRATION
+
+
+def test_a_registration_without_a_heartbeat_begins_no_session(cluster):
+    register(cluster, 3)
+    assert register(cluster, 3, incarnation_id=b"newer" + bytes(11)).error_code == 0
 
 
 def test_a_repeated_registration_keeps_its_epoch_and_stays_unfenced(cluster):
@@ -97,7 +112,7 @@ def test_the_controllers_own_broker_registers_without_waiting_for_its_old_sessio
     ("changed", "error"),
     [
         ({"cluster_id": "another"}, Error.INCONSISTENT_CLUSTER_ID),
-        ({"features": []}, Error.UNSUPPORTED_VERSION),
+        ({"features": []}, Error.INVALID_REGISTRATION),
         ({"log_dirs": []}, Error.INVALID_REGISTRATION),
         ({"log_dirs": [b"x" * 16] * 2}, Error.INVALID_REGISTRATION),
         ({"log_dirs": [bytes([1]) * 16]}, Error.INVALID_REGISTRATION),
@@ -140,7 +155,7 @@ def test_a_broker_is_unfenced_once_it_has_its_own_registration(cluster):
 
 
 @pytest.mark.parametrize(
-    ("broker", "error"), [(2, Error.STALE_BROKER_EPOCH), (9, Error.BROKER_ID_NOT_REGISTERED)]
+    ("broker", "error"), [(2, Error.STALE_BROKER_EPOCH), (9, Error.STALE_BROKER_EPOCH)]
 )
 def test_a_heartbeat_with_another_id_or_epoch_is_refused(cluster, broker, error):
     with pytest.raises(KafkaError) as caught:

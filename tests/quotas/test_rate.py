@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from wirekafka.quotas.rate import LONGEST_MS, Rate, Windows
@@ -114,3 +116,19 @@ def test_a_rate_that_was_idle_starts_anew() -> None:
     measured.record(5000, NOW_MS)
     assert measured.record(1000, NOW_MS + 11_000) == 0
     assert measured.per_second(NOW_MS + 11_000) == 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_adding_equals_recording(seed: int) -> None:
+    """At any times, with any amounts, and where both are mixed."""
+    random = Random(seed)
+    recorded, added = (Rate(Windows(3, 1000), 100) for _ in range(2))
+    now_ms = NOW_MS
+    for _ in range(2000):
+        now_ms += random.choice((0, 1, 40, 400, 900, 5000 if random.random() < 0.02 else 3))
+        amount = random.choice((1, 5, 20, 90))
+        expected = recorded.record(amount, now_ms)
+        add = added.record if random.random() < 0.1 else added.add
+        assert add(amount, now_ms) == expected
+        if random.random() < 0.1:
+            assert added.per_second(now_ms) == recorded.per_second(now_ms)

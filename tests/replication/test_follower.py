@@ -310,6 +310,29 @@ def test_a_replica_that_was_away_longer_than_the_retention_starts_over() -> None
     assert replicas[2].log.end_offset == 6
 
 
+def test_new_replica_can_be_elected_before_it_has_learned_a_high_watermark() -> None:
+    """KAFKA-9491: it must not lead with a high watermark below the start of its log."""
+    replicas = Replicas()
+    replicas.set_isr(1, 3)
+    replicas.clock.advance(2 * LAG_MS)
+    for _ in range(4):
+        replicas.append(b"deleted")
+    replicas.settle(3)
+    replicas.leader.delete_records(4)
+    replicas.replicate(3)
+    new = replicas[2].follower
+    assert new is not None
+    assert error_of(lambda: replicas.fetch(2)) == Error.OFFSET_OUT_OF_RANGE
+    new.return_to_range(4, 4, 0)
+    replicas.fetch(2)  # The response is still on its way.
+    replicas.set_isr(1, 2, 3)
+    replicas.elect(2, 1, 2, 3)
+    assert replicas[2].high_watermark == replicas[2].log.start_offset == 4
+    replicas.append(b"a")
+    replicas.settle()
+    assert [replicas[broker].high_watermark for broker in (1, 2, 3)] == [5, 5, 5]
+
+
 def test_a_replica_that_is_longer_than_its_leader_is_truncated() -> None:
     replicas = Replicas(2)
     for _ in range(3):

@@ -15,12 +15,7 @@ from wirekafka.metadata.framing import MetadataCodec, UnknownMetadata
 from wirekafka.metadata.records import TopicRecord
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import WrongQuorum
-from wirekafka.replication.quorum_observer import (
-    DivergedMetadata,
-    Fetched,
-    Position,
-    QuorumObserver,
-)
+from wirekafka.replication.raft.quorum_log import DivergedMetadata, Fetched, Position, QuorumLog
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 
 VOTERS = (3000, 3001)
@@ -36,7 +31,7 @@ class Start:
         clock = ManualClock()
         config = BrokerConfig.of().metadata_topic_config
         log = self.directory.open_metadata_log(config, clock.now_ms())
-        self.observer = QuorumObserver(log, RealDisk(), clock, MetadataCodec())
+        self.observer = QuorumLog(log, RealDisk(), clock, MetadataCodec())
         self.feed = self.observer.observe(self._note, self.failures.append)
         self.observer.load()
 

@@ -10,7 +10,7 @@ import pytest
 from tests.in_process import now
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Outcome, Producer
 from wirekafka.replication.record_codec import KeyValueCodec
@@ -383,3 +383,111 @@ def test_records_of_a_transaction_apply_once_its_marker_commits_them(case, kind,
     assert case.members == members
     case.runtime.load()
     assert case.members == members
+
+
+# Lingering
+
+
+@pytest.fixture
+def lingering():
+    case = Case(linger_ms=5)
+    case.runtime.load()
+    return case
+
+
+def keys(batch):
+    return [json.loads(record.key) for record in decode_records(batch)]
+
+
+def test_lingering_records_of_several_commands_are_one_batch(lingering):
+    first = lingering.runtime.post(("enter", "a"))
+    lingering.clock.advance(2)
+    second = lingering.runtime.post(("enter", "b"))
+    counted = lingering.runtime.post(("count",))
+    assert lingering.members == ["a", "b"], "decisions see what lingers"
+    assert not lingering.log.batches
+    assert not first.done and not second.done and not counted.done
+    lingering.clock.advance(3)
+    [batch] = lingering.log.batches
+    assert keys(batch) == ["a", "b"]
+    times = [record.timestamp for record in decode_records(batch)]
+    assert times[1] - times[0] == 2
+    assert first.result() == second.result() == "welcome" and counted.result() == 2
+
+
+def test_lingering_batches_are_counted_from_their_first_record(lingering):
+    lingering.runtime.post(("enter", "a"))
+    lingering.clock.advance(5)
+    lingering.runtime.post(("enter", "b"))
+    lingering.clock.advance(4)
+    assert len(lingering.log.batches) == 1
+    lingering.clock.advance(1)
+    assert [keys(batch) for batch in lingering.log.batches] == [["a"], ["b"]]
+
+
+def test_records_of_a_transaction_do_not_linger_but_follow_those_that_do(lingering):
+    lingering.runtime.post(("enter", "a"))
+    lingering.runtime.post(("enter", "b", Producer(1, 0)))
+    assert [keys(batch) for batch in lingering.log.batches] == [["a"], ["b"]]
+    lingering.runtime.post(("enter", "c"))
+    lingering.runtime.write_collected()
+    assert len(lingering.log.batches) == 3
+    assert lingering.runtime.end_offset == 3
+
+
+def test_a_batch_that_would_become_too_large_is_written_first(lingering):
+    lingering.runtime.post(("enter", "a" * 300_000))
+    lingering.runtime.post(("enter", "b" * 300_000))
+    assert [keys(batch)[0][0] for batch in lingering.log.batches] == ["a"]
+    lingering.clock.advance(5)
+    assert len(lingering.log.batches) == 2
+
+
+def test_commands_whose_lingering_records_are_refused_fail_and_leave_no_trace(lingering):
+    lingering.runtime.post(("enter", "a"))
+    lingering.clock.advance(5)
+
+    async def run():
+        lost = asyncio.ensure_future(lingering.runtime.submit(("enter", "b")))
+        await asyncio.sleep(0)
+        lingering.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
+        lingering.clock.advance(5)
+        with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
+            await lost
+
+    asyncio.run(run())
+    assert lingering.members == ["a"], "the machine was rebuilt from its log"
+    lingering.log.failure = None
+    lingering.runtime.post(("enter", "b"))
+    lingering.clock.advance(5)
+    assert [keys(batch) for batch in lingering.log.batches] == [["a"], ["b"]]
+
+
+def test_a_command_fails_with_the_lingering_records_that_it_follows(lingering):
+    seen = []
+    lingering.runtime.observe(lambda batch: seen.extend(batch.records))
+    lingering.runtime.post(("enter", "a"))
+    lingering.log.failure = KafkaError(Error.NOT_ENOUGH_REPLICAS)
+    ticket = lingering.runtime.post(("enter", "b", Producer(1, 0)))
+    with pytest.raises(KafkaError, match="NOT_ENOUGH_REPLICAS"):
+        ticket.result()
+    lingering.clock.advance(0)
+    assert lingering.members == [] and not lingering.log.batches and not seen
+
+
+def test_lingering_records_are_lost_with_the_leadership(lingering):
+    lingering.runtime.post(("enter", "a"))
+    lingering.runtime.stop()
+    lingering.clock.advance(5)
+    assert not lingering.log.batches
+
+
+def test_observers_see_lingering_records_once_they_are_committed(lingering):
+    seen = []
+    lingering.runtime.observe(lambda batch: seen.append((batch.records, batch.end_offset)))
+    lingering.runtime.post(("enter", "a"))
+    lingering.runtime.post(("enter", "b"))
+    assert not seen
+    lingering.clock.advance(5)
+    lingering.clock.advance(0)
+    assert [each for each in seen if each[0]] == [(["a"], 1), (["b"], 2)]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from wirekafka.log.files import Buffer, RealDisk, RealFile
+from wirekafka.log.files import Buffer, Lock, RealDisk, RealFile
 
 
 class FailingDisk(RealDisk):
@@ -29,6 +29,10 @@ class FailingDisk(RealDisk):
 
     def open(self, path: str, size_bytes: int) -> RealFile:
         return _File(self, path, size_bytes)
+
+    def lock(self, path: str) -> Lock:
+        self.check(path)
+        return super().lock(path)
 
     def make_directory(self, path: str) -> None:
         self.check(path)

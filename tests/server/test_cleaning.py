@@ -19,6 +19,7 @@ from wirekafka.log.cleaner import Cleaned, CleaningJob
 from wirekafka.log.files import RealDisk, RealLock
 from wirekafka.log.swap import Swap
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.metrics.measures import Measures
 from wirekafka.server.cleaner_process import CleanerProcess, InlineCleaner
 from wirekafka.server.cleaning import Cleaning
 
@@ -66,6 +67,20 @@ def test_a_dirty_topic_is_compacted_in_another_process(
     noted = offsets_from((tmp_path / "data" / CLEANER_OFFSETS).read_bytes())
     assert noted == {("t", 0): active}
     asyncio.run(finished(Cleaning(kafka.broker)))
+
+
+def test_compactions_are_counted_while_there_are_metrics(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    measures = Measures()
+    kafka = InProcessBroker(tmp_path / "data", manual_clock, measures=measures)
+    kafka.create("t", **COMPACTED)
+    put(kafka, 500)
+    before_bytes = kafka.partition("t").log.size_bytes
+    asyncio.run(finished(Cleaning(kafka.broker)))
+    assert measures.compactions.count == 1
+    assert measures.compacted_bytes == before_bytes - kafka.partition("t").log.size_bytes > 0
+    kafka.stop()
 
 
 def test_records_appended_during_a_compaction_are_kept(kafka: InProcessBroker) -> None:

@@ -16,6 +16,7 @@ from wirekafka.apis.create_partitions import CreatePartitionsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.delete_topics import DeleteTopicsRequest
 from wirekafka.apis.fetch import FetchRequest
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
@@ -280,6 +281,35 @@ def test_adding_partitions_counts_the_new_ones(kafka: InProcessBroker) -> None:
     exchange = kafka.begin(grown, 3, CLIENT)
     assert exchange.response.results[0].error_code == Error.THROTTLING_QUOTA_EXCEEDED
     assert exchange.response.throttle_time_ms == 1000 and is_muted(exchange)
+
+
+def test_topics_that_are_created_on_first_use_take_the_clients_tokens(
+    kafka: InProcessBroker,
+) -> None:
+    """They are refused without tokens, which neither the response nor a throttle time shows."""
+    set_quota(kafka, "controller_mutation_rate", 0.1)
+
+    def wanted(name: str) -> MetadataRequest:
+        topic = MetadataRequest.Topic(name=name)
+        return MetadataRequest(topics=[topic], allow_auto_topic_creation=True)
+
+    for name, client_id in (("a", CLIENT), ("b", CLIENT), ("c", CLIENT), ("d", "other")):
+        response = ask(kafka, wanted(name), 9, client_id)
+        assert response.topics[0].error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+        assert response.throttle_time_ms == 0
+    assert kafka.broker.image.topics.keys() >= {"a", "b", "d"}
+    assert "c" not in kafka.broker.image.topics, "1.1 tokens are enough for two"
+    assert ask(kafka, create("e"), 7).throttle_time_ms == 9000
+    kafka.clock.advance(9000)
+    ask(kafka, wanted("c"), 9)
+    assert "c" in kafka.broker.image.topics
+
+
+def test_internal_topics_take_no_tokens_of_a_client(kafka: InProcessBroker) -> None:
+    set_quota(kafka, "controller_mutation_rate", 0.1)
+    ask(kafka, create("a", partitions=5), 7)
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+    assert ask(kafka, request, 4).coordinators[0].error_code == 0
 
 
 def test_quotas_are_in_force_after_a_restart(tmp_path: Path, manual_clock: ManualClock) -> None:

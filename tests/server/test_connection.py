@@ -7,7 +7,7 @@ import logging
 import struct
 import threading
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,12 +16,13 @@ from tests.eventually import eventually_async
 from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient, frame
 from tests.server.probe_api import KEY, Gate, ProbeRequest
-from wirekafka.apis import registry
+from wirekafka.apis import api_versions, registry, routes
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.quotas.rate import Windows
-from wirekafka.server.listener import ConnectionLimits, Listener
+from wirekafka.server.admission import ConnectionLimits
+from wirekafka.server.listener import Listener
 from wirekafka.server.net import SocketNet
 
 CLUSTER_ID = "wire-kafka-test-cluste"
@@ -30,9 +31,14 @@ CLUSTER_ID = "wire-kafka-test-cluste"
 class Served:
     """A listener on a loop in a thread of its own."""
 
-    def __init__(self, gate: Gate, limits: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        gate: Gate,
+        limits: Mapping[str, str] | None = None,
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    ):
         self.gate = gate
-        self.loop = asyncio.new_event_loop()
+        self.loop = new_loop()
         config = {"socket.request.max.bytes": str(1 << 20), **(limits or {})}
         self.limits = ConnectionLimits()
         self.listener = Listener("PLAINTEXT", SocketNet().listen("127.0.0.1", 0), self.limits)
@@ -85,7 +91,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     monkeypatch.setitem(registry._apis, KEY, gate.api())
     yield gate
     for version in (0, 1):
-        registry.routes.pop(KEY << 16 | version, None)
+        routes.BROKERS.known.pop(KEY << 16 | version, None)
 
 
 @pytest.fixture
@@ -442,12 +448,13 @@ def test_a_feature_is_reported_once_its_apis_are_served(
         "streams.version": [88, 89],
     }
     registry.load()
-    served = list(registry.served())
+    served = list(routes.BROKERS.served())
     for name, keys in announced.items():
         missing = [key for key in keys if key not in registry.load()]
         assert (name in shown()) == (not missing)
         added = [types.SimpleNamespace(key=key, advertised=(0, 0)) for key in missing]
-        monkeypatch.setattr(registry, "served", lambda more=tuple(added): [*served, *more])
+        more = types.SimpleNamespace(served=lambda more=tuple(added): [*served, *more])
+        monkeypatch.setattr(api_versions, "BROKERS", more)
         assert name in shown()
         monkeypatch.undo()
 
@@ -478,64 +485,6 @@ def test_connections_above_the_limit_of_a_host_are_closed(gate: Gate) -> None:
             assert again.call(probe(text="in"), 0).text == "in"
     finally:
         served.stop()
-
-
-def test_connections_above_the_limit_of_the_broker_are_closed(gate: Gate) -> None:
-    served = Served(gate, {"max.connections": "1"})
-    try:
-        with RawClient(served.port) as one:
-            one.call(probe(), 0)
-            with RawClient(served.port) as two:
-                assert two.is_closed()
-    finally:
-        served.stop()
-
-
-def test_connections_above_the_limit_of_the_listener_are_closed(gate: Gate) -> None:
-    served = Served(gate, {"listener.name.plaintext.max.connections": "1"})
-    try:
-        with RawClient(served.port) as one:
-            one.call(probe(), 0)
-            with RawClient(served.port) as two:
-                assert two.is_closed()
-        served.until(lambda: not served.limits.by_listener["PLAINTEXT"])
-        with RawClient(served.port) as again:
-            assert again.call(probe(text="in"), 0).text == "in"
-    finally:
-        served.stop()
-
-
-def test_an_address_that_connects_too_often_is_turned_away(served: Served) -> None:
-    served.call(served.quotas.change, (("ip", "127.0.0.1"),), "connection_creation_rate", 0.2)
-    for _ in range(2):
-        with RawClient(served.port) as client:
-            assert client.call(probe(text="in"), 0).text == "in"
-    with RawClient(served.port) as refused:
-        assert refused.is_closed()
-    served.call(served.clock.advance, 11_000)
-    with RawClient(served.port) as client:
-        assert client.call(probe(text="in"), 0).text == "in"
-
-
-def test_brokers_connect_although_clients_use_up_all_connections() -> None:
-    config = BrokerConfig.of(
-        {
-            "listeners": "CLIENTS://:9092,BROKERS://:9093",
-            "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
-            "inter.broker.listener.name": "BROKERS",
-            "max.connections": "2",
-            "listener.name.brokers.max.connections": "1",
-        }
-    )
-    limits = ConnectionLimits()
-    for _ in range(2):
-        assert limits.refusal("10.0.0.1", "CLIENTS", config) is None
-        limits.enter("10.0.0.1", "CLIENTS")
-    assert limits.refusal("10.0.0.1", "CLIENTS", config) is not None
-    assert limits.refusal("10.0.0.2", "BROKERS", config) is None
-    limits.enter("10.0.0.2", "BROKERS")
-    refused = limits.refusal("10.0.0.2", "BROKERS", config)
-    assert refused == "max.connections=1 of listener BROKERS is reached"
 
 
 def test_an_idle_connection_is_closed(served: Served) -> None:

@@ -18,8 +18,10 @@ from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
-from wirekafka.metadata.elections import Election, ElectLeaders
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.metadata.elections import ElectionType, ElectLeaders
 from wirekafka.metadata.image import PartitionImage
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.server.housekeeping import Housekeeping
@@ -102,7 +104,7 @@ def test_controller_knows_of_the_directory_and_elects_no_leader_there(stage: Sta
     online = stage.kafka.broker.image.brokers[1].registration.log_dirs
     assert online == [id for id in before if id != identity.directory_id]
     assert [index for index in PARTITIONS if stage.image(index).leader == -1] == failed
-    elect = ElectLeaders(Election.UNCLEAN, [("t", index) for index in failed])
+    elect = ElectLeaders(ElectionType.UNCLEAN, [("t", index) for index in failed])
     reply = now(stage.kafka.broker.controller.submit(elect))
     assert [error.error for _, _, error in reply] == [Error.ELIGIBLE_LEADERS_NOT_AVAILABLE] * 2
     topic = MetadataRequest.Topic(name="t")
@@ -135,6 +137,99 @@ def test_partitions_are_back_after_a_restart_on_a_whole_disk(stage: Stage) -> No
     stage.start()
     assert stage.kafka.partition("t", index).log.end_offset == 1
     assert stage.produce(index) is Error.NONE
+
+
+@pytest.mark.parametrize("is_readable", [True, False], ids=["not writable", "not readable"])
+def test_broker_starts_without_a_directory_that_has_failed(stage: Stage, is_readable: bool) -> None:
+    failed, others = stage.where("b"), stage.where("a") + stage.where("c")
+    for index in PARTITIONS:
+        assert stage.produce(index) is Error.NONE
+    before = stage.kafka.broker.image.brokers[1].registration.log_dirs
+    lost = stage.kafka.broker.directories[1].identity
+    assert lost is not None
+    stage.kafka.stop()
+    stage.fail("b")
+    if not is_readable:
+        (stage.path / "b").rename(stage.path / "aside")
+        (stage.path / "b").write_text("a file")
+    stage.start()
+    registered = stage.kafka.broker.image.brokers[1].registration.log_dirs
+    assert registered == [id for id in before if id != lost.directory_id]
+    for index in failed:
+        assert stage.image(index).leader == -1
+        assert stage.produce(index) is Error.NOT_LEADER_OR_FOLLOWER
+    assert [stage.produce(index) for index in others] == [Error.NONE] * 4
+    assert not list(stage.path.glob(f"[ac]/t-{failed[0]}")), "its log is in the failed directory"
+    stage.kafka.create("later", 4)
+    assert len(list(stage.path.glob("[ac]/later-*"))) == 4
+    stage.clock.advance(1)
+    stage.kafka.stop()
+    stage.disk.failed.clear()
+    if not is_readable:
+        (stage.path / "b").unlink()
+        (stage.path / "aside").rename(stage.path / "b")
+    stage.start()
+    for index in PARTITIONS:
+        assert stage.kafka.partition("t", index).log.end_offset == (1 if index in failed else 2)
+        assert stage.produce(index) is Error.NONE
+
+
+def test_crashed_broker_that_returns_without_a_directory_does_not_lead_there(stage: Stage) -> None:
+    stage.kafka.node.abort()
+    stage.fail("b")
+    stage.start()
+    assert [index for index in PARTITIONS if stage.image(index).leader == -1] == stage.where("b")
+    assert [stage.produce(index) for index in stage.where("a")] == [Error.NONE] * 2
+
+
+@pytest.mark.parametrize("text", ["version=7\n", "version=1\ncluster.id=c\n"])
+def test_directory_without_a_readable_identity_has_failed(stage: Stage, text: str) -> None:
+    stage.kafka.stop()
+    properties = stage.path / "b" / "meta.properties"
+    whole = properties.read_text()
+    properties.write_text(text)
+    stage.start()
+    assert [each.failure is not None for each in stage.kafka.broker.directories] == [
+        False,
+        True,
+        False,
+    ]
+    assert properties.read_text() == text
+    stage.kafka.stop()
+    properties.write_text(whole)
+    stage.start()
+
+
+def test_broker_does_not_start_without_the_directory_of_its_metadata_log(stage: Stage) -> None:
+    stage.kafka.stop()
+    stage.fail("a")
+    with pytest.raises(
+        UnusableDirectory,
+        match=r"Encountered I/O error in metadata log directory .*/a\. Cannot continue",
+    ):
+        stage.start()
+    stage.disk.failed.clear()
+    stage.start()
+
+
+def test_directory_that_fails_while_its_logs_are_opened_is_reported(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = stage.where("b")
+    stage.kafka.stop()
+    lost = f"{stage.path}/b/t-{failed[0]}"
+    open_log = Log.open
+
+    def opened(disk: Disk, directory: str, *rest: Any) -> Log:
+        if directory == lost:
+            raise OSError(errno.EIO, "the medium fails")
+        return open_log(disk, directory, *rest)
+
+    monkeypatch.setattr(Log, "open", opened)
+    stage.start()
+    monkeypatch.undo()
+    assert len(stage.kafka.broker.image.brokers[1].registration.log_dirs) == 2
+    assert [stage.image(index).leader for index in failed] == [-1, -1]
 
 
 def test_topic_is_created_again_after_its_directory_failed(stage: Stage) -> None:

@@ -43,7 +43,7 @@ class Client:
     """A connection in memory."""
 
     def __init__(self, node: InProcessBroker):
-        self.transport: MemoryConnection = node._net.open(node.node.address)
+        self.transport: MemoryConnection = node.net.open(node.node.address)
 
     def send(self, request: Request, version: int) -> None:
         self.bare(frame(request, version, 1))

@@ -12,10 +12,11 @@ import pytest
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame, response_in
-from wirekafka.apis import registry
+from wirekafka.apis import registry, routes
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
-from wirekafka.apis.registry import Call, Route
+from wirekafka.apis.registry import Call
+from wirekafka.apis.routes import Route
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 from wirekafka.server.pipeline import Parked, Pipeline, Refused
@@ -23,7 +24,7 @@ from wirekafka.server.replies import Replies
 from wirekafka.testing.traffic import _errors
 
 registry.load()
-APIS = registry.served()
+APIS = routes.BROKERS.served()
 Handler = Callable[[Route, Any, Call], Any]
 
 

@@ -13,7 +13,8 @@ from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
-from wirekafka.apis.registry import Call, Route
+from wirekafka.apis.registry import Call
+from wirekafka.apis.routes import Route
 from wirekafka.codec.frame import decode_response
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.log.log import Log

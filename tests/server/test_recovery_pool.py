@@ -13,7 +13,7 @@ import pytest
 
 from tests.log.batches import NOW_MS, append, batch, end_transaction, from_producer, read_all
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log import log_directory
+from wirekafka.log import recovery_job
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log import Log
 from wirekafka.log.log_directory import LogDirectory, NewLog
@@ -28,8 +28,8 @@ RECOVER = partial(recovery_pool.recover, processes=2)
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Five logs of a killed process: several segments, two producers, an aborted transaction."""
-    monkeypatch.setattr(log_directory, "_LARGE_BYTES", 1)
-    monkeypatch.setattr(log_directory, "_WORTH_PROCESSES_BYTES", 1)
+    monkeypatch.setattr(recovery_job, "_LARGE_BYTES", 1)
+    monkeypatch.setattr(recovery_job, "_WORTH_PROCESSES_BYTES", 1)
     path = tmp_path / "left"
     directory = LogDirectory(RealDisk(), str(path))
     directory.load(lambda _: CONFIG, NOW_MS)

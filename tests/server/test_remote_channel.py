@@ -20,6 +20,7 @@ from wirekafka.apis.allocate_producer_ids import (
 )
 from wirekafka.apis.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from wirekafka.apis.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wirekafka.apis.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -28,7 +29,7 @@ from wirekafka.codec.frame import RequestHeader
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Beat
+from wirekafka.metadata.channel import Beat, Registration
 from wirekafka.metadata.producer_ids import Block
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.replication.remote_replica import DecidedIsr, IsrChange, IsrMember
@@ -246,6 +247,35 @@ def test_unregistered_leader_is_found_at_its_voters_address() -> None:
 
 
 # Requests.
+
+
+@pytest.mark.parametrize("previous_epoch", [41, -1], ids=["clean", "unclean"])
+def test_registration_says_whether_the_last_stop_was_clean(previous_epoch: int) -> None:
+    """KAFKA-18635: after an unclean stop, the controllers take the broker out of the ISRs."""
+
+    async def scenario(stage: Stage) -> None:
+        stage.controllers[0].answers[BrokerRegistrationRequest] = BrokerRegistrationResponse(
+            broker_epoch=50
+        )
+        stage.lead(0)
+        registration = Registration.with_own_features(
+            broker_id=1,
+            cluster_id="the cluster",
+            incarnation_id=bytes(16),
+            endpoints=(),
+            rack=None,
+            log_dirs=[b"d" * 16],
+            previous_epoch=previous_epoch,
+        )
+        assert await stage.channel.register(registration) == 50
+        [sent] = [
+            asked.request
+            for asked in stage.controllers[0].history
+            if isinstance(asked.request, BrokerRegistrationRequest)
+        ]
+        assert sent.previous_broker_epoch == previous_epoch
+
+    on_stage(1, scenario)
 
 
 def test_request_is_sent_to_the_new_controller_after_not_controller() -> None:

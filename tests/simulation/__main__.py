@@ -1,6 +1,7 @@
 """Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`.
 
-With `--replication`, the seeds are of three replicas of a partition instead of a broker.
+With `--replication`, the seeds are of three replicas of a partition instead of a broker, with
+`--quorum` of the voters and observers of the metadata quorum.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tests.simulation.campaign import Campaign
+from tests.simulation.campaign import Campaign, Simulate
+from tests.simulation.quorum.simulation import simulate as simulate_quorum
 from tests.simulation.replication.simulation import simulate as simulate_replication
 from tests.simulation.simulation import Result, simulate
 
@@ -27,19 +29,22 @@ def main() -> int:
     parser.add_argument("--failures", type=int, default=5, help="stop after so many failing seeds")
     parser.add_argument("--show", type=int, metavar="SEED", help="run one seed and print its trace")
     parser.add_argument("--replication", action="store_true", help="simulate three replicas")
+    parser.add_argument("--quorum", action="store_true", help="simulate a quorum of controllers")
     options = parser.parse_args()
+    chosen, option = simulate, ""
+    if options.replication:
+        chosen, option = simulate_replication, " --replication"
+    elif options.quorum:
+        chosen, option = simulate_quorum, " --quorum"
     if options.show is not None:
-        show = simulate_replication if options.replication else simulate
-        return _show(show(options.show, keeps_trace=True))
-    return _run(options)
+        return _show(chosen(options.show, keeps_trace=True))
+    return _run(options, chosen, option)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, chosen: Simulate, option: str) -> int:
     console = Console()
     campaign = Campaign(
-        range(options.first, options.first + options.seeds),
-        options.processes,
-        simulate_replication if options.replication else simulate,
+        range(options.first, options.first + options.seeds), options.processes, chosen
     )
     began = time.monotonic()
     columns = (
@@ -62,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     if campaign.failed:
         console.print(
             f"failing seeds: {sorted(campaign.failed)}; look at one with"
-            f" python -m tests.simulation{' --replication' * options.replication} --show SEED",
+            f" python -m tests.simulation{option} --show SEED",
             highlight=False,
         )
     return 1 if campaign.failed else 0

@@ -10,6 +10,7 @@ from wirekafka.codec.message import Int8, Int16, Int32, Int64, Part, Request, Re
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import Replica
 from wirekafka.metadata.isr_changes import ChangeIsrs
+from wirekafka.metadata.sweep import in_portions
 from wirekafka.replication.remote_replica import DecidedIsr, IsrChange, IsrMember
 from wirekafka.replication.replica import NO_EPOCH
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
@@ -71,9 +72,11 @@ async def alter_partition(
         for topic in request.topics
         for each in topic.partitions
     }
-    results: dict[Replica, DecidedIsr | KafkaError] = await call.controller.submit(
-        ChangeIsrs(request.broker_id, request.broker_epoch, changes)
-    )
+    results: dict[Replica, DecidedIsr | KafkaError] = {}
+    for portion in in_portions(changes.items()):
+        results |= await call.controller.submit(
+            ChangeIsrs(request.broker_id, request.broker_epoch, dict(portion))
+        )
     return AlterPartitionResponse(
         topics=[
             _Topic(

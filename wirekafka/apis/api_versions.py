@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from wirekafka.apis import registry
 from wirekafka.apis.registry import Call, api, failure_of
+from wirekafka.apis.routes import BROKERS, CONTROLLERS
 from wirekafka.codec.message import (
     Bool,
     Int16,
@@ -75,7 +76,7 @@ _APIS_OF_FEATURES = {
 (KIP-848, KIP-932, KIP-1071)."""
 
 
-@api(ApiVersionsRequest, ApiVersionsResponse, before_authentication=True)
+@api(ApiVersionsRequest, ApiVersionsResponse, on_every_listener=True, before_authentication=True)
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
     """List every API of this listener with its versions, and the cluster's features."""
     if call.version >= 3:
@@ -92,7 +93,7 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
     if broker.quorum.is_dynamic:
         finalized[KRAFT_FEATURE] = broker.quorum.kraft_version
     return ApiVersionsResponse(
-        api_keys=_served_with(broker.controller_channel.controller_versions),
+        api_keys=_served(call),
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(name=name, min_version=first, max_version=last)
             for name, (first, last) in SUPPORTED.items()
@@ -128,19 +129,26 @@ def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
 def _is_served(feature: str) -> bool:
     """Whether clients may see the feature: only if all APIs that it announces are served."""
     keys = _APIS_OF_FEATURES.get(feature, frozenset())
-    return keys <= {declared.key for declared in registry.served()}
+    return keys <= {declared.key for declared in BROKERS.served()}
+
+
+def _served(call: Call) -> list[_ApiVersion]:
+    """The APIs of this listener."""
+    if call.is_for_controllers:
+        return [_advertised(declared) for declared in CONTROLLERS.served()]
+    return _served_with(call.broker.controller_channel.controller_versions)
 
 
 def _served_with(controller: Mapping[int, tuple[int, int]]) -> list[_ApiVersion]:
-    """The APIs of this listener, given the versions of the active controller.
+    """The APIs of brokers' listeners, given the versions of the active controller.
 
     An API whose requests are forwarded has the versions that both nodes support, and is left out
     if there is none. Without versions of the controller, those of this node are reported.
     """
     found = []
-    for declared in registry.served():
+    for declared in BROKERS.served():
         own = _advertised(declared)
-        if declared.decide is not None and controller:
+        if declared.is_forwarded and controller:
             first, last = controller.get(declared.key, _NO_VERSION)
             own.min_version = max(own.min_version, first)
             own.max_version = min(own.max_version, last)
@@ -162,6 +170,6 @@ def api_versions_failure(
     if error.error is not Error.UNSUPPORTED_VERSION:
         return ApiVersionsResponse(error_code=error.error)
     supported = [
-        _advertised(each) for each in registry.served() if each.request is ApiVersionsRequest
+        _advertised(each) for each in BROKERS.served() if each.request is ApiVersionsRequest
     ]
     return ApiVersionsResponse(error_code=error.error, api_keys=supported)

@@ -6,6 +6,7 @@ from wirekafka.apis.registry import ControllerCall, controller_api
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, Uuid, field
 from wirekafka.errors import Error
 from wirekafka.metadata.directories import AssignDirectories
+from wirekafka.metadata.sweep import in_portions
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 
@@ -60,9 +61,11 @@ async def assign_replicas_to_dirs(
         for topic in directory.topics
         for partition in topic.partitions
     }
-    errors: dict[tuple[bytes, int], Error] = await call.controller.submit(
-        AssignDirectories(request.broker_id, request.broker_epoch, directories)
-    )
+    errors: dict[tuple[bytes, int], Error] = {}
+    for portion in in_portions(directories.items()):
+        errors |= await call.controller.submit(
+            AssignDirectories(request.broker_id, request.broker_epoch, dict(portion))
+        )
     return AssignReplicasToDirsResponse(
         directories=[
             _Directory(

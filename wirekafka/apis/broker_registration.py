@@ -77,6 +77,7 @@ async def broker_registration(
             ],
             rack=request.rack,
             log_dirs=request.log_dirs,
+            previous_epoch=request.previous_broker_epoch if call.version >= 3 else None,
             features={
                 each.name: (each.min_supported_version, each.max_supported_version)
                 for each in request.features

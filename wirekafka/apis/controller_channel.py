@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from wirekafka.apis import registry
@@ -24,6 +25,8 @@ from wirekafka.metadata.heartbeats import Standing
 from wirekafka.metadata.producer_ids import Block
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.replication.remote_replica import DecidedIsr, IsrChange
+
+_CREATE_TOPICS_VERSION = 7
 
 
 class MessageChannel(ABC):
@@ -168,30 +171,22 @@ class MessageChannel(ABC):
             for each in topic.partitions
         }
 
-    async def create_topics(self, topics: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
+    async def create_topics(
+        self, topics: Sequence[NewTopic], wanted_by: Call | None = None
+    ) -> dict[str, KafkaError | None]:
         """As `ControllerChannel`."""
-        kind = CreateTopicsRequest.CreatableTopic
-        response = await self.send(
-            CreateTopicsRequest(
-                topics=[
-                    kind(
-                        name=topic.name,
-                        num_partitions=topic.num_partitions,
-                        replication_factor=topic.replication_factor,
-                        configs=[
-                            kind.CreatableTopicConfig(name=name, value=value)
-                            for name, value in topic.configs.items()
-                        ],
-                    )
-                    for topic in topics
-                ]
-            ),
-            7,
-        )
-        await self.follow()
+        request = _creation(topics)
+        if wanted_by is None:
+            response = await self.send(request, _CREATE_TOPICS_VERSION)
+            await self.follow()
+        else:
+            # As if the client had sent it, except that its own request is not throttled for it.
+            call = copy(wanted_by)
+            call.api_name, call.version = "CreateTopics", _CREATE_TOPICS_VERSION
+            response = await self.forward(request, call)
         return {
             result.name: _refusal(result.error_code, result.error_message)
-            for result in response.topics
+            for result in (response.topics if response is not None else ())
         }
 
     async def _send_checked(self, request: Request, version: int) -> Any:
@@ -243,6 +238,24 @@ async def _call_controller(declared: registry.Api, request: Any, call: Controlle
     assert declared.decide is not None, f"{declared.name} is not for the controller"
     response = declared.decide(request, call)
     return await response if inspect.iscoroutine(response) else response
+
+
+def _creation(topics: Sequence[NewTopic]) -> CreateTopicsRequest:
+    kind = CreateTopicsRequest.CreatableTopic
+    return CreateTopicsRequest(
+        topics=[
+            kind(
+                name=topic.name,
+                num_partitions=topic.num_partitions,
+                replication_factor=topic.replication_factor,
+                configs=[
+                    kind.CreatableTopicConfig(name=name, value=value)
+                    for name, value in topic.configs.items()
+                ],
+            )
+            for topic in topics
+        ]
+    )
 
 
 def _refusal(code: int, message: str | None) -> KafkaError | None:

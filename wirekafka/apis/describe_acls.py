@@ -53,7 +53,7 @@ class DescribeAclsResponse(Response, answers=DescribeAclsRequest):
 _Resource = DescribeAclsResponse.Resource
 
 
-@api(DescribeAclsRequest, DescribeAclsResponse)
+@api(DescribeAclsRequest, DescribeAclsResponse, on_every_listener=True)
 def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsResponse | None:
     """List the ACLs by the resource pattern that they are for."""
     wanted = _filter(request)

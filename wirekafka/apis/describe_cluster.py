@@ -5,7 +5,7 @@ v1: controllers (KIP-919), v2: fenced brokers (KIP-1073).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, ControllerCall, api, at_controllers
 from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
@@ -67,6 +67,41 @@ def describe_cluster(request: DescribeClusterRequest, call: Call) -> DescribeClu
             )
             for node in nodes(broker.image, call.listener)
             if request.include_fenced_brokers or not node.broker.fenced
+        ],
+        cluster_authorized_operations=(
+            call.cluster_operations()
+            if request.include_cluster_authorized_operations
+            else operations.NOT_ASKED
+        ),
+    )
+
+
+@at_controllers(describe_cluster)
+def describe_controllers(
+    request: DescribeClusterRequest, call: ControllerCall
+) -> DescribeClusterResponse:
+    """List the registered controllers with their addresses on the listener, and name the leader."""
+    if request.endpoint_type == _BROKERS:
+        raise KafkaError(
+            Error.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint "
+            "of type BROKER",
+        )
+    if request.endpoint_type != _CONTROLLERS:
+        raise KafkaError(
+            Error.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
+        )
+    controller = call.controller
+    return DescribeClusterResponse(
+        error_message=None,
+        endpoint_type=_CONTROLLERS,
+        cluster_id=controller.cluster_id,
+        controller_id=controller.raft.leadership.leader_id,
+        brokers=[
+            DescribeClusterResponse.Broker(broker_id=id, host=endpoint.host, port=endpoint.port)
+            for id, registered in sorted(controller.committed_image.controllers.items())
+            for endpoint in registered.end_points
+            if endpoint.name == call.listener
         ],
         cluster_authorized_operations=(
             call.cluster_operations()

@@ -64,7 +64,7 @@ _MALFORMED = (
 )
 
 
-@api(DescribeConfigsRequest, DescribeConfigsResponse)
+@api(DescribeConfigsRequest, DescribeConfigsResponse, on_every_listener=True)
 def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     """List the configs of each resource with their values, sources and synonyms."""
     return DescribeConfigsResponse(

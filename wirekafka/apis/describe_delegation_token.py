@@ -57,7 +57,7 @@ class DescribeDelegationTokenResponse(Response, answers=DescribeDelegationTokenR
 _Described = DescribeDelegationTokenResponse.DescribedDelegationToken
 
 
-@api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse)
+@api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, on_every_listener=True)
 def describe_delegation_token(
     request: DescribeDelegationTokenRequest, call: Call
 ) -> DescribeDelegationTokenResponse:

@@ -82,13 +82,13 @@ def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call
     result = _Result(
         log_dir=abspath(directory.path), is_cordoned=call.broker.config.is_cordoned(directory.path)
     )
+    if directory.failure is not None:
+        result.error_code = Error.KAFKA_STORAGE_ERROR
+        return result
     try:
         result.total_bytes = call.broker.disk.total_bytes(directory.path)
         result.usable_bytes = call.broker.disk.free_bytes(directory.path)
-        is_offline = directory.failure is not None
     except OSError:
-        is_offline = True
-    if is_offline:
         result.error_code = Error.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, list[_Partition]] = defaultdict(list)

@@ -18,8 +18,9 @@ from wirekafka.codec.message import (
     Uuid,
     field,
 )
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.replication.raft.parts import ReplicaProgress
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, DESCRIBE
 
@@ -84,38 +85,44 @@ def describe_quorum(request: DescribeQuorumRequest, call: ControllerCall) -> Des
     if not call.is_authorized(DESCRIBE, CLUSTER):
         raise refusal(CLUSTER)
     topics = []
-    has_metadata_topic = False
+    is_described = False
     for topic in request.topics:
         partitions = []
         for partition in topic.partitions:
             known = (topic.topic_name, partition.partition_index) == (METADATA_TOPIC, 0)
-            has_metadata_topic = has_metadata_topic or known
-            partitions.append(_quorum(call) if known else _unknown(partition.partition_index))
+            described = _quorum(call) if known else _unknown(partition.partition_index)
+            is_described = is_described or described.error_code == Error.NONE
+            partitions.append(described)
         topics.append(_Topic(topic_name=topic.topic_name, partitions=partitions))
     return DescribeQuorumResponse(
-        error_message="", topics=topics, nodes=_nodes(call) if has_metadata_topic else []
+        error_message="", topics=topics, nodes=_nodes(call) if is_described else []
     )
 
 
 def _quorum(call: ControllerCall) -> _Partition:
-    quorum = call.controller.quorum
+    try:
+        quorum = call.controller.raft.describe(call.now_ms)
+    except KafkaError as error:
+        return _Partition(partition_index=0, error_code=error.error, error_message=error.message)
     return _Partition(
         partition_index=0,
         error_message="",
-        leader_id=call.controller.node_id,
-        leader_epoch=quorum.epoch,
-        high_watermark=quorum.committed_offset,
-        current_voters=[
-            ReplicaState(
-                replica_id=voter.id,
-                # Voters from controller.quorum.voters, a static quorum, have none.
-                replica_directory_id=voter.directory_id if quorum.is_dynamic else bytes(16),
-                log_end_offset=quorum.end_offset,
-                last_fetch_timestamp=call.controller.clock.now_ms(),
-                last_caught_up_timestamp=call.controller.clock.now_ms(),
-            )
-            for voter in quorum.voters
-        ],
+        leader_id=quorum.leadership.leader_id,
+        leader_epoch=quorum.leadership.epoch,
+        high_watermark=quorum.high_watermark,
+        current_voters=[_state(voter) for voter in quorum.voters],
+        observers=[_state(observer) for observer in quorum.observers],
+    )
+
+
+def _state(replica: ReplicaProgress) -> ReplicaState:
+    return ReplicaState(
+        replica_id=replica.key.id,
+        # Voters from controller.quorum.voters, a static quorum, have none.
+        replica_directory_id=replica.key.directory_id,
+        log_end_offset=replica.log_end_offset,
+        last_fetch_timestamp=replica.last_fetch_ms,
+        last_caught_up_timestamp=replica.last_caught_up_ms,
     )
 
 
@@ -136,5 +143,5 @@ def _nodes(call: ControllerCall) -> list[_Node]:
                 for name, host, port in voter.endpoints
             ],
         )
-        for voter in call.controller.quorum.voters
+        for voter in call.controller.raft.voters
     ]

@@ -35,7 +35,11 @@ class DescribeUserScramCredentialsResponse(Response, answers=DescribeUserScramCr
 _Result = DescribeUserScramCredentialsResponse.Result
 
 
-@api(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse)
+@api(
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    on_every_listener=True,
+)
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, call: Call
 ) -> DescribeUserScramCredentialsResponse:

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.elections import Election
+from wirekafka.metadata.elections import ElectionType
 from wirekafka.metadata.elections import ElectLeaders as Elect
+from wirekafka.metadata.sweep import in_portions
 from wirekafka.security.acl import ALTER, CLUSTER
 
 
@@ -48,17 +49,31 @@ _Reply = list[tuple[str, int, KafkaError | None]]
 async def elect_leaders(request: ElectLeadersRequest, call: ControllerCall) -> ElectLeadersResponse:
     """Elect leaders of the given partitions; null means all partitions that need one."""
     call.authorize(ALTER, CLUSTER)
-    if request.election_type not in tuple(Election):
+    if request.election_type not in tuple(ElectionType):
         raise KafkaError(Error.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-    partitions = None if request.topic_partitions is None else _requested(request)
-    command = Elect(Election(request.election_type), partitions)
-    reply: _Reply = await call.controller.submit(command)
-    topics = (
-        call.controller.image.topics
-        if partitions is None
-        else [topic.topic for topic in request.topic_partitions or ()]
-    )
+    requested = request.topic_partitions
+    partitions = _all(call) if requested is None else _requested(request)
+    topics = [name for name, _ in partitions] if requested is None else _names(request)
+    reply: _Reply = []
+    for portion in in_portions(partitions):
+        reply += await call.controller.submit(Elect(ElectionType(request.election_type), portion))
+    if requested is None:
+        # As in Kafka, those that need no election are not listed.
+        not_needed = Error.ELECTION_NOT_NEEDED
+        reply = [each for each in reply if each[2] is None or each[2].error is not not_needed]
     return ElectLeadersResponse(replica_election_results=_results(topics, reply))
+
+
+def _names(request: ElectLeadersRequest) -> list[str]:
+    return [topic.topic for topic in request.topic_partitions or ()]
+
+
+def _all(call: ControllerCall) -> list[tuple[str, int]]:
+    return [
+        (topic.name, index)
+        for topic in call.controller.image.topics.values()
+        for index in topic.partitions
+    ]
 
 
 def _requested(request: ElectLeadersRequest) -> list[tuple[str, int]]:
@@ -88,7 +103,6 @@ def elect_leaders_failure(
 ) -> ElectLeadersResponse:
     """Report the error for every partition of the request."""
     reply: _Reply = [(topic, index, error) for topic, index in _requested(request)]
-    topics = [topic.topic for topic in request.topic_partitions or ()]
     return ElectLeadersResponse(
-        error_code=error.error, replica_election_results=_results(topics, reply)
+        error_code=error.error, replica_election_results=_results(_names(request), reply)
     )

@@ -5,11 +5,19 @@ Specified by KIP-590.
 
 from __future__ import annotations
 
+import inspect
 import ipaddress
 from typing import Any
 
-from wirekafka.apis.registry import Call
-from wirekafka.codec.frame import RequestHeader, decode_response, request_header_version
+from wirekafka.apis import registry
+from wirekafka.apis.registry import Api, Call, ControllerCall, controller_api
+from wirekafka.codec.frame import (
+    RequestHeader,
+    ResponseHeader,
+    decode_response,
+    request_header_version,
+    response_header_version,
+)
 from wirekafka.codec.message import (
     Bool,
     Bytes,
@@ -21,7 +29,9 @@ from wirekafka.codec.message import (
     String,
     field,
 )
+from wirekafka.config.address import java_text
 from wirekafka.errors import Error, KafkaError
+from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _PRINCIPAL_VERSION = 0
 
@@ -35,6 +45,70 @@ class EnvelopeRequest(Request, key=58, versions="0", flexible="0+"):
 class EnvelopeResponse(Response, answers=EnvelopeRequest):
     response_data: Bytes | None = field(default=None)
     error_code: Int16
+
+
+@controller_api(EnvelopeRequest, EnvelopeResponse)
+async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeResponse:
+    """Handle the request of a broker's client, authorized as that client.
+
+    The error of the envelope is the broker's: NOT_CONTROLLER lets it look for another controller.
+    """
+    call.authorize(CLUSTER_ACTION, CLUSTER)
+    client = _client_of(request, call)
+    header, declared, inner = _decoded(bytes(request.request_data))
+    client.api_name, client.client_id = declared.name, header.client_id
+    client.version = header.request_api_version
+    assert declared.decide is not None, "forwarded"
+    try:
+        response = declared.decide(inner, client)
+        if inspect.iscoroutine(response):
+            response = await response
+    except KafkaError as error:
+        if error.error is Error.NOT_CONTROLLER:
+            raise
+        response = declared.failure(inner, error, client)
+    version = response_header_version(type(response), client.version)
+    head = ResponseHeader(correlation_id=header.correlation_id).encode(version)
+    return EnvelopeResponse(response_data=head + response.encode(client.version))
+
+
+def _client_of(request: EnvelopeRequest, call: ControllerCall) -> ControllerCall:
+    """The call of the client in an envelope, as yet without its request."""
+    client = call.for_client()
+    client.principal = _principal_in(request.request_principal)
+    try:
+        address = ipaddress.ip_address(bytes(request.client_host_address))
+    except ValueError:
+        raise KafkaError(
+            Error.INVALID_REQUEST, "Failed to parse client address from envelope"
+        ) from None
+    client.client_host = f"/{java_text(str(address))}"
+    return client
+
+
+def _principal_in(data: bytes | None) -> str:
+    if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
+        raise KafkaError(Error.PRINCIPAL_DESERIALIZATION_FAILURE)
+    try:
+        principal = DefaultPrincipalData.decode(bytes(data[2:]), _PRINCIPAL_VERSION)
+    except MalformedMessage as error:
+        raise KafkaError(Error.PRINCIPAL_DESERIALIZATION_FAILURE) from error
+    return f"{principal.type}:{principal.name}"
+
+
+def _decoded(data: bytes) -> tuple[RequestHeader, Api, Any]:
+    """The request in an envelope: its header, its API and its body. Raises INVALID_REQUEST."""
+    key, version = int.from_bytes(data[:2], "big"), int.from_bytes(data[2:4], "big")
+    declared = registry.declared_as(key)
+    if declared is None or not declared.is_forwarded or version not in declared.request.versions:
+        raise KafkaError(Error.INVALID_REQUEST, f"API key {key} is not enabled for forwarding")
+    try:
+        decode_header = RequestHeader.decoder(request_header_version(declared.request, version))
+        header, at = decode_header(data, 0, len(data))
+        body, _ = declared.request.decoder(version)(data, at, len(data))
+    except (MalformedMessage, UnicodeDecodeError) as error:
+        raise KafkaError(Error.INVALID_REQUEST, str(error)) from error
+    return header, declared, body
 
 
 class DefaultPrincipalData(Message, versions="0", flexible="0+"):

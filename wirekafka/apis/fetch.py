@@ -170,6 +170,8 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         call.throttle_ms = account.fetched(size_bytes, call.take_work_ns(), call.now_ms)
         if call.throttle_ms:
             return FetchResponse(session_id=context.throttled())
+    if broker.measures is not None:
+        reads.count(broker.measures.traffic)
     settled = context.settle(reads.results(), call.now_ms)
     reads.rest()
     return _response(reads, settled, call)

@@ -17,6 +17,7 @@ from wirekafka.replication.waiting import Watched
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
+    from wirekafka.metrics.traffic import Traffic
 
 CONSUMER = -1
 """The replica id of a consumer, as opposed to a follower."""
@@ -229,6 +230,18 @@ class Reads:
                 self._size_bytes -= found.size_bytes
                 found.error, found.result = error.error, _NOTHING
                 self._is_final = True
+
+    def count(self, traffic: Traffic) -> None:
+        """Count what is sent, once the response is settled."""
+        traffic.last_fetch_is_followers = is_follower = self.terms.replica_id >= 0
+        for found in self.found:
+            counters = found.partition.traffic if found.partition is not None else None
+            counters = counters or traffic.of_others
+            if found.has_error:
+                counters.fetches += not is_follower
+                counters.failed_fetches += 1
+            else:
+                counters.read(found.size_bytes, is_follower=is_follower)
 
     def record_throttled(self, now_ms: int) -> None:
         """Count the bytes of throttled partitions that a follower gets, for `leader_throttle`."""

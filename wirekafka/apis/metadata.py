@@ -204,7 +204,7 @@ async def _create(names: list[str], call: Call) -> None:
     if not wanted:
         return
     try:
-        await call.broker.auto_creation.create(wanted)
+        await call.broker.auto_creation.create(wanted, call)
     except KafkaError as error:
         logger.warning("Topics %s could not be created: %s", wanted[:10], error)
 

@@ -8,7 +8,7 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wirekafka.apis.node_endpoints import CurrentLeaders, NodeEndpoint
 from wirekafka.apis.registry import Call, api, failure_of
@@ -41,9 +41,13 @@ from wirekafka.codec.message import (
 from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.transaction_commands import ProducerIdentity
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.leader import Leader
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.waiting import Watched
 from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE
+
+if TYPE_CHECKING:
+    from wirekafka.metrics.traffic import TopicTraffic
 
 
 class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):
@@ -119,6 +123,7 @@ _UNPLACED = frozenset(
     }
 )
 """Errors that are reported without the log start offset, as in Kafka."""
+_TOO_LARGE = frozenset({Error.MESSAGE_TOO_LARGE, Error.RECORD_LIST_TOO_LARGE})
 
 
 @api(ProduceRequest, ProduceResponse, advertise="0-13")
@@ -193,7 +198,7 @@ class _Writing:
         self._refused = _NONE_REFUSED
         self._denied = _NONE_DENIED
         self.failed = False
-        self.uncommitted: list[tuple[Partition, int, _PartitionResponse]] = []
+        self.uncommitted: list[tuple[Partition, Leader, int, _PartitionResponse]] = []
 
     def authorize(self, request: ProduceRequest) -> bool:
         """Find the topics that the client may not write to; False if the connection is closed.
@@ -286,7 +291,7 @@ class _Writing:
         if partition.high_watermark < end_offset and (
             self._acks == _ALL or (partition.awaits_sync and self._acks != _NONE)
         ):
-            self.uncommitted.append((partition, end_offset, response))
+            self.uncommitted.append((partition, leader, end_offset, response))
         return response
 
     async def confirm(self, transactional_id: str, topics: list[_TopicData]) -> None:
@@ -366,8 +371,13 @@ class _Writing:
         if partition.is_internal and self.call.client_id != _ADMIN_CLIENT_ID:
             raise KafkaError(Error.INVALID_TOPIC_EXCEPTION)
 
-    def _refusal(self, index: int, error: KafkaError) -> _PartitionResponse:
+    def _refusal(
+        self, index: int, error: KafkaError, counters: TopicTraffic | None = None
+    ) -> _PartitionResponse:
         self.failed = True
+        measures = self._broker.measures
+        if measures is not None:
+            (counters or measures.traffic.of_others).refused()
         response = _PartitionResponse(
             index=index, error_code=error.error, base_offset=-1, error_message=error.message
         )
@@ -380,7 +390,9 @@ class _Writing:
     def _failure(
         self, partition: Partition, data: _PartitionData, error: KafkaError
     ) -> _PartitionResponse:
-        response = self._refusal(data.index, error)
+        response = self._refusal(data.index, error, partition.traffic)
+        if partition.traffic is not None and error.error in _TOO_LARGE:
+            partition.traffic.bytes_rejected += len(data.records or b"")
         if error.error not in _UNPLACED and _is_one_batch(data.records):
             response.log_start_offset = partition.log.start_offset
         return response
@@ -419,16 +431,16 @@ async def _wait_for_replicas(writing: _Writing, timeout_ms: int, call: Call) -> 
     uncommitted = writing.uncommitted
 
     def done(_: Watched) -> bool:
-        return all(_settled(partition, end_offset) for partition, end_offset, _ in uncommitted)
+        return all(_settled(*waiting[:3]) for waiting in uncommitted)
 
     await call.broker.waiting.until(
-        done, {partition for partition, _, _ in uncommitted}, call.now_ms + timeout_ms
+        done, {partition for partition, *_ in uncommitted}, call.now_ms + timeout_ms
     )
-    for partition, end_offset, response in uncommitted:
-        leader = partition.leader
+    for partition, leader, end_offset, response in uncommitted:
         if partition.log.has_failed and partition.high_watermark < end_offset:
             response.error_code = Error.KAFKA_STORAGE_ERROR
-        elif leader is None:
+        elif partition.leader is not leader:
+            # It may lead again meanwhile, with other records at these offsets.
             response.error_code = Error.NOT_LEADER_OR_FOLLOWER
         elif partition.high_watermark < end_offset:
             response.error_code = Error.REQUEST_TIMED_OUT
@@ -440,10 +452,10 @@ async def _wait_for_replicas(writing: _Writing, timeout_ms: int, call: Call) -> 
         writing.failed = True  # The response keeps the offset, as in Kafka.
 
 
-def _settled(partition: Partition, end_offset: int) -> bool:
+def _settled(partition: Partition, leader: Leader, end_offset: int) -> bool:
     return (
         partition.high_watermark >= end_offset
-        or not partition.is_leader
+        or partition.leader is not leader
         or partition.log.has_failed
     )
 

@@ -1,6 +1,6 @@
 """The registry of APIs, which the other modules of this package enter with `@api`.
 
-Dispatch, ApiVersions and the documentation are derived from it.
+Dispatch (`routes`), ApiVersions and the documentation are derived from it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
@@ -19,14 +19,78 @@ from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
+    from wirekafka.clock import Clock
+    from wirekafka.config.broker_config import BrokerConfig
     from wirekafka.controller import ControllerRole
+    from wirekafka.metadata.image import MetadataImage
+    from wirekafka.metrics.requests import ClientTraffic
     from wirekafka.quotas.client_quotas import Account, ClientQuotas
+    from wirekafka.replication.metadata_log import MetadataLog
+    from wirekafka.replication.waiting import Waiting
+    from wirekafka.security.authorizer import Authorizer
     from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Failure = TypeVar("Failure", bound=Callable[..., Response])
 
-_API_VERSIONS = 18
+
+class Host(Protocol):
+    """The node behind a listener: a `Broker`, or the `ControllerHost` behind one of controllers.
+
+    This is what both have for connections, the pipeline and handlers on every listener.
+    """
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration with dynamic settings."""
+
+    @property
+    def clock(self) -> Clock:
+        """The clock."""
+
+    @property
+    def node_id(self) -> int:
+        """This node's id."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """Decides on requests; None allows everything."""
+
+    @property
+    def quotas(self) -> ClientQuotas | None:
+        """The quotas of clients; None while none is stored."""
+
+    @property
+    def stored_quotas(self) -> ClientQuotas:
+        """The stored quotas, those of addresses among them."""
+
+    @property
+    def waiting(self) -> Waiting:
+        """The parked requests."""
+
+    @property
+    def new_id(self) -> Callable[[], bytes]:
+        """Makes a random id of 16 bytes."""
+
+    @property
+    def quorum(self) -> MetadataLog:
+        """The metadata log."""
+
+    @property
+    def metadata_offset(self) -> int:
+        """The last metadata offset in `image`."""
+
+    @property
+    def controller(self) -> ControllerRole:
+        """The controller in this process."""
 
 
 class Call(Access):
@@ -49,12 +113,14 @@ class Call(Access):
         "correlation_id",
         "identity",
         "is_authenticated",
+        "is_for_controllers",
         "listener",
         "login",
         "needs_buffer",
         "principal",
         "request_bytes",
         "throttle_ms",
+        "traffic",
         "user",
         "version",
         "wants_close",
@@ -63,20 +129,24 @@ class Call(Access):
 
     def __init__(
         self,
-        broker: Broker,
+        host: Host,
         *,
         client_host: str = "/127.0.0.1",
         connection_id: str = "",
         listener: str = "PLAINTEXT",
+        is_for_controllers: bool = False,
     ):
-        self.broker = broker
-        self.authorizer = broker.authorizer
+        self.broker = cast("Broker", host)
+        """On a controller's listener, it has only what `Host` declares."""
+        self.authorizer = host.authorizer
         self.api_name = ""
         self.client_host = client_host
         self.client_id: str | None = None
         self.client_software = ("unknown", "unknown")
         self.connection_id = connection_id
         self.listener = listener
+        self.is_for_controllers = is_for_controllers
+        """Whether the listener is one of controllers."""
         self.login: Login | None = None
         """The SASL authentication of the connection; None on a listener without SASL."""
         self.authenticated("User:ANONYMOUS")
@@ -92,9 +162,12 @@ class Call(Access):
         """The size of the request, without its size prefix. Only set while quotas are stored, as
         are `began_ns` and `worked_ns`."""
         self.began_ns = 0
-        """When the work for the request began, or went on after a wait; 0 if it is not measured."""
+        """When the work began that is not counted yet; 0 if none is measured. The next request in
+        the same buffer begins where the one before ended."""
         self.worked_ns = 0
         """How long the work had taken before the last wait."""
+        self.traffic: ClientTraffic | None = None
+        """The counters of clients with the same software; None while there are no metrics."""
         self.needs_buffer = False
         """Set by a handler that reads `Records` of its request after an await: they are slices of
         the receive buffer, which is otherwise reused meanwhile."""
@@ -134,6 +207,7 @@ class Call(Access):
         """Exclude the time until `resume_work` from the work for the request."""
         if self.began_ns:
             self.worked_ns += self.broker.clock.work_ns() - self.began_ns
+            self.began_ns = 0
 
     def resume_work(self) -> None:
         """Measure the work for the request again, after a wait."""
@@ -181,6 +255,14 @@ class ControllerCall(Access):
         self.principal = asked_by.principal if asked_by else "User:ANONYMOUS"
         self._is_clients = asked_by is not None
 
+    def for_client(self) -> ControllerCall:
+        """A copy for the request in an envelope, whose client has still to be set."""
+        call = ControllerCall(self.controller, self.version)
+        call.authorizer = self.authorizer
+        call.listener = self.listener
+        call._is_clients = True
+        return call
+
     @property
     def now_ms(self) -> int:
         """Wall-clock milliseconds."""
@@ -199,11 +281,11 @@ class ControllerCall(Access):
 
 
 class Scope(Enum):
-    """The listeners that serve an API, and whether broker or controller handles it."""
+    """Who handles an API, and on which listeners; `Api.serves_controllers` adds to it."""
 
-    BROKER = "on listeners for clients, by the broker"
-    FORWARDED = "on listeners for clients and for brokers, by the controller"
-    CONTROLLER = "on listeners for brokers, by the controller"
+    BROKER = "on brokers' listeners, by the broker"
+    FORWARDED = "on brokers' and controllers' listeners, by the controller"
+    CONTROLLER = "on controllers' listeners, by the controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +299,10 @@ class Api:
     scope: Scope = Scope.BROKER
     decide: Callable[[Any, ControllerCall], Any] | None = None
     """The controller's handler; None for an API that brokers handle alone."""
+    is_forwarded: bool = False
+    """Whether brokers forward requests of clients to the controller."""
+    on_every_listener: bool = False
+    """Whether `handler` serves the listeners of controllers too."""
     before_authentication: bool = False
     """Whether clients may use it before they have authenticated."""
     make_failure: Callable[[Any, KafkaError, Any], Response] | None = None
@@ -226,6 +312,16 @@ class Api:
     def key(self) -> int:
         key: int = self.request.key
         return key
+
+    @property
+    def serves_clients(self) -> bool:
+        """Whether brokers' listeners serve the API."""
+        return self.scope is not Scope.CONTROLLER
+
+    @property
+    def serves_controllers(self) -> bool:
+        """Whether controllers' listeners serve the API."""
+        return self.decide is not None or self.on_every_listener
 
     @property
     def name(self) -> str:
@@ -244,43 +340,7 @@ class Api:
         return self.response(**values)
 
 
-class Route:
-    """The decoder, encoder and handler of one version of an API, compiled on first use."""
-
-    __slots__ = (
-        "api",
-        "decode",
-        "encode",
-        "handle",
-        "header_is_flexible",
-        "key",
-        "name",
-        "needs_authentication",
-        "reports_throttling",
-        "response_header_is_flexible",
-        "version",
-    )
-
-    def __init__(self, declared: Api, version: int):
-        self.api = declared
-        self.key = declared.key
-        self.name = declared.name
-        self.version = version
-        self.decode = declared.request.decoder(version)
-        self.encode = declared.response.encoder(version)
-        self.handle = _forward if declared.scope is Scope.FORWARDED else declared.handler
-        self.header_is_flexible = version in declared.request.flexible
-        # Clients decode the ApiVersions response before they know the broker's versions.
-        self.response_header_is_flexible = self.header_is_flexible and declared.key != _API_VERSIONS
-        self.needs_authentication = not declared.before_authentication
-        self.reports_throttling = any(
-            field.name == "throttle_time_ms" for field in declared.response.fields
-        )
-
-
 _apis: dict[int, Api] = {}
-routes: dict[int, Route] = {}
-"""The routes used so far, by `key << 16 | version`."""
 
 
 def api(
@@ -290,6 +350,7 @@ def api(
     advertise: str | None = None,
     forwarded: bool = False,
     on_controller: Callable[[Any, ControllerCall], Any] | None = None,
+    on_every_listener: bool = False,
     before_authentication: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Declare the handler of an API that brokers serve to clients.
@@ -306,6 +367,9 @@ def api(
     A `forwarded` request is passed to the controller unchanged, and the handler is called there
     with (request, ControllerCall). Where brokers check a request before they forward it,
     `on_controller` is the controller's handler.
+
+    With `on_every_listener` the handler serves the listeners of controllers as well, where
+    `call.broker` has only what `Host` declares.
     """
 
     def declare(handler: Handler) -> Handler:
@@ -319,9 +383,25 @@ def api(
             advertised,
             scope=scope,
             decide=handler if forwarded else on_controller,
+            is_forwarded=forwarded or on_controller is not None,
+            on_every_listener=on_every_listener,
             before_authentication=before_authentication,
         )
         return handler
+
+    return declare
+
+
+def at_controllers(handler: Callable[..., Any]) -> Callable[[Handler], Handler]:
+    """Declare what serves an API on the listeners of controllers, given its handler for brokers.
+
+    It is called with (request, ControllerCall), otherwise as `api`.
+    """
+
+    def declare(decide: Handler) -> Handler:
+        key = _key_of(handler)
+        _apis[key] = replace(_apis[key], decide=decide)
+        return decide
 
     return declare
 
@@ -344,10 +424,6 @@ def controller_api(
     return declare
 
 
-def _forward(request: Any, call: Call) -> Any:
-    return call.broker.controller_channel.forward(request, call)
-
-
 def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
     """Declare how a handler's errors are reported where no top-level error code can.
 
@@ -355,11 +431,16 @@ def failure_of(handler: Callable[..., Any]) -> Callable[[Failure], Failure]:
     """
 
     def declare(failure: Failure) -> Failure:
-        [key] = [declared.key for declared in _apis.values() if declared.handler is handler]
+        key = _key_of(handler)
         _apis[key] = replace(_apis[key], make_failure=failure)
         return failure
 
     return declare
+
+
+def _key_of(handler: Callable[..., Any]) -> int:
+    [key] = [declared.key for declared in _apis.values() if declared.handler is handler]
+    return key
 
 
 def load() -> dict[int, Api]:
@@ -375,28 +456,17 @@ def load() -> dict[int, Api]:
     return _apis
 
 
-def served() -> Iterable[Api]:
-    """The APIs that clients may use, in key order. Call `load` first."""
-    return [declared for declared in _apis.values() if declared.scope is not Scope.CONTROLLER]
+def declared() -> Iterable[Api]:
+    """All declared APIs, in key order. Call `load` first."""
+    return _apis.values()
+
+
+def declared_as(key: int) -> Api | None:
+    """The API of a key; None for one that no node serves."""
+    return _apis.get(key)
 
 
 def declared_by(request: type[Request]) -> Api:
     """The API of a request class, on any listener. Raises KeyError."""
     key: int = request.key
     return _apis[key]
-
-
-def find(api_and_version: int) -> Route | None:
-    """The route of `key << 16 | version`; None for APIs and versions that clients may not use."""
-    route = routes.get(api_and_version)
-    if route is None:
-        declared = _apis.get(api_and_version >> 16)
-        version = api_and_version & 0xFFFF
-        if (
-            declared is None
-            or declared.scope is Scope.CONTROLLER
-            or version not in declared.request.versions
-        ):
-            return None
-        route = routes[api_and_version] = Route(declared, version)
-    return route

@@ -22,7 +22,12 @@ class SaslAuthenticateResponse(Response, answers=SaslAuthenticateRequest):
     session_lifetime_ms: Int64 = field("1+")
 
 
-@api(SaslAuthenticateRequest, SaslAuthenticateResponse, before_authentication=True)
+@api(
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    on_every_listener=True,
+    before_authentication=True,
+)
 def sasl_authenticate(request: SaslAuthenticateRequest, call: Call) -> SaslAuthenticateResponse:
     """Answer a token of the login; the last one comes with the lifetime of the session.
 

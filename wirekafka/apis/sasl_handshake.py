@@ -17,7 +17,9 @@ class SaslHandshakeResponse(Response, answers=SaslHandshakeRequest):
     mechanisms: list[String]
 
 
-@api(SaslHandshakeRequest, SaslHandshakeResponse, before_authentication=True)
+@api(
+    SaslHandshakeRequest, SaslHandshakeResponse, on_every_listener=True, before_authentication=True
+)
 def sasl_handshake(request: SaslHandshakeRequest, call: Call) -> SaslHandshakeResponse:
     """Select the mechanism of this login.
 

@@ -33,6 +33,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.quotas.rate import Rate
 from wirekafka.replication.share.sessions import (
     FINAL_EPOCH,
     FIRST_EPOCH,
@@ -137,11 +138,12 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
     acknowledging = Acknowledging(checked, readable)
     if _acknowledges(request):
         acknowledging.begin(request.topics)
-    results = (
-        {}
-        if checked.is_renewal
-        else await _fetch(request, checked, _Wanted(context.wanted, readable))
-    )
+    rate = call.account_of(broker.quotas).fetch if broker.quotas is not None else None
+    results: dict[SharedKey, SharedResult] = {}
+    # A client above its quota acquires nothing: it would lock records that it does not get.
+    if not checked.is_renewal and (rate is None or not rate.record(0, call.now_ms)):
+        most = min(request.max_bytes, broker.config.fetch_max_bytes, *_burst_bytes(rate))
+        results = await _fetch(request, checked, _Wanted(context.wanted, readable, most))
     acknowledged = await acknowledging.results()
     response = _response(results, context, call)
     _add_acknowledged(response, acknowledged)
@@ -149,6 +151,8 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
     response.acquisition_lock_timeout_ms = options.limits.lock_duration_ms
     if request.share_session_epoch == FINAL_EPOCH:
         broker.shares.close_session(checked.key)
+    if rate is not None:
+        call.throttle_ms = rate.record(4 + len(response.encode(call.version)), call.now_ms)
     return response
 
 
@@ -198,11 +202,17 @@ def _topic_names(request: ShareFetchRequest, context: ShareContext, call: Call) 
                     yield known.name
 
 
+def _burst_bytes(rate: Rate | None) -> Sequence[int]:
+    return () if rate is None else (int(rate.burst),)
+
+
 class _Wanted(NamedTuple):
-    """The partitions to fetch, with topic names, and the topics that the client may read."""
+    """The partitions to fetch, with topic names, the topics that the client may read, and the most
+    bytes of records."""
 
     topics: Mapping[SharedKey, str | None]
     readable: Container[str]
+    max_bytes: int
 
 
 async def _fetch(
@@ -222,10 +232,9 @@ async def _fetch(
             failed[key] = SharedResult(Error.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             keys.append(key)
-    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
-    if not keys or request.max_records == 0 or max_bytes == 0:
+    if not keys or request.max_records == 0 or wanted.max_bytes == 0:
         return failed
-    reads = ShareReads(broker, _terms(request, checked, max_bytes))
+    reads = ShareReads(broker, _terms(request, checked, wanted.max_bytes))
     try:
         reads.open(_rotated(keys, request.share_session_epoch))
         if reads.has_failed:

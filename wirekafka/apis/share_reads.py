@@ -137,6 +137,9 @@ class ShareReads:
                 result = await _settled(result)
             found = self._acquire(read, result, left)
             left -= sum(last - first + 1 for first, last, _ in found.acquired)
+            traffic = read.share.partition.traffic
+            if traffic is not None:
+                traffic.bytes_out += len(found.records)
             self.results[read.key] = found
             self._broker.shares.arm(read.share)
         for key in self._loading:

@@ -257,9 +257,8 @@ async def _create(reply: StreamsHeartbeatReply, call: Call) -> Sequence[Status]:
         )
     creation = call.broker.auto_creation
     failures = creation.recent_failures((topic.name for topic in reply.missing), call.now_ms)
-    await creation.create_internal(
-        [_new_topic(topic) for topic in reply.missing], call.now_ms, 2 * reply.heartbeat_interval_ms
-    )
+    topics = [_new_topic(topic) for topic in reply.missing]
+    await creation.create_internal(topics, call.now_ms, 2 * reply.heartbeat_interval_ms, call)
     if not failures:
         return reply.status
     shown = [f"{topic} ({failures[topic]})" for topic in hash_order(failures)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,6 +18,9 @@ from wirekafka.server.local_socket import SOCKET
 _THROTTLED = ("client", "user", "quota", "limit", "rate", "throttled_s")
 _COLUMNS = ("client", "host", "topic", "partition", "last_fetched", "end", "lag", "idle_s")
 _TIMEOUT_S = 10.0
+
+Report: TypeAlias = dict[str, list[dict[str, Any]]]
+"""A broker's report: rows by what they are about."""
 
 
 def command(
@@ -37,22 +40,25 @@ def command(
     The broker forgets them when it restarts, and the longest idle when there are many.
     """
     what, columns = ("quotas", _THROTTLED) if throttled else ("clients", _COLUMNS)
-    rows: list[dict[str, Any]] = []
     with Client(bootstrap, command_config) as client:
-        for broker in client.metadata([]).brokers:
-            response = client.node(broker.node_id).send(
-                DescribeLogDirsRequest(), DescribeLogDirsResponse
-            )
-            check(response.error_code, f"broker {broker.node_id}")
-            directories = [result.log_dir for result in response.results]
-            rows += _ask(directories, bootstrap)[what]
+        rows = [row for report in reports(client, bootstrap) for row in report[what]]
     if as_json:
         show_json(rows)
         return
     show_table(columns, [[row[column] for column in columns] for row in rows])
 
 
-def _ask(directories: Iterable[str], bootstrap: str) -> dict[str, list[dict[str, Any]]]:
+def reports(client: Client, bootstrap: str) -> Iterator[Report]:
+    """What each broker reports to users of its own machine. Raises CliError."""
+    for broker in client.metadata([]).brokers:
+        response = client.node(broker.node_id).send(
+            DescribeLogDirsRequest(), DescribeLogDirsResponse
+        )
+        check(response.error_code, f"broker {broker.node_id}")
+        yield _ask([result.log_dir for result in response.results], bootstrap)
+
+
+def _ask(directories: Iterable[str], bootstrap: str) -> Report:
     """The report of the broker that uses one of these log directories, read from its socket."""
     for directory in directories:
         with socket.socket(socket.AF_UNIX) as asked:
@@ -60,7 +66,7 @@ def _ask(directories: Iterable[str], bootstrap: str) -> dict[str, list[dict[str,
             try:
                 asked.connect(os.path.join(directory, SOCKET))
                 answer = b"".join(iter(lambda: asked.recv(1 << 16), b""))
-                report: dict[str, list[dict[str, Any]]] = json.loads(answer)
+                report: Report = json.loads(answer)
             except (OSError, ValueError):
                 continue
             return report

@@ -35,6 +35,17 @@ _PARTITION_COLUMNS: Sequence[str] = (
     "member",
     "host",
 )
+_LAG_COLUMNS: Sequence[str] = (
+    "kind",
+    "name",
+    "topic",
+    "partition",
+    "position",
+    "end",
+    "lag",
+    "behind_s",
+)
+_HISTORY_COLUMNS: Sequence[str] = ("kind", "name", "at_ms", "lag", "behind_s")
 _MEMBER_COLUMNS: Sequence[str] = ("member", "client", "host", "epoch", "count", "partitions")
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -124,6 +135,35 @@ def describe(
     for subtopology, topics in (group.topology or {}).items():
         parts = (f"{part} {' '.join(names)}" for part, names in topics.items() if names)
         print(f"subtopology {subtopology}:", ", ".join(parts))
+
+
+@app.command("lag")
+def lag(
+    *,
+    history: Annotated[
+        bool, typer.Option("--history", help="Show the last hour of each group and reader.")
+    ] = False,
+    bootstrap: Bootstrap = BOOTSTRAP,
+    command_config: CommandConfig = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print how far groups and readers are behind, in records and seconds.
+
+    Only of wirekafka brokers with --metrics, on their own machine.
+    """
+    from wirekafka.cli.clients import reports
+
+    what, columns = ("history", _HISTORY_COLUMNS) if history else ("lag", _LAG_COLUMNS)
+    rows: list[dict[str, Any]] = []
+    with Client(bootstrap, command_config) as client:
+        for report in reports(client, bootstrap):
+            if what not in report:
+                raise CliError("the broker keeps no lag: it was started without --metrics")
+            rows += report[what]
+    if as_json:
+        show_json(rows)
+        return
+    show_table(columns, [[row[column] for column in columns] for row in rows])
 
 
 def _member_rows(group: Group) -> list[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.own import METRICS_LISTENER
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.log.checkpoints import uuid_from, uuid_text
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from wirekafka.metadata.bootstrap import FirstUsers
 
 _DATA = "wirekafka-data"
+REQUEST_LOGGER = "kafka.request.logger"
 _LISTENER = "PLAINTEXT"
 _SECURE_LISTENER = "SASL_SSL"
 
@@ -26,7 +28,9 @@ _SECURE_LISTENER = "SASL_SSL"
 def main(words: Sequence[str]) -> int:
     """Serve until SIGTERM or Ctrl-C; returns the exit status. Raises ConfigError, OSError."""
     arguments = _parser().parse_args(words)
-    _log_to_stderr(arguments.log_level)
+    _log_to_stderr(arguments.log_level, arguments.log_format)
+    if arguments.request_log:
+        logging.getLogger(REQUEST_LOGGER).setLevel(logging.DEBUG)
     config = configuration(arguments)
     refuse_unsupported(config)
     users = _first_users(arguments.add_scram)
@@ -37,7 +41,7 @@ def main(words: Sequence[str]) -> int:
         secured, keystore = secure.prepare(config)
         config = secure.with_keystore(config, keystore)
         users, ready = [*secured.first_users(), *users], secured.announce
-    from wirekafka.server.node import Format, run
+    from wirekafka.server.run import Format, run
 
     return run(config, arguments.loop, Format(_cluster_id(arguments.cluster_id), users), ready)
 
@@ -52,6 +56,8 @@ def configuration(arguments: argparse.Namespace) -> BrokerConfig:
         given["listeners"] = ",".join(
             text if "://" in text else f"{name}://{text}" for text in arguments.listen
         )
+    if arguments.metrics is not None:
+        given[METRICS_LISTENER] = arguments.metrics
     config = BrokerConfig.of(given, os.environ, arguments.config)
     if arguments.secure:
         from wirekafka.cli import secure
@@ -112,6 +118,17 @@ def _parser() -> argparse.ArgumentParser:
         help="create a SCRAM user in a new data directory, as kafka-storage format does; for"
         " example SCRAM-SHA-512=[name=admin,password=secret]; may be repeated",
     )
+    _add_reports(parser)
+    return parser
+
+
+def _add_reports(parser: argparse.ArgumentParser) -> None:
+    """Add what the broker reports of itself."""
+    parser.add_argument(
+        "--metrics",
+        metavar="[HOST:]PORT",
+        help="serve metrics and health over HTTP, on 127.0.0.1 unless a host is given",
+    )
     parser.add_argument(
         "--log-level",
         default="info",
@@ -119,7 +136,17 @@ def _parser() -> argparse.ArgumentParser:
         choices=("debug", "info", "warning", "error"),
         help="the log level on standard error (default: info)",
     )
-    return parser
+    parser.add_argument(
+        "--request-log",
+        action="store_true",
+        help="log every request and its response as Kafka's request logger does; slow",
+    )
+    parser.add_argument(
+        "--log-format",
+        default="text",
+        choices=("text", "json"),
+        help="the form of the log on standard error; json is one object a line (default: text)",
+    )
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -150,9 +177,12 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
     return [parse(text, token_bytes(16)) for text in texts]
 
 
-def _log_to_stderr(level: str) -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+def _log_to_stderr(level: str, form: str) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    if form == "json":
+        from wirekafka.server.json_logs import JsonFormatter
+
+        handler.setFormatter(JsonFormatter())
+    else:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=level.upper())

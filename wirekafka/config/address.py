@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from typing import NamedTuple
 
 HOST = r"\[[0-9a-zA-Z:.%_-]+\]|[^/@\[\]\s]+"
@@ -31,3 +32,18 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def java_text(address: str, scope: int = 0) -> str:
+    """Write an IP address as Java does: IPv6 in eight groups of digits, such as 0:0:0:0:0:0:0:1.
+
+    Kafka compares hosts of ACLs with this text. `scope` is the number of the interface of a
+    link-local address, else 0. Raises ValueError for text with colons that is no address.
+    """
+    if ":" not in address:
+        return address
+    known = IPv6Address(address.partition("%")[0])
+    if known.ipv4_mapped is not None:
+        return str(known.ipv4_mapped)
+    text = ":".join(f"{int(group, 16):x}" for group in known.exploded.split(":"))
+    return f"{text}%{scope}" if scope else text

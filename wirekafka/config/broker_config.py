@@ -9,6 +9,7 @@ from typing import Any
 
 from wirekafka.config.option import ConfigError, Option
 from wirekafka.config.options import BROKER, FAMILIES, BrokerOptions
+from wirekafka.config.own import OWN
 from wirekafka.config.prefixed import overridden, prefixes
 from wirekafka.config.sources import Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
@@ -68,6 +69,7 @@ class BrokerConfig(BrokerOptions):
             for name, setting in self.sources.static.items()
             if name not in BROKER
             and name not in OF_THE_AUTHORIZER
+            and name not in OWN
             and not name.startswith(_PLUGINS)
             and overridden(name) is None
         ]

@@ -37,5 +37,10 @@ def bootstrap_servers(config: BrokerConfig) -> tuple[Address, ...]:
     return tuple(found)
 
 
+def addresses(config: BrokerConfig) -> tuple[Address, ...]:
+    """The addresses at which the quorum's leader can be found. Raises ConfigError."""
+    return bootstrap_servers(config) or tuple(voters(config).values())
+
+
 def _malformed(option: str, texts: tuple[str, ...], text: str, form: str) -> ConfigError:
     return ConfigError(option, ",".join(texts), f"{text.strip()} is not {form}")

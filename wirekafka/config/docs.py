@@ -41,9 +41,6 @@ _THROUGH = {
 }
 _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
-    "controller.quorum.voters": "A node that is a controller must be the only voter so far.",
-    "process.roles": "So far `broker`, in a cluster of Apache Kafka's controllers, and "
-    "`broker,controller`, for a node on its own.",
     "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
     "supported, for logins at other nodes.",
 }
@@ -83,7 +80,7 @@ A key that is not a Kafka option is ignored with one warning in the log. An inva
 the start, with one line that names key, value, source and reason. Topics refuse both.
 
 Options that would be harmful to ignore prevent the start as well, such as an authorizer other than
-Kafka's `StandardAuthorizer`, or other voters beside a node that is a controller itself.
+Kafka's `StandardAuthorizer`.
 
 ## How to read the tables
 

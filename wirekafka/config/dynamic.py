@@ -19,6 +19,8 @@ _THREADS = (
     "background.threads",
 )
 _BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.protocol.map")
+_POSITIVE = ("max.connections", "max.connection.creation.rate")
+"""Options of listeners that can be 0 only at a start."""
 _CLEANER_BUFFER_BYTES = 1 << 20
 
 
@@ -61,8 +63,8 @@ def _check_listeners(config: BrokerConfig, values: Mapping[str, str]) -> None:
         parts = split(name)
         if parts is None or parts.listener not in bound:
             continue
-        if parts.rest == "max.connections" and int(text) <= 0:
-            raise _invalid(f"Invalid max.connections {text}")
+        if parts.rest in _POSITIVE and int(text) <= 0:
+            raise _invalid(f"Invalid {parts.rest} {text}")
         if parts.rest == "num.network.threads":
             current = config.for_listener(parts.listener).num_network_threads
             _check_threads(parts.rest, int(text), current)
@@ -93,8 +95,9 @@ def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:
 
 
 def _check_connections(config: BrokerConfig, values: Mapping[str, str]) -> None:
-    if int(values.get("max.connections", 1)) <= 0:
-        raise _invalid(f"Invalid max.connections {values['max.connections']}")
+    for name in _POSITIVE:
+        if int(values.get(name, 1)) <= 0:
+            raise _invalid(f"Invalid {name} {values[name]}")
     overrides = values.get(
         "max.connections.per.ip.overrides", config.max_connections_per_ip_overrides
     )

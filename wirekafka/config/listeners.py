@@ -39,7 +39,8 @@ class Listeners(NamedTuple):
 
     bound: tuple[Listener, ...]  # where clients and brokers connect
     advertised: tuple[Listener, ...]  # as in Metadata responses, in the order of `bound`
-    controller: tuple[Listener, ...]  # the quorum's; this node may leave them unbound
+    controller: tuple[Listener, ...]  # where brokers and controllers reach the controller here
+    advertised_controller: tuple[Listener, ...]  # for other nodes, in the order of `controller`
     inter_broker: str  # the name of the listener brokers use among themselves
 
 
@@ -66,10 +67,13 @@ def listeners(config: BrokerConfig) -> Listeners:
             ",".join(config.listeners),
             "a broker needs a listener that controller.listener.names lacks",
         )
+    own = tuple(listener for listener in every if listener.name in controllers)
+    advertised = _advertised(config, (*bound, *own), protocols)
     return Listeners(
         bound=bound,
-        advertised=_advertised(config, bound, protocols),
-        controller=tuple(listener for listener in every if listener.name in controllers),
+        advertised=advertised[: len(bound)],
+        controller=own,
+        advertised_controller=advertised[len(bound) :],
         inter_broker=_inter_broker(config, bound, protocols),
     )
 
@@ -162,9 +166,14 @@ def _advertised(
         return bound
     controllers = controller_names(config)
     given = _parsed("advertised.listeners", config.advertised_listeners, protocols)
-    by_name = {listener.name: listener for listener in given if listener.name not in controllers}
+    names = {listener.name for listener in bound}
+    by_name = {
+        listener.name: listener
+        for listener in given
+        if listener.name in names or listener.name not in controllers
+    }
     shown = ",".join(config.advertised_listeners)
-    for name in by_name.keys() - {listener.name for listener in bound}:
+    for name in by_name.keys() - names:
         raise ConfigError(
             "advertised.listeners",
             shown,

@@ -17,14 +17,8 @@ _NAMES = "controller.listener.names"
 
 def check_broker(config: BrokerConfig) -> None:
     """Check the settings of a broker whose controllers are other nodes. Raises ConfigError."""
+    _check_quorum_is_named(config)
     voters = controllers.voters(config)
-    if not voters and not controllers.bootstrap_servers(config):
-        raise ConfigError(
-            _ROLES,
-            "broker",
-            "either controller.quorum.bootstrap.servers must contain the set of bootstrap "
-            f"controllers or {_VOTERS} must contain a parseable set of controllers",
-        )
     if config.node_id in voters:
         raise ConfigError(
             _VOTERS,
@@ -46,6 +40,75 @@ def check_broker(config: BrokerConfig) -> None:
             "KRaft with just the broker role",
         )
     _check_connections(config)
+
+
+def check_controller(config: BrokerConfig) -> None:
+    """Check the settings of a node that is a controller and no broker. Raises ConfigError."""
+    _check_quorum_is_named(config)
+    if len(listeners.listeners(config).controller) != len(config.listeners):
+        raise ConfigError(
+            "listeners",
+            ",".join(config.listeners),
+            f"The listeners config must only contain KRaft controller listeners from {_NAMES} when "
+            f"{_ROLES}=controller",
+        )
+    _check_own_listeners(config)
+
+
+def check_combined(config: BrokerConfig) -> None:
+    """Check the settings of a node that is broker and controller. Raises ConfigError.
+
+    Unlike in Kafka, the only controller of a cluster needs neither a listener nor voters: it is a
+    single node, unless other nodes are configured.
+    """
+    others = controllers.voters(config).keys() - {config.node_id}
+    if others or controllers.bootstrap_servers(config):
+        _check_own_listeners(config)
+    else:
+        _check_is_voter(config)
+    if listeners.listeners(config).controller:
+        _check_connections(config)
+
+
+def _check_quorum_is_named(config: BrokerConfig) -> None:
+    if not controllers.voters(config) and not controllers.bootstrap_servers(config):
+        raise ConfigError(
+            _ROLES,
+            ",".join(config.process_roles),
+            "either controller.quorum.bootstrap.servers must contain the set of bootstrap "
+            f"controllers or {_VOTERS} must contain a parseable set of controllers",
+        )
+
+
+def _check_is_voter(config: BrokerConfig) -> None:
+    voters = controllers.voters(config)
+    if voters and config.node_id not in voters:
+        raise ConfigError(
+            _VOTERS,
+            ",".join(config.controller_quorum_voters),
+            f"If {_ROLES} contains the 'controller' role, the node id {config.node_id} must be "
+            "included in the set of voters "
+            f"{_VOTERS}=Set({', '.join(map(str, sorted(voters)))})",
+        )
+
+
+def _check_own_listeners(config: BrokerConfig) -> None:
+    _check_is_voter(config)
+    names = ",".join(config.controller_listener_names)
+    if not listeners.listeners(config).controller:
+        raise ConfigError(
+            _NAMES,
+            names,
+            "must contain at least one value appearing in the 'listeners' configuration when "
+            "running the KRaft controller role",
+        )
+    if not listeners.own_names(config).issuperset(listeners.controller_names(config)):
+        raise ConfigError(
+            _NAMES,
+            names,
+            "must only contain values appearing in the 'listeners' configuration when running the "
+            "KRaft controller role",
+        )
 
 
 def _check_connections(config: BrokerConfig) -> None:

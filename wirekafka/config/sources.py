@@ -93,7 +93,8 @@ class Sources:
         static: dict[str, Setting] = {}
         for layer in layers:
             static |= layer
-        if static["process.roles"].text.strip() == "broker":
+        voters = static.get("controller.quorum.voters")
+        if static["process.roles"].text.strip() == "broker" or (voters and "," in voters.text):
             # The cluster may have other brokers, so the defaults for a single node do not apply.
             static = {
                 name: setting

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.config import controllers
 from wirekafka.config.authorization import Policy
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
-from wirekafka.config.roles import check_broker
+from wirekafka.config.roles import check_broker, check_combined, check_controller
 
 _SHARE_ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
 """Names of the only assignor of share groups."""
@@ -35,23 +34,8 @@ def refuse_unsupported(config: BrokerConfig) -> None:
     roles = set(config.process_roles)
     if roles == {"broker"}:
         check_broker(config)
-    elif roles == {"broker", "controller"}:
-        _check_lone_node(config)
     else:
-        raise ConfigError(
-            "process.roles",
-            ",".join(config.process_roles),
-            "only broker and broker,controller are supported yet",
-        )
-
-
-def _check_lone_node(config: BrokerConfig) -> None:
-    if controllers.voters(config).keys() - {config.node_id}:
-        raise ConfigError(
-            "controller.quorum.voters",
-            ",".join(config.controller_quorum_voters),
-            f"a quorum of several nodes is not supported yet; this one is {config.node_id}",
-        )
+        (check_controller if roles == {"controller"} else check_combined)(config)
 
 
 def _check_share_assignor(names: Sequence[str]) -> None:

@@ -50,6 +50,11 @@ class AssignedGroup(Group, Generic[M]):
         """Whether it has no members."""
         return not self.members
 
+    @property
+    def member_count(self) -> int:
+        """The number of its members."""
+        return len(self.members)
+
     def check_deletion(self) -> None:
         """Raise NON_EMPTY_GROUP while there are members."""
         if self.members:

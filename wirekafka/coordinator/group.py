@@ -64,6 +64,11 @@ class Group(ABC):
     def is_empty(self) -> bool:
         """Whether it has no members."""
 
+    @property
+    @abstractmethod
+    def member_count(self) -> int:
+        """The number of its members."""
+
     @abstractmethod
     def listed(self) -> ListedGroup:
         """Return the group for ListGroups."""

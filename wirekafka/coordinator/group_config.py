@@ -34,6 +34,8 @@ class GroupConfig:
     offsets_retention_ms: int = 10080 * _MS_PER_MINUTE
     offsets_retention_check_interval_ms: int = 600_000
     compression: Codec = Codec.NONE
+    append_linger_ms: int = 0
+    """How long records wait for others to be appended with; 0 and below: not at all."""
     consumer: ConsumerGroupConfig = field(default_factory=ConsumerGroupConfig)
     share: ShareGroupConfig = field(default_factory=ShareGroupConfig)
     streams: StreamsGroupConfig = field(default_factory=StreamsGroupConfig)
@@ -50,6 +52,7 @@ class GroupConfig:
             offsets_commit_timeout_ms=config.offsets_commit_timeout_ms,
             offsets_retention_ms=config.offsets_retention_minutes * _MS_PER_MINUTE,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            append_linger_ms=config.group_coordinator_append_linger_ms,
             compression=Codec(config.offsets_topic_compression_codec),
             consumer=ConsumerGroupConfig.of(config),
             share=ShareGroupConfig.of(config),

@@ -71,6 +71,7 @@ class GroupCoordinator(Shards):
             self._codec,
             self._clock,
             write_timeout_ms=self._config.offsets_commit_timeout_ms,
+            linger_ms=self._config.append_linger_ms,
             observer_failed=self._observer_failed,
         )
         self._topic_changes[partition] = TopicChanges(
@@ -147,6 +148,15 @@ class GroupCoordinator(Shards):
     def _pass_on(self, change: Pieces) -> None:
         for changes in list(self._topic_changes.values()):
             changes.add(change)
+
+    def write_collected(self, partition: int) -> None:
+        """Append the records of a shard that linger, as has to precede an end marker.
+
+        Raises `KafkaError`.
+        """
+        runtime = self._runtimes.get(partition)
+        if runtime is not None:
+            runtime.write_collected()
 
     def end_transaction(self, partition: int, producer: Producer, committed: bool) -> None:
         """Replay an end marker that was appended to a partition of `__consumer_offsets`.

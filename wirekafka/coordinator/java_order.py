@@ -1,4 +1,4 @@
-"""The iteration order of Java's hash maps and hash sets.
+"""The iteration order of Java's hash maps and hash sets, and its order of strings.
 
 Kafka's assignors iterate over such collections, so this order decides which member gets a
 partition, and the order within the records they write.
@@ -162,3 +162,8 @@ def uuid_sort_key(id: bytes) -> tuple[int, int]:
 
 def _power_of_two(least: int) -> int:
     return 1 << (least - 1).bit_length()
+
+
+def java_text_order(text: str) -> bytes:
+    """Return a sort key for strings: Java compares them by UTF-16 code unit."""
+    return text.encode("utf-16-be", "surrogatepass")

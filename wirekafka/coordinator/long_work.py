@@ -138,7 +138,8 @@ class _Work:
         whole, start = self.turn, self._written
         end = len(whole.records) if whole.is_atomic else start + _RECORDS_PER_BATCH
         self._attempted = start
-        turn.producer, turn.encoded = whole.producer, whole.encoded
+        turn.producer = whole.producer
+        turn.encoded, turn.replayed = whole.encoded, whole.replayed
         turn.records = whole.records[start:end]
         if not start:
             turn.timers = [*whole.timers, *turn.timers]

@@ -95,6 +95,8 @@ class MarkerWriter:
             # The groups of this partition could not be loaded. Coordinators retry after this error;
             # they do not expect NOT_COORDINATOR in this response.
             raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+        if topic == OFFSETS_TOPIC:
+            self._groups.write_collected(index)
         leader.append_marker(batch, ending.transaction_version)
         if topic == OFFSETS_TOPIC:
             self._groups.end_transaction(index, ending.producer, ending.marker.is_commit)

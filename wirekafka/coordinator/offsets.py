@@ -77,6 +77,12 @@ class Offsets:
         """One committed offset."""
         return self._committed.get(group_id, {}).get(topic, {}).get(partition)
 
+    def committed(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
+        """All committed offsets of a group: (topic, partition, offset)."""
+        for topic, partitions in self._committed.get(group_id, {}).items():
+            for partition, offset in partitions.items():
+                yield topic, partition, offset
+
     def has_open(self, group_id: str) -> bool:
         """Whether an open transaction has offsets of the group."""
         return group_id in self._open

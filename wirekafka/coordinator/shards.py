@@ -11,6 +11,7 @@ from typing import Any
 from wirekafka.clock import Clock
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.machine import Machine
 from wirekafka.replication.replicated_log import ReplicatedLog
 from wirekafka.replication.runtime import Runtime
 
@@ -102,6 +103,10 @@ class Shards(ABC):
         """Whether this broker has the shard of a partition, loaded or loading."""
         runtime = self._runtimes.get(partition)
         return runtime is not None and not runtime.is_stopped
+
+    def machines(self) -> list[Machine]:
+        """The machines of all shards that are loaded, for reading only."""
+        return [each.machine for each in list(self._runtimes.values()) if each.is_loaded]
 
     # Commands
 

@@ -7,7 +7,7 @@ reach the next transaction.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, assert_never
 
@@ -146,6 +146,12 @@ class TransactionShard:
             for transactional_id, transaction in self._transactions.items()
             if transaction.state.is_preparing
         ]
+
+    def open_since_ms(self) -> Iterator[int]:
+        """When each transaction began that is not complete."""
+        for transaction in self._transactions.values():
+            if not transaction.state.is_at_rest and transaction.start_ms >= 0:
+                yield transaction.start_ms
 
     # InitProducerId
 

@@ -73,6 +73,8 @@ def server_properties(handover: Handover, host: str, port: int) -> str:
 
 
 def _checked_node(disk: Disk, directory: LogDirectory) -> int:
+    if directory.failure is not None:
+        raise UnusableDirectory(f"{directory.path} has failed: {directory.failure}")
     if directory.identity is None:
         raise UnusableDirectory(f"{directory.path}/meta.properties says nothing")
     if not directory.is_clean:

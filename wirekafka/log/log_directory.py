@@ -5,14 +5,11 @@ from __future__ import annotations
 import errno
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from heapq import heappop, heappush
-from operator import itemgetter
-from typing import NamedTuple
 
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
@@ -28,14 +25,15 @@ from wirekafka.log.checkpoints import (
     START_OFFSETS,
     TopicPartition,
 )
-from wirekafka.log.files import DirectoryLocked, Disk
+from wirekafka.log.directory_identity import DirectoryIdentity, OutdatedIdentity, identity_from
+from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush
 from wirekafka.log.future_logs import FutureLogs, topic_partition
 from wirekafka.log.log import Log
 from wirekafka.log.new_log import NewLog
 from wirekafka.log.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.recovery import CorruptLog, Opening
-from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards
+from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards, scanned
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +42,6 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
 _LOGGED_EVERY = 250
 _UNBOUNDED = 1 << 63
-_LARGE_BYTES = 1 << 20
-_WORTH_PROCESSES_BYTES = 256 << 20
-"""Scanning less takes about as long as starting a process: a quarter of a second."""
 
 _LOG_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _PASSING = frozenset(
@@ -61,17 +56,6 @@ class UnusableDirectory(Exception):
     """A log directory that this node must not write to; the message says why."""
 
 
-class DirectoryIdentity(NamedTuple):
-    """The node that owns a directory, as in `meta.properties` version 1.
-
-    `directory_id` is 16 bytes, or empty where Kafka before 3.7 wrote the file.
-    """
-
-    cluster_id: str
-    node_id: int
-    directory_id: bytes
-
-
 def log_names(disk: Disk, path: str) -> list[str]:
     """The names of the logs in a directory, the metadata log included. Raises OSError."""
     return sorted(
@@ -84,36 +68,23 @@ def log_names(disk: Disk, path: str) -> list[str]:
 class LogDirectory:
     """One log directory, locked from construction to `release`; syncs run in `threads` threads.
 
-    Raises UnusableDirectory, OSError. A log that cannot be opened is offline alone, `offline` has
-    the reason; after an error of the disk at run time all logs are.
+    Raises UnusableDirectory. A log that cannot be opened is offline alone, `offline` has the
+    reason; after an error of the disk all logs are. A directory that cannot be read or locked in
+    the first place has failed from the beginning: `failure` says why.
     """
 
     def __init__(self, disk: Disk, path: str, threads: int = 8):
         self._disk = disk
         self._threads = threads
         self.path = path.rstrip("/") or path
-        if not disk.exists(self.path):
-            disk.make_directory(self.path)
-            above = self.path.rpartition("/")[0]
-            disk.fsync_directory(above or ("/" if self.path[0] == "/" else "."))
-        try:
-            self._lock = disk.lock(self._file(LOCK))
-        except DirectoryLocked as error:
-            raise UnusableDirectory(
-                f"log directory {self.path} is in use: {error}; a directory serves one broker"
-                " at a time"
-            ) from None
-        try:
-            self.identity = self._read_identity()
-            marker = self._read_if_there(CLEAN_SHUTDOWN)
-        except BaseException:
-            self._lock.release()
-            raise
-        self.is_clean = marker is not None
+        self.identity: DirectoryIdentity | None = None
+        self.is_clean = False
         """Whether the last stop was clean, so that files are trusted without a scan."""
-        self.broker_epoch = checkpoints.clean_shutdown_from(marker or b"")
+        self.broker_epoch = checkpoints.UNKNOWN_BROKER_EPOCH
         """The broker epoch of the last clean stop; -1 when unknown."""
         self.logs: dict[TopicPartition, Log] = {}
+        self.is_loaded = False
+        """Whether all logs here are known: those in `logs` and in `offline`."""
         self.futures = FutureLogs(disk, self.path, self.note)
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """From `partition.metadata`; logs without a readable one are missing here."""
@@ -121,16 +92,60 @@ class LogDirectory:
         self.failure: str | None = None
         """Why the whole directory is out of service until a restart; None while it is not."""
         self.on_failure: Callable[[OSError], None] = _ignore
-        """Called once, after `failure` is set."""
+        """Called once, after `failure` is set; not for one that has failed before it was locked."""
         self.metadata_log: Log | None = None
+        self._lock: Lock | None = None
         self._checkpoints = OffsetCheckpoints(disk, self.path)
-        self.high_watermarks = self._checkpoints.read(HIGH_WATERMARKS)
+        self.high_watermarks: Mapping[TopicPartition, int] = {}
         """As of the last checkpoint before this start."""
-        self.cleaner_offsets = self._checkpoints.read(CLEANER_OFFSETS)
+        self.cleaner_offsets: dict[TopicPartition, int] = {}
         """The offset up to which each compacted log is clean."""
-        self._recovery_points = self._checkpoints.read(RECOVERY_POINTS)
-        self._start_offsets = self._checkpoints.read(START_OFFSETS)
         self._deleted: list[tuple[int, str]] = []
+        try:
+            self._open()
+        except OutdatedIdentity as error:
+            self.release()
+            raise UnusableDirectory(str(error)) from None
+        except OSError as error:
+            self.failure = str(error)
+            self.release()
+        except BaseException:
+            self.release()
+            raise
+
+    def _open(self) -> None:
+        """Create the directory if it does not exist, lock it, and read its small files.
+
+        Raises UnusableDirectory while another process has the lock or if the directory cannot be
+        created; OSError if it has failed.
+        """
+        self._read_identity()  # Before anything is written.
+        if not self._disk.exists(self.path):
+            self._create()
+        try:
+            self._lock = self._disk.lock(self._file(LOCK))
+        except DirectoryLocked as error:
+            raise UnusableDirectory(
+                f"log directory {self.path} is in use: {error}; a directory serves one broker"
+                " at a time"
+            ) from None
+        self.identity = self._read_identity()
+        marker = self._read_if_there(CLEAN_SHUTDOWN)
+        self.is_clean = marker is not None
+        self.broker_epoch = checkpoints.clean_shutdown_from(marker or b"")
+        self._checkpoints.load()
+        self.high_watermarks = self._checkpoints.read(HIGH_WATERMARKS)
+        self.cleaner_offsets = self._checkpoints.read(CLEANER_OFFSETS)
+
+    def _create(self) -> None:
+        try:
+            self._disk.make_directory(self.path)
+            above = self.path.rpartition("/")[0]
+            self._disk.fsync_directory(above or ("/" if self.path[0] == "/" else "."))
+        except OSError as error:
+            raise UnusableDirectory(
+                f"log directory {self.path} cannot be created: {error}"
+            ) from error
 
     def claim(self, identity: DirectoryIdentity) -> None:
         """Make a node the directory's owner. Raises UnusableDirectory if it has another."""
@@ -163,7 +178,22 @@ class LogDirectory:
     def load(
         self, config_of: Callable[[str], TopicConfig], now_ms: int, recover: Recover | None = None
     ) -> None:
-        """Open every log, recovering those that need it; large ones with `recover`, if given."""
+        """Open every log, recovering those that need it; large ones with `recover`, if given.
+
+        Raises OSError that says nothing about the directory's medium.
+        """
+        if self.failure is not None:
+            return
+        try:
+            self._load_all(config_of, now_ms, recover)
+        except OSError as error:
+            self.note(error)
+            if self.failure is None:
+                raise
+
+    def _load_all(
+        self, config_of: Callable[[str], TopicConfig], now_ms: int, recover: Recover | None
+    ) -> None:
         self.forget_clean_stop()
         found: list[TopicPartition] = []
         for entry in self._disk.list_directory(self.path):
@@ -194,13 +224,16 @@ class LogDirectory:
             )
             for topic, partition in found
         ]
-        done = self._recovered(jobs, recover) if recover is not None else set()
+        done = set() if recover is None or self.is_clean else scanned(jobs, self._disk, recover)
         for number, (key, job) in enumerate(zip(found, jobs, strict=True), 1):
             if job.directory in done:
                 job = replace(job, opening=afterwards(job.opening))
             self._load(key, job)
+            if self.failure is not None:
+                return
             if not self.is_clean and number % _LOGGED_EVERY == 0:
                 logger.info("Recovered %d of %d logs in %s", number, len(found), self.path)
+        self.is_loaded = True
 
     def create(self, new: NewLog, now_ms: int) -> Log:
         """Create a log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
@@ -379,7 +412,8 @@ class LogDirectory:
         """Close the files and release the lock without writing anything, as a crash would."""
         for log in self.all_logs():
             log.release()
-        self._lock.release()
+        if self._lock is not None:
+            self._lock.release()
 
     def _flush(self) -> None:
         begun = [(log, log.begin_flush()) for log in self.all_logs()]
@@ -410,27 +444,7 @@ class LogDirectory:
 
     def _read_identity(self) -> DirectoryIdentity | None:
         text = self._read_if_there(META_PROPERTIES)
-        if text is None:
-            return None
-        properties = checkpoints.properties_from(text)
-        if properties.get("version") == "0":
-            raise UnusableDirectory(
-                f"{self._file(META_PROPERTIES)} has version 0: Kafka wrote it in ZooKeeper mode. "
-                "Migrate the cluster to KRaft with Kafka 3.9 first"
-            )
-        if properties.get("version") != "1":
-            raise UnusableDirectory(
-                f"{self._file(META_PROPERTIES)} has version {properties.get('version')!r}, not 1"
-            )
-        try:
-            directory_id = properties.get("directory.id")
-            return DirectoryIdentity(
-                properties["cluster.id"],
-                int(properties["node.id"]),
-                b"" if directory_id is None else checkpoints.uuid_from(directory_id),
-            )
-        except (KeyError, ValueError) as error:
-            raise UnusableDirectory(f"{self._file(META_PROPERTIES)}: bad {error}") from None
+        return None if text is None else identity_from(text, self._file(META_PROPERTIES))
 
     def forget_clean_stop(self) -> None:
         """Delete the marker file of the last clean stop; call it before anything is written."""
@@ -441,26 +455,10 @@ class LogDirectory:
     def _opening(self, key: TopicPartition, now_ms: int) -> Opening:
         return Opening(
             is_clean=self.is_clean,
-            recovery_point=self._recovery_points.get(key, 0),
-            start_offset=self._start_offsets.get(key, 0),
+            recovery_point=self._checkpoints.offset(RECOVERY_POINTS, key),
+            start_offset=self._checkpoints.offset(START_OFFSETS, key),
             now_ms=now_ms,
         )
-
-    def _recovered(self, jobs: Sequence[RecoveryJob], recover: Recover) -> set[str]:
-        """Recover large logs in several processes if worthwhile; returns their directories."""
-        if self.is_clean or len(jobs) < 2:
-            return set()
-        sized = []
-        for job in jobs:
-            with suppress(OSError):
-                sized.append((job.to_scan_bytes(self._disk), job))
-        large = [(size_bytes, job) for size_bytes, job in sized if size_bytes >= _LARGE_BYTES]
-        total_bytes = sum(size_bytes for size_bytes, _ in large)
-        if len(large) < 2 or total_bytes < _WORTH_PROCESSES_BYTES:
-            return set()
-        logger.info("Scanning %d MiB of %d logs", total_bytes >> 20, len(large))
-        large.sort(key=itemgetter(0), reverse=True)
-        return recover([job for _, job in large])
 
     def _load(self, key: TopicPartition, job: RecoveryJob) -> None:
         topic, partition = key
@@ -470,6 +468,8 @@ class LogDirectory:
         except (CorruptLog, KafkaError, OSError) as error:
             self.offline[key] = str(error)
             logger.error("%s-%d is offline: %s", topic, partition, error)
+            if isinstance(error, OSError):
+                self.note(error)
         text = self._read_if_there(f"{topic}-{partition}/{PARTITION_METADATA}")
         topic_id = checkpoints.partition_metadata_from(text or b"")
         if topic_id is not None:

@@ -28,10 +28,16 @@ class OffsetCheckpoints:
         self._disk = disk
         self._path = path
         self._writing = Lock()  # All threads use the same temporary file.
-        self._written = {
-            name: self._read(name)
-            for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
-        }
+        self._written: dict[str, dict[TopicPartition, int]] = {}
+
+    def load(self) -> None:
+        """Read the files; call it before anything else."""
+        for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
+            self._written[name] = self._read(name)
+
+    def offset(self, name: str, key: TopicPartition) -> int:
+        """Return the offset of a log in a checkpoint, 0 if it has none."""
+        return self._written[name].get(key, 0)
 
     def read(self, name: str) -> dict[TopicPartition, int]:
         """Return the offsets in a checkpoint, in a new dict; none if it is broken or missing."""

@@ -134,6 +134,12 @@ class ProducerStates:
         """The first offset of the oldest transaction without a marker, or None."""
         return next(iter(self._open), None)
 
+    @property
+    def oldest_open_ms(self) -> int | None:
+        """The smallest timestamp of the last batch of a producer with an open transaction."""
+        last = (self._producers[producer_id].last_timestamp for producer_id in self._open.values())
+        return min(last, default=None)
+
     def check(self, header: BatchHeader, append: Append) -> BatchSpan | None:
         """Check a data batch with a producer id; returns the earlier batch if it is a duplicate.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
@@ -25,14 +25,16 @@ class AutoCreation:
         self._in_flight: set[str] = set()
         self._failures: dict[str, _Failure] = {}
 
-    async def create(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
+    async def create(
+        self, names: Iterable[str], wanted_by: Any = None
+    ) -> dict[str, KafkaError | None]:
         """Create topics; returns the error of each, None for those created.
 
-        This broker knows the created topics when this returns. Raises `KafkaError` when the
-        controller cannot be reached.
+        `wanted_by` is as in `ControllerChannel.create_topics`. This broker knows the created topics
+        when this returns. Raises `KafkaError` when the controller cannot be reached.
         """
         topics = [_new_topic(name, self._config()) for name in names]
-        return await self._channel.create_topics(topics)
+        return await self._channel.create_topics(topics, wanted_by)
 
     async def ensure(self, name: str) -> None:
         """Create a topic unless it exists at the controller. Raises KafkaError."""
@@ -47,9 +49,9 @@ class AutoCreation:
             raise refusal
 
     async def create_internal(
-        self, topics: Sequence[NewTopic], now_ms: int, retry_after_ms: int
+        self, topics: Sequence[NewTopic], now_ms: int, retry_after_ms: int, wanted_by: Any
     ) -> None:
-        """Create the internal topics of an application; failures are kept for `retry_after_ms`.
+        """Create a client's internal topics; failures are kept for `retry_after_ms`.
 
         Topics that are being created, or whose creation failed recently, are passed over.
         """
@@ -64,7 +66,7 @@ class AutoCreation:
         names = {topic.name for topic in wanted}
         self._in_flight |= names
         try:
-            errors = await self._channel.create_topics(wanted)
+            errors = await self._channel.create_topics(wanted, wanted_by)
         except KafkaError as error:
             errors = dict.fromkeys(names, error)
         finally:

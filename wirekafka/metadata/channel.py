@@ -89,10 +89,14 @@ class ControllerChannel(Protocol):
         Returns the controller's decision, or its error, for each partition. Raises KafkaError.
         """
 
-    async def create_topics(self, topics: Sequence[NewTopic]) -> dict[str, KafkaError | None]:
-        """Create topics as the broker itself, and wait until this broker knows them.
+    async def create_topics(
+        self, topics: Sequence[NewTopic], wanted_by: Any = None
+    ) -> dict[str, KafkaError | None]:
+        """Create topics, and wait until this broker knows them.
 
-        Returns the error of each by name, None for those created.
+        `wanted_by` is the request of a client in whose name they are created, and whose
+        controller_mutation_rate they count for; None to create them as the broker itself. Returns
+        the error of each by name, None for those created.
         """
 
     async def forward(self, request: Any, call: Any) -> Any:

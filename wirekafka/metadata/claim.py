@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
+from wirekafka.config import controllers
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.checkpoints import META_PROPERTIES, properties_from, uuid_text
+from wirekafka.log.directory_identity import DirectoryIdentity
 from wirekafka.log.files import Disk
-from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, UnusableDirectory
+from wirekafka.log.log_directory import LogDirectory, UnusableDirectory
 from wirekafka.metadata.channel import Registration
+
+logger = logging.getLogger(__name__)
 
 
 def locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
-    """Open and lock the log directories, that of the metadata log first."""
+    """Open and lock the log directories, that of the metadata log first.
+
+    As in Kafka, all others may have failed; then their `failure` is set. Raises UnusableDirectory.
+    """
     directories: list[LogDirectory] = []
     try:
         for path in _paths(config):
-            directories.append(LogDirectory(disk, path))
+            directory = LogDirectory(disk, path)
+            directories.append(directory)
+            if directory.failure is not None:
+                _check_failed(directory, is_first=len(directories) == 1)
     except BaseException:
         for directory in directories:
             directory.release()
@@ -30,14 +41,32 @@ def check_cluster(disk: Disk, config: BrokerConfig, cluster_id: str) -> None:
     Call it before the directories are locked and claimed, so that nothing is written there.
     """
     for path in _paths(config):
-        file = f"{path.rstrip('/')}/{META_PROPERTIES}"
-        if not disk.exists(file):
-            continue
-        known = properties_from(disk.read(file)).get("cluster.id", cluster_id)
+        try:
+            text = disk.read(f"{path.rstrip('/')}/{META_PROPERTIES}")
+        except OSError:
+            continue  # It is new, or has failed.
+        known = properties_from(text).get("cluster.id", cluster_id)
         if known != cluster_id:
             raise UnusableDirectory(
                 f"{path} belongs to cluster {known}, but the controllers to {cluster_id}"
             )
+
+
+def check_formatted(disk: Disk, config: BrokerConfig, cluster_id: str | None) -> None:
+    """Raise UnusableDirectory for a controller of several that lacks the id of its cluster.
+
+    A node on its own may make one up; several controllers would each make up another one.
+    """
+    others = controllers.voters(config).keys() - {config.node_id}
+    if cluster_id is not None or not (others or controllers.bootstrap_servers(config)):
+        return
+    path = _paths(config)[0]
+    if not disk.exists(f"{path.rstrip('/')}/{META_PROPERTIES}"):
+        raise UnusableDirectory(
+            f"{path} is not formatted, and this node is one of several controllers: set CLUSTER_ID "
+            "in the environment to the same id on every node, or format the directory with "
+            "kafka-storage.sh"
+        )
 
 
 def claim(
@@ -48,7 +77,8 @@ def claim(
 ) -> str:
     """Write this node's identity to the directories, new ids included; returns the cluster id.
 
-    `cluster_id` is that of new directories; None generates one. Raises UnusableDirectory.
+    Failed directories stay as they are. `cluster_id` is that of new directories; None generates
+    one. Raises UnusableDirectory.
     """
     cluster_ids = {
         directory.identity.cluster_id for directory in directories if directory.identity is not None
@@ -57,6 +87,8 @@ def claim(
         raise UnusableDirectory(f"log directories of several clusters: {sorted(cluster_ids)}")
     found_id = cluster_ids.pop() if cluster_ids else cluster_id or uuid_text(new_id())
     for directory in directories:
+        if directory.failure is not None:
+            continue
         known = directory.identity
         directory_id = known.directory_id if known and known.directory_id else new_id()
         directory.claim(DirectoryIdentity(found_id, node_id, directory_id))
@@ -66,8 +98,13 @@ def claim(
 def registration_of(
     directories: Sequence[LogDirectory], config: BrokerConfig, incarnation_id: bytes
 ) -> Registration:
-    """Return the registration of a broker with these claimed directories, without endpoints."""
-    identities = [each.identity for each in directories if each.identity is not None]
+    """Return the registration of a broker with these claimed directories, without endpoints.
+
+    Failed directories are not registered, so that the controllers elect no leader there.
+    """
+    identities = [
+        each.identity for each in directories if each.identity is not None and each.failure is None
+    ]
     return Registration.with_own_features(
         broker_id=config.node_id,
         cluster_id=identities[0].cluster_id,
@@ -85,7 +122,20 @@ def previous_epoch(directories: Sequence[LogDirectory]) -> int:
     After an unclean stop, the controller removes this broker from the ISRs (KIP-966).
     """
     epochs = {directory.broker_epoch for directory in directories}
-    return epochs.pop() if len(epochs) == 1 else -1
+    has_failed = any(directory.failure is not None for directory in directories)
+    return epochs.pop() if len(epochs) == 1 and not has_failed else -1
+
+
+def _check_failed(directory: LogDirectory, *, is_first: bool) -> None:
+    """Raise UnusableDirectory if a node cannot start without this directory."""
+    if is_first:
+        raise UnusableDirectory(
+            f"Encountered I/O error in metadata log directory {directory.path}. Cannot continue:"
+            f" {directory.failure}"
+        )
+    logger.error(
+        "Failed to create or validate data directory %s: %s", directory.path, directory.failure
+    )
 
 
 def _paths(config: BrokerConfig) -> list[str]:

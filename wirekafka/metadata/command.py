@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -11,6 +11,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.sessions import Sessions
+from wirekafka.metadata.sweep import Running, Sweep
 from wirekafka.security.tokens import TokenHmacs
 
 MOST_RECORDS_PER_BATCH = 10_000
@@ -21,7 +22,8 @@ MOST_RECORDS_PER_BATCH = 10_000
 class ControllerState:
     """Everything that a command may read. `new_id` returns a random topic id of 16 bytes.
 
-    `sessions` is soft state: only the effects of a decision change it. `token_hmacs` is a cache.
+    `sessions` and `sweeps` (by broker id) are soft state: only the effects of a decision change
+    them. `token_hmacs` is a cache. `voters` are the ids of the quorum's controllers.
     """
 
     image: MetadataImage
@@ -29,22 +31,34 @@ class ControllerState:
     new_id: Callable[[], bytes]
     sessions: Sessions
     token_hmacs: TokenHmacs = field(default_factory=TokenHmacs)
+    sweeps: dict[int, Running] = field(default_factory=dict)
+    voters: Callable[[], Collection[int]] = tuple
 
     @property
     def config(self) -> BrokerConfig:
         """The current configuration; parts of it are dynamic."""
         return self.current_config()
 
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker may lead and join ISRs: not fenced, not in controlled shutdown."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None or broker.fenced or broker.registration.in_controlled_shutdown:
+            return False
+        running = self.sweeps.get(broker_id)
+        return running is None or not running.sweep.is_gone
+
 
 class Decision(NamedTuple):
     """Records to append as one batch, and the reply once they are committed.
 
-    `effects` change soft state, in order, once the records are appended.
+    `effects` change soft state, in order, once the records are appended. The first portion of a
+    `sweep` belongs to the batch; the others follow in batches of their own.
     """
 
     records: Sequence[Message]
     reply: Any = None
     effects: Sequence[Callable[[], None]] = ()
+    sweep: Sweep | None = None
 
 
 class Command(Protocol):

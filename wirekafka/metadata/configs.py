@@ -137,6 +137,10 @@ def _check_resource(resource: ResourceChanges, state: ControllerState) -> None:
         case 4:
             if resource.name and not resource.name.isdecimal():
                 raise _bad_request(f"Illegal topic or broker name: {resource.name}")
+            if resource.name and not _is_node(int(resource.name), state):
+                raise KafkaError(
+                    Error.BROKER_ID_NOT_REGISTERED, f"No node with id {resource.name} found."
+                )
         case 16:
             if not resource.name:
                 raise _bad_request("Subscription name can't be empty")
@@ -145,6 +149,11 @@ def _check_resource(resource: ResourceChanges, state: ControllerState) -> None:
                 raise _bad_request("Default group resources are not allowed.")
         case _:
             raise _bad_request(f"Unknown resource type {resource.type}")
+
+
+def _is_node(id: int, state: ControllerState) -> bool:
+    """Whether a broker or a controller with this id is registered."""
+    return id == state.config.node_id or id in state.image.brokers or id in state.image.controllers
 
 
 def check_changes(resource: ResourceChanges) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,9 +12,10 @@ from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import Replica
 from wirekafka.metadata.command import MOST_RECORDS_PER_BATCH, ControllerState, Decision
-from wirekafka.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage, PartitionImage, TopicImage
-from wirekafka.metadata.records import PartitionChangeRecord
-from wirekafka.metadata.registration import DIRECTORIES_SINCE, registered
+from wirekafka.metadata.image import MetadataImage, PartitionImage, TopicImage
+from wirekafka.metadata.partition_change import DIRECTORIES_SINCE, Election, Goal, changed
+from wirekafka.metadata.registration import registered
+from wirekafka.metadata.topic_rules import TopicRules
 from wirekafka.replication.promise import start
 
 logger = logging.getLogger(__name__)
@@ -45,10 +46,16 @@ class AssignDirectories:
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return a change for each replica whose recorded directory differs.
 
-        Raises as `registered`.
+        Raises as `registered`, and UNSUPPORTED_VERSION.
         """
-        registered(state, self.broker_id, self.broker_epoch)
+        if state.image.metadata_version < DIRECTORIES_SINCE:
+            raise KafkaError(
+                Error.UNSUPPORTED_VERSION, "Directory assignment is not supported yet."
+            )
+        broker = registered(state, self.broker_id, self.broker_epoch)
+        rules = TopicRules(state)
         records: list[Message] = []
+        offline: list[tuple[TopicImage, PartitionImage]] = []
         errors: dict[Replica, Error] = {}
         for (topic_id, index), directory in self.directories.items():
             topic = state.image.topics_by_id.get(topic_id)
@@ -61,15 +68,13 @@ class AssignDirectories:
                 errors[topic_id, index] = Error.NOT_LEADER_OR_FOLLOWER
             else:
                 errors[topic_id, index] = Error.NONE
-                if partition.directory_of(self.broker_id) != directory:
-                    records.append(
-                        PartitionChangeRecord(
-                            partition_id=index,
-                            topic_id=topic_id,
-                            directories=_assigned(partition, self.broker_id, directory),
-                        )
-                    )
-        return Decision(records, errors)
+                goal = Goal(directories={broker.id: directory}, election=Election.ONLINE)
+                change = changed(topic.id, partition, goal, rules.of(topic))
+                if change is not None:
+                    records.append(change)
+                if not broker.has_online(directory):
+                    offline.append((topic, partition))
+        return Decision([*records, *_without(state, broker.id, offline)], errors)
 
 
 class DirectoryReports:
@@ -118,7 +123,13 @@ class DirectoryReports:
         self._schedule(delay_ms)
 
 
-def _assigned(partition: PartitionImage, broker_id: int, directory: bytes) -> list[bytes]:
-    places = dict(zip(partition.replicas, partition.directories, strict=False))
-    places[broker_id] = directory
-    return [places.get(replica, UNASSIGNED_DIRECTORY) for replica in partition.replicas]
+def _without(
+    state: ControllerState, broker: int, replicas: Sequence[tuple[TopicImage, PartitionImage]]
+) -> Iterator[Message]:
+    """Changes that remove a broker's replicas in failed log directories from ISRs."""
+    rules = TopicRules(state, gone=broker)
+    for topic, partition in replicas:
+        isr = [member for member in partition.isr if member != broker]
+        change = changed(topic.id, partition, Goal(isr=isr), rules.of(topic))
+        if change is not None:
+            yield change

@@ -1,4 +1,4 @@
-"""What a broker does about log directories that fail while it runs (KIP-112, KIP-858)."""
+"""What a broker does about log directories that have failed (KIP-112, KIP-858)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,33 @@ from typing import Protocol
 from wirekafka.clock import Clock
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log_directory import LogDirectory
+from wirekafka.metadata.image import UNASSIGNED_DIRECTORY
+from wirekafka.replication.replica import PartitionIdentity
 
 logger = logging.getLogger(__name__)
+
+
+def may_be_offline(
+    directories: Sequence[LogDirectory], identity: PartitionIdentity, assigned: bytes
+) -> bool:
+    """Whether a replica's log is out of service, or may be in a directory that has failed.
+
+    `assigned` is the id of its directory in the metadata. A new log must not be created then: the
+    replica has one already, which returns with its directory.
+    """
+    topic, topic_id, index = identity
+    key = topic, index
+    if any(
+        key in each.offline and each.topic_ids.get(key, topic_id) == topic_id
+        for each in directories
+    ):
+        return True
+    if all(each.is_loaded for each in directories) or assigned == UNASSIGNED_DIRECTORY:
+        return False
+    return all(
+        each.failure is not None or each.identity is None or each.identity.directory_id != assigned
+        for each in directories
+    )
 
 
 class Member(Protocol):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
@@ -33,6 +34,11 @@ SUPPORTED: dict[str, tuple[int, int]] = {
 }
 """The supported range of each feature, as a Kafka 4.4 node registers it. Unstable levels of
 metadata.version (34 is 4.5-IV0) are left out: Kafka offers them only to test clusters."""
+
+_TRANSACTIONS_SINCE = 13
+"""The metadata.version (3.6-IV1) from which there are metadata transactions (KIP-868)."""
+_ELR_SINCE = 23
+"""The metadata.version (4.0-IV1) that eligible leader replicas need."""
 
 _CHANGES_METADATA = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 """Levels of metadata.version that changed the format of records: Kafka refuses a downgrade below
@@ -69,10 +75,13 @@ class Bootstrap:
             for record in self.features
             if isinstance(record, FeatureLevelRecord)
         }
-        records: list[Message] = [BeginTransactionRecord(name="Bootstrap records"), *self.features]
+        records = list(self.features)
         if levels.get(ELR_FEATURE):
             records.append(cluster_min_isr(state.config))
-        return Decision([*records, EndTransactionRecord()])
+        if levels.get(METADATA_FEATURE, 0) < _TRANSACTIONS_SINCE:
+            return Decision(records)
+        begin = BeginTransactionRecord(name="Bootstrap records")
+        return Decision([begin, *records, EndTransactionRecord()])
 
 
 class AbortTransaction:
@@ -82,7 +91,7 @@ class AbortTransaction:
         """Return the abort record; none if no transaction is open."""
         if not state.image.in_transaction:
             return Decision(())
-        return Decision([AbortTransactionRecord(reason="The controller restarted.")])
+        return Decision([AbortTransactionRecord(reason="Controller failover")])
 
 
 def cluster_min_isr(config: BrokerConfig) -> ConfigRecord:
@@ -126,16 +135,19 @@ class UpdateFeatures:
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return feature records, and the config records that a feature requires."""
         records: list[Message] = []
+        wanted = {METADATA_FEATURE: 0, **state.image.features}
+        wanted |= {update.name: update.level for update in self.updates}
         for update in self.updates:
-            records += _update(update, state, self.kraft_version)
+            current = state.image.features.get(update.name, 0)
+            if update.name == KRAFT_FEATURE:
+                current = self.kraft_version
+            _check(update, current, wanted, state)
+            records += _update(update, state)
         return Decision(() if self.validate_only else records)
 
 
-def _update(update: FeatureUpdate, state: ControllerState, kraft_version: int) -> list[Message]:
-    is_quorums = update.name == KRAFT_FEATURE
-    current = kraft_version if is_quorums else state.image.features.get(update.name, 0)
-    _check(update, current, state.config.node_id)
-    if update.level == current or is_quorums:
+def _update(update: FeatureUpdate, state: ControllerState) -> list[Message]:
+    if update.name == KRAFT_FEATURE:
         return []
     records: list[Message] = [FeatureLevelRecord(name=update.name, feature_level=update.level)]
     has_min_isr = "min.insync.replicas" in state.image.config(BROKER, "")
@@ -144,23 +156,38 @@ def _update(update: FeatureUpdate, state: ControllerState, kraft_version: int) -
     return records
 
 
-def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
-    """Raise INVALID_UPDATE_VERSION with Kafka's message."""
+def _check(
+    update: FeatureUpdate, current: int, wanted: Mapping[str, int], state: ControllerState
+) -> None:
+    """Raise INVALID_UPDATE_VERSION with Kafka's message; `wanted` are the levels afterwards."""
     if update.upgrade_type not in tuple(UpgradeType):
         raise _invalid(update, "The controller does not support the given upgrade type.")
-    if update.name not in SUPPORTED:
-        raise _invalid(update, f"Local controller {node_id} does not support this feature.")
     if update.level < 0:
         raise _invalid(update, "A feature version cannot be less than 0.")
-    first, last = SUPPORTED[update.name]
-    removes = update.level == 0 and update.name != METADATA_FEATURE
-    if not removes and not first <= update.level <= last:
-        raise _invalid(update, f"Local controller {node_id} only supports versions {first}-{last}")
+    for node, ranges in _nodes(state):
+        reason = _unsupported(node, ranges.get(update.name, (0, 0)), update)
+        if reason:
+            raise _invalid(update, reason)
+    for id in sorted(state.voters()):
+        if id != state.config.node_id and id not in state.image.controllers:
+            raise _invalid(
+                update, f"controller {id} has not registered, and may not support this feature"
+            )
     if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
         raise _invalid(
             update,
             "Can't downgrade the version of this feature without setting the "
             "upgrade type to either safe or unsafe downgrade.",
+        )
+    if update.level > current and update.upgrade_type != UpgradeType.UPGRADE:
+        raise _invalid(update, "Can't downgrade to a newer version.")
+    if update.name not in SUPPORTED:
+        raise _invalid(update, f"Feature {update.name} not found.")
+    if update.name == ELR_FEATURE and update.level and wanted[METADATA_FEATURE] < _ELR_SINCE:
+        raise _invalid(
+            update,
+            f"{update.name} could not be set to {update.level} because it depends on "
+            f"metadata.version={_ELR_SINCE} (4.0-IV1)",
         )
     if update.name == METADATA_FEATURE and any(
         level in _CHANGES_METADATA for level in range(update.level + 1, current + 1)
@@ -168,6 +195,32 @@ def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
         raise _refused_downgrade(update, current)
     if update.name == KRAFT_FEATURE and update.level < current:
         raise _invalid(update, "Can't downgrade the version of this feature.")
+
+
+def _nodes(state: ControllerState) -> Iterator[tuple[str, Mapping[str, tuple[int, int]]]]:
+    """All nodes with the feature levels that they support, in the order of Kafka's checks."""
+    own = state.config.node_id
+    yield f"Local controller {own}", SUPPORTED
+    for id, broker in sorted(state.image.brokers.items()):
+        yield f"Broker {id}", _ranges(broker.registration.features)
+    for id, controller in sorted(state.image.controllers.items()):
+        if id != own:
+            yield f"Controller {id}", _ranges(controller.features)
+
+
+def _ranges(features: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    return {
+        each.name: (each.min_supported_version, each.max_supported_version) for each in features
+    }
+
+
+def _unsupported(node: str, levels: tuple[int, int], update: FeatureUpdate) -> str | None:
+    first, last = levels
+    if first <= update.level <= last:
+        return None
+    if last == 0:
+        return f"{node} does not support this feature."
+    return f"{node} only supports versions {first if first == last else f'{first}-{last}'}"
 
 
 def _invalid(update: FeatureUpdate, reason: str) -> KafkaError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from wirekafka.codec.message import MalformedMessage, Message
@@ -98,9 +98,9 @@ def record_version(record: Message, metadata_version: int, with_elr: bool) -> in
 class MetadataCodec:
     """Batches of `__cluster_metadata`: framed values, no keys, never compressed."""
 
-    def __init__(self) -> None:
-        # Every record is encoded or decoded here, so the current feature levels are known.
-        self._levels: dict[str, int] = {}
+    def __init__(self, levels: Mapping[str, int] | None = None) -> None:
+        """`levels` are the feature levels so far; those in later batches replace them."""
+        self._levels: dict[str, int] = dict(levels or {})
         self._framers: dict[type[Message], Callable[[Any], bytes]] = {}
         """By type, at these levels: one batch has thousands of records of one type."""
 

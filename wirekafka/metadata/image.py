@@ -14,7 +14,13 @@ from wirekafka.metadata import records as r
 from wirekafka.metadata.framing import ELR_FEATURE, METADATA_FEATURE
 from wirekafka.metadata.security import SecurityImage
 
-UNASSIGNED_DIRECTORY = bytes(16)
+MIGRATING_DIRECTORY = bytes(16)
+UNASSIGNED_DIRECTORY = bytes(15) + b"\x01"
+LOST_DIRECTORY = bytes(15) + b"\x02"
+"""Kafka's reserved ids: unknown since an older metadata.version, not yet known, failed."""
+_NOT_LOCATED = (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
+RESERVED_DIRECTORIES = 100
+"""Ids below this number are not those of log directories."""
 _UNCHANGED = -2
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 """ConfigResource types, as in records and requests."""
@@ -56,9 +62,11 @@ class PartitionImage:
         )
 
     def directory_of(self, broker: int) -> bytes:
-        """The id of the log directory of a broker's replica, all zero while it is unknown."""
-        places = dict(zip(self.replicas, self.directories, strict=False))
-        return places.get(broker, UNASSIGNED_DIRECTORY)
+        """The id of the log directory of a broker's replica; a reserved id while it is unknown."""
+        for replica, directory in zip(self.replicas, self.directories, strict=False):
+            if replica == broker:
+                return directory
+        return MIGRATING_DIRECTORY
 
     def to_record(self, topic_id: bytes) -> r.PartitionRecord:
         """The record that recreates this image."""
@@ -145,8 +153,10 @@ class BrokerImage:
 
     def has_online(self, directory: bytes) -> bool:
         """Whether a log directory is in service; yes for a broker that has registered none."""
+        if directory in _NOT_LOCATED:
+            return True
         online = self.registration.log_dirs
-        return directory == UNASSIGNED_DIRECTORY or not online or directory in online
+        return directory != LOST_DIRECTORY and (not online or directory in online)
 
     def change(self, record: r.BrokerRegistrationChangeRecord) -> None:
         """Apply a change; in its flags 0 means unchanged, -1 off and 1 on."""
@@ -342,6 +352,12 @@ class MetadataImage:
         if self._transaction is not None:
             frozen._transaction = list(self._transaction)
         return frozen
+
+    def copied(self) -> MetadataImage:
+        """A copy on which further records can be replayed, independent of this image."""
+        copied = self.frozen()
+        copied.security = self.security.copied()
+        return copied
 
     def snapshot(self) -> Iterator[Any]:
         """Records that recreate this image, in the order of Kafka's own snapshots."""

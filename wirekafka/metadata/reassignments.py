@@ -9,8 +9,10 @@ from wirekafka.codec.message import Message
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import placement
 from wirekafka.metadata.command import ControllerState, Decision, bounded
-from wirekafka.metadata.image import UNASSIGNED_DIRECTORY, MetadataImage, PartitionImage, TopicImage
+from wirekafka.metadata.image import MetadataImage, PartitionImage, TopicImage
+from wirekafka.metadata.partition_change import Election, Goal, Rules, changed
 from wirekafka.metadata.records import PartitionChangeRecord
+from wirekafka.metadata.topic_rules import TopicRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,10 @@ class Reassign:
         """Return a change for each partition that differs from its target."""
         records: list[Message] = []
         reply: list[KafkaError | None] = []
+        rules = TopicRules(state)
         for move in self.moves:
             try:
-                change = self._change(move, state.image)
+                change = self._change(move, state.image, rules)
             except KafkaError as error:
                 reply.append(error)
                 continue
@@ -44,20 +47,22 @@ class Reassign:
                 records.append(change)
         return Decision(bounded(records), reply)
 
-    def _change(self, move: Move, image: MetadataImage) -> PartitionChangeRecord | None:
+    def _change(
+        self, move: Move, image: MetadataImage, rules: TopicRules
+    ) -> PartitionChangeRecord | None:
         topic, partition = _find(image, move)
         if move.replicas is None:
-            return _call_off(topic, partition)
+            return _call_off(topic, partition, rules.of(topic))
         placement.check_assignment(image, move.replicas, None)
         if not self.may_change_factor:
-            # Replicas being added do not count: the factor is that before the reassignment.
-            present = len(_before(partition))
+            # That of the reassignment in progress, if there is one.
+            present = len(set(partition.replicas).difference(partition.removing_replicas))
             if len(move.replicas) != present:
                 raise KafkaError(
                     Error.INVALID_REPLICATION_FACTOR,
                     f"The replication factor is changed from {present} to {len(move.replicas)}",
                 )
-        return _move(image, topic, partition, list(move.replicas))
+        return _move(topic, partition, list(move.replicas), rules.of(topic))
 
 
 def is_moving(partition: PartitionImage) -> bool:
@@ -83,73 +88,36 @@ def _before(partition: PartitionImage) -> list[int]:
     return [member for member in partition.replicas if member not in partition.adding_replicas]
 
 
-def _call_off(topic: TopicImage, partition: PartitionImage) -> PartitionChangeRecord:
+def _call_off(
+    topic: TopicImage, partition: PartitionImage, rules: Rules
+) -> PartitionChangeRecord | None:
     if not is_moving(partition):
         raise KafkaError(Error.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = _before(partition)
-    in_sync = [member for member in partition.isr if member in replicas]
-    if not in_sync:
+    isr = [member for member in partition.isr if member not in partition.adding_replicas]
+    if not isr and rules.election is not Election.UNCLEAN:
         raise KafkaError(
             Error.INVALID_REPLICA_ASSIGNMENT,
             f"Unable to revert partition assignment for {topic.name}:"
             f"{partition.index} because it would require an unclean leader "
             "election.",
         )
-    change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
-    _settle(change, partition, replicas)
-    kept = dict(zip(partition.replicas, partition.directories, strict=False))
-    change.directories = [kept.get(each, UNASSIGNED_DIRECTORY) for each in replicas]
-    return change
+    goal = Goal(isr=isr or replicas[:1], replicas=replicas, adding=(), removing=())
+    return changed(topic.id, partition, goal, rules)
 
 
 def _move(
-    image: MetadataImage, topic: TopicImage, partition: PartitionImage, target: list[int]
+    topic: TopicImage, partition: PartitionImage, target: list[int], rules: Rules
 ) -> PartitionChangeRecord | None:
-    present = _before(partition)
-    change = PartitionChangeRecord(partition_id=partition.index, topic_id=topic.id)
+    """As in Kafka, replicas being added count as present, so that they are removed again; and if
+    nothing is added or removed, what a reassignment in progress adds or removes stays."""
+    present = partition.replicas
     adding = sorted(set(target).difference(present))
     removing = sorted(set(present).difference(target))
-    if target == partition.replicas and not is_moving(partition):
-        return None
-    if may_end(target, (adding, removing), partition.isr):
-        replicas = target
-        _settle(change, partition, target)
-    else:
-        replicas = change.replicas = target + removing
-        change.adding_replicas, change.removing_replicas = adding, removing
-    kept = dict(zip(partition.replicas, partition.directories, strict=False))
-    change.directories = [
-        kept[each] if each in kept else placement.directories(image, [each])[0] for each in replicas
-    ]
-    return change
-
-
-def may_end(
-    target: Sequence[int], change: tuple[Sequence[int], Sequence[int]], isr: Sequence[int]
-) -> bool:
-    """Whether a reassignment to `target`, which adds and removes these replicas, is complete.
-
-    All added replicas must be in sync, and at least one of `target`; if the replication factor
-    decreases, all of `target`.
-    """
-    adding, removing = change
-    in_sync = set(isr).difference(removing)
-    if not in_sync.intersection(target) or not in_sync.issuperset(adding):
-        return False
-    return len(adding) >= len(removing) or in_sync.issuperset(target)
-
-
-def _settle(change: PartitionChangeRecord, partition: PartitionImage, replicas: list[int]) -> None:
-    """End a reassignment with these replicas, and elect one of them if the leader is removed.
-
-    Removed replicas do not belong to the leader epoch that follows, even under the same leader.
-    """
-    in_sync = [member for member in partition.isr if member in replicas]
-    change.replicas = replicas
-    change.isr = in_sync if in_sync != partition.isr else None
-    change.adding_replicas = [] if partition.adding_replicas else None
-    change.removing_replicas = [] if partition.removing_replicas else None
-    if partition.leader not in in_sync:
-        change.leader = next(member for member in replicas if member in in_sync)
-    elif not set(partition.replicas) <= set(replicas):
-        change.leader = partition.leader
+    goal = Goal(
+        replicas=[*target, *removing],
+        adding=adding or None,
+        removing=removing or None,
+        election=Election.ONLINE,
+    )
+    return changed(topic.id, partition, goal, rules)

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import elections
 from wirekafka.metadata.command import ControllerState, Decision
 from wirekafka.metadata.features import SUPPORTED
-from wirekafka.metadata.image import BrokerImage
+from wirekafka.metadata.framing import METADATA_FEATURE
+from wirekafka.metadata.image import RESERVED_DIRECTORIES, BrokerImage
+from wirekafka.metadata.partition_change import DIRECTORIES_SINCE
 from wirekafka.metadata.records import (
     RegisterBrokerRecord,
     RegisterControllerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+)
+from wirekafka.metadata.sweep import begin
+
+_CONTROLLERS_SINCE = 15
+"""The metadata.version (3.7-IV0) from which controllers register (KIP-919)."""
+_UNREGISTRATION_SINCE = 33
+"""The metadata.version (4.4-IV2) from which controllers are unregistered."""
+_DUPLICATE = (
+    "Another broker is registered with that broker id. If the broker was recently restarted this "
+    "should self-resolve once the heartbeat manager expires the broker's session."
 )
 
-DIRECTORIES_SINCE = 17
-"""The metadata.version (3.7-IV2) from which records have the log directories of replicas."""
+Features: TypeAlias = Mapping[str, tuple[int, int]]
+"""Ranges of levels by feature name."""
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -44,14 +57,28 @@ class BrokerAddress(NamedTuple):
 
 @dataclass(frozen=True)
 class RegisterController:
-    """Register a controller; `incarnation_id` is random for every start, 16 bytes."""
+    """Register a controller; `incarnation_id` is random for every start, 16 bytes.
+
+    `features` are the ranges of levels that it supports.
+    """
 
     id: int
     incarnation_id: bytes
     endpoints: Sequence[Endpoint]
+    features: Features = field(default_factory=lambda: SUPPORTED)
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Return one registration record."""
+        """Return one registration record; none of this controller at an old metadata.version.
+
+        Raises UNSUPPORTED_VERSION for another controller at an old metadata.version.
+        """
+        if state.image.metadata_version < _CONTROLLERS_SINCE:
+            if self.id == state.config.node_id:
+                return Decision(())
+            raise KafkaError(
+                Error.UNSUPPORTED_VERSION,
+                "The current MetadataVersion is too old to support controller registrations.",
+            )
         record = RegisterControllerRecord
         return Decision(
             [
@@ -66,11 +93,40 @@ class RegisterController:
                         record.ControllerFeature(
                             name=name, min_supported_version=first, max_supported_version=last
                         )
-                        for name, (first, last) in SUPPORTED.items()
+                        for name, (first, last) in self.features.items()
                     ],
                 )
             ]
         )
+
+
+@dataclass(frozen=True)
+class UnregisterController:
+    """Remove the registration of a controller that does not return (since Kafka 4.4)."""
+
+    id: int
+
+    def decide(self, state: ControllerState, now_ms: int) -> Decision:
+        """Return one record.
+
+        Raises INVALID_REQUEST for the active controller, UNSUPPORTED_VERSION, and
+        CONTROLLER_ID_NOT_REGISTERED.
+        """
+        if self.id == state.config.node_id:
+            raise KafkaError(
+                Error.INVALID_REQUEST, "Controller cannot unregister itself while it is active."
+            )
+        if state.image.metadata_version < _UNREGISTRATION_SINCE:
+            raise KafkaError(
+                Error.UNSUPPORTED_VERSION,
+                "The current MetadataVersion is too old to support controller unregistration.",
+            )
+        if self.id not in state.image.controllers:
+            raise KafkaError(
+                Error.CONTROLLER_ID_NOT_REGISTERED,
+                f"Controller ID {self.id} is not currently registered.",
+            )
+        return Decision([UnregisterControllerRecord(controller_id=self.id)])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,22 +143,68 @@ class RegisterBroker:
     endpoints: Sequence[Endpoint]
     rack: str | None
     log_dirs: Sequence[bytes]
-    features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED)
+    previous_epoch: int | None = None
+    """The broker epoch of its last clean shutdown, -1 if there was none. None from a broker that
+    does not report it, and is taken to have shut down cleanly."""
+    features: Features = field(default_factory=lambda: SUPPORTED)
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
-        """Return one registration record.
+        """Return the registration record, after those that remove it from ISRs.
 
-        Raises DUPLICATE_BROKER_REGISTRATION, INVALID_REGISTRATION, and UNSUPPORTED_VERSION for a
-        feature level that the broker does not support.
+        Raises DUPLICATE_BROKER_REGISTRATION while the session of another incarnation lasts,
+        INVALID_REGISTRATION, and UNSUPPORTED_VERSION for a feature level that the broker does not
+        support.
         """
         existing = state.image.brokers.get(self.id)
         is_same = (
             existing is not None and existing.registration.incarnation_id == self.incarnation_id
         )
-        if existing is not None and not is_same:
-            self._check_duplicate(existing, state)
+        if self.id in state.sweeps or (
+            existing is not None and not is_same and state.sessions.is_open(self.id)
+        ):
+            raise KafkaError(Error.DUPLICATE_BROKER_REGISTRATION, _DUPLICATE)
         self._check_directories(state)
-        for name, level in state.image.features.items():
+        self._check_features(state.image.features)
+        record = self._record(state)
+        if existing is not None and is_same:
+            # A retry whose first response was lost: keep its epoch and state.
+            record.broker_epoch = existing.epoch
+            record.fenced = existing.fenced
+            record.in_controlled_shutdown = existing.registration.in_controlled_shutdown
+            return Decision([record], record.broker_epoch)
+        return self._join(state, existing, record)
+
+    def _join(
+        self, state: ControllerState, existing: BrokerImage | None, record: RegisterBrokerRecord
+    ) -> Decision:
+        """Register a new incarnation, which is in no ISR until it has caught up."""
+        was_clean = self.previous_epoch is None or (
+            existing is not None and existing.epoch == self.previous_epoch
+        )
+        if state.image.has_elr and not was_clean:
+            sweep = elections.without_lost(state, self.id)
+        else:
+            sweep = elections.without(state, self.id)
+        sweep = replace(
+            sweep,
+            last=lambda: [record],
+            ended=[partial(state.sessions.end, self.id)],
+            replies_last=True,
+            reply=self.epoch,
+        )
+        records, rest = begin(state.image, (), sweep)
+        if rest is not None:
+            return Decision(records, None, (), rest)
+        offset = self.epoch + len(records) - 1
+        registered = partial(state.sessions.registered, self.id, offset)
+        return Decision(records, self.epoch, [*sweep.ended, registered])
+
+    def _check_features(self, finalized: Mapping[str, int]) -> None:
+        if METADATA_FEATURE not in self.features:
+            raise KafkaError(
+                Error.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"
+            )
+        for name, level in finalized.items():
             first, last = self.features.get(name, (0, 0))
             if not first <= level <= last:
                 raise KafkaError(
@@ -111,34 +213,14 @@ class RegisterBroker:
                     f"{level} of {name}. The broker wants a version between {first} and {last}, "
                     "inclusive.",
                 )
-        record = self._record()
-        if existing is not None and is_same:
-            # A retry whose first response was lost: keep its epoch and state.
-            record.broker_epoch = existing.epoch
-            record.fenced = existing.fenced
-            record.in_controlled_shutdown = existing.registration.in_controlled_shutdown
-        heard = partial(state.sessions.touch, self.id, now_ms)
-        return Decision([record], record.broker_epoch, [heard])
-
-    def _check_duplicate(self, existing: BrokerImage, state: ControllerState) -> None:
-        if (
-            existing.fenced
-            or existing.registration.in_controlled_shutdown
-            or not state.sessions.is_open(self.id)
-        ):
-            return
-        raise KafkaError(
-            Error.DUPLICATE_BROKER_REGISTRATION,
-            "Another broker is registered with that broker id. If the broker was recently "
-            "restarted this should self-resolve once the heartbeat manager expires the broker's "
-            "session.",
-        )
 
     def _check_directories(self, state: ControllerState) -> None:
         if state.image.metadata_version < DIRECTORIES_SINCE:
             return
         if not self.log_dirs:
             raise KafkaError(Error.INVALID_REGISTRATION, "No directories specified in request")
+        if any(int.from_bytes(id) < RESERVED_DIRECTORIES for id in self.log_dirs):
+            raise KafkaError(Error.INVALID_REGISTRATION, "Reserved directory ID in request")
         if len(set(self.log_dirs)) < len(self.log_dirs):
             raise KafkaError(Error.INVALID_REGISTRATION, "Duplicate directory ID in request")
         for other in state.image.brokers.values():
@@ -150,8 +232,9 @@ class RegisterBroker:
                     f"Broker {other.id} is already registered with a directory of broker {self.id}",
                 )
 
-    def _record(self) -> RegisterBrokerRecord:
+    def _record(self, state: ControllerState) -> RegisterBrokerRecord:
         record = RegisterBrokerRecord
+        has_directories = state.image.metadata_version >= DIRECTORIES_SINCE
         return record(
             broker_id=self.id,
             incarnation_id=self.incarnation_id,
@@ -165,7 +248,7 @@ class RegisterBroker:
             ],
             rack=self.rack,
             fenced=True,
-            log_dirs=sorted(self.log_dirs),
+            log_dirs=sorted(self.log_dirs) if has_directories else [],
         )
 
 
@@ -185,26 +268,32 @@ class UnregisterBroker:
             raise KafkaError(
                 Error.BROKER_ID_NOT_REGISTERED, f"Broker ID {self.id} is not currently registered"
             )
-        return Decision(
-            [
-                *elections.without(state, self.id),
-                UnregisterBrokerRecord(broker_id=self.id, broker_epoch=broker.epoch),
-            ],
-            None,
-            [partial(state.sessions.end, self.id)],
+        if self.id in state.sweeps:
+            raise KafkaError(
+                Error.REQUEST_TIMED_OUT, f"Broker {self.id} is being fenced or registered"
+            )
+        record = UnregisterBrokerRecord(broker_id=self.id, broker_epoch=broker.epoch)
+        ended = [partial(state.sessions.end, self.id)]
+        sweep = replace(
+            elections.without(state, self.id), last=lambda: [record], ended=ended, replies_last=True
         )
+        records, rest = begin(state.image, (), sweep)
+        return Decision(records, None, () if rest else ended, rest)
 
 
 def registered(state: ControllerState, id: int, epoch: int) -> BrokerImage:
     """Return the broker that sent a request with this epoch.
 
-    Raises BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH.
+    Raises STALE_BROKER_EPOCH, also for a broker that is not registered.
     """
     broker = state.image.brokers.get(id)
     if broker is None:
-        raise KafkaError(Error.BROKER_ID_NOT_REGISTERED)
+        raise KafkaError(
+            Error.STALE_BROKER_EPOCH, f"No broker registration found for broker id {id}"
+        )
     if broker.epoch != epoch:
         raise KafkaError(
-            Error.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got {epoch}"
+            Error.STALE_BROKER_EPOCH,
+            f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}",
         )
     return broker

@@ -61,6 +61,13 @@ class SecurityImage:
         frozen.quotas, frozen.tokens = dict(self.quotas), dict(self.tokens)
         return frozen
 
+    def copied(self) -> SecurityImage:
+        """A copy on which further records can be replayed, its ACLs indexed."""
+        copied = self.frozen()
+        for id, record in copied.acls.items():
+            copied.acl_index.add(id, acl_of(record))
+        return copied
+
     def before_producer_ids(self) -> Iterator[Any]:
         """The records that Kafka's snapshots have before the producer ids."""
         yield from self.quotas.values()

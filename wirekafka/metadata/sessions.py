@@ -37,7 +37,8 @@ class Sessions:
         self._overdue: set[int] = set()
         self._has_own = False
         self._offsets: dict[int, int] = {}
-        self._leaving: dict[int, int] = {}
+        self._registrations: dict[int, int] = {}
+        self._leaving: dict[int, int | None] = {}
 
     def begin(self, brokers: Iterable[int], now_ms: int) -> None:
         """Start the sessions of unfenced brokers when this controller becomes active.
@@ -48,9 +49,8 @@ class Sessions:
             if broker != self._own_id:
                 self.touch(broker, now_ms)
 
-    def touch(self, broker: int, now_ms: int, metadata_offset: int = -1) -> None:
-        """Extend a session; `metadata_offset` is the last offset that the broker has applied."""
-        self._offsets[broker] = metadata_offset
+    def touch(self, broker: int, now_ms: int) -> None:
+        """Extend the session of a broker at a heartbeat, fenced or not."""
         if broker == self._own_id:
             self._has_own = True
             return
@@ -58,7 +58,7 @@ class Sessions:
         self._schedule(broker, now_ms + self._timeout_ms)
 
     def end(self, broker: int) -> None:
-        """End the session of a broker that shut down or was fenced."""
+        """End the session of a broker that has expired, was replaced, or has left the cluster."""
         self._overdue.discard(broker)
         self._offsets.pop(broker, None)
         self._leaving.pop(broker, None)
@@ -71,14 +71,46 @@ class Sessions:
         """Whether a broker has a session."""
         return self._has_own if broker == self._own_id else broker in self._due
 
-    def leave(self, broker: int, end_offset: int) -> None:
-        """Note a controlled shutdown, whose records end at `end_offset`."""
-        self._leaving[broker] = end_offset
+    def applied(self, broker: int, metadata_offset: int) -> None:
+        """Note the last offset that a broker has applied; -1 if it must report it again."""
+        self._offsets[broker] = metadata_offset
+
+    def registered(self, broker: int, offset: int) -> None:
+        """Note the offset of a broker's registration record."""
+        self._registrations[broker] = offset
+
+    def registration_offset(self, broker: int, epoch: int) -> int:
+        """The offset of a broker's registration record; its epoch if that is not known.
+
+        They differ if other records were written in the same batch.
+        """
+        return max(self._registrations.get(broker, epoch), epoch)
+
+    def leave(self, broker: int) -> None:
+        """Begin a controlled shutdown."""
+        self._leaving.setdefault(broker, None)
+
+    def has_moved(self, broker: int, last_offset: int) -> None:
+        """Note the last offset of the records that take the leaderships from a leaving broker."""
+        if self._leaving.get(broker) is None:
+            self._leaving[broker] = last_offset
+
+    def stay(self, broker: int) -> None:
+        """End a controlled shutdown: the broker has been fenced."""
+        self._leaving.pop(broker, None)
+
+    def is_leaving(self, broker: int) -> bool:
+        """Whether a broker is in a controlled shutdown."""
+        return broker in self._leaving
 
     def may_leave(self, broker: int, others: Iterable[int]) -> bool:
         """Whether all other brokers have applied the records of its controlled shutdown."""
-        last_offset = self._leaving.get(broker, 0) - 1
-        return all(self._offsets.get(other, -1) >= last_offset for other in others)
+        last_offset = self._leaving.get(broker)
+        return last_offset is not None and all(
+            self._offsets.get(other, -1) >= last_offset
+            for other in others
+            if other not in self._leaving
+        )
 
     def judge(self, broker: int, now_ms: int) -> Verdict:
         """Decide how to treat a broker whose timer has expired; changes nothing."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.clock import Clock
 from wirekafka.config.broker_config import BrokerConfig
@@ -13,9 +13,13 @@ from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.metadata.channel import ControllerChannel
 from wirekafka.metadata.feed import MetadataFeed
+from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.replication.metadata_log import MetadataLog, Sync, sync_inline
-from wirekafka.replication.observation import Observer
+from wirekafka.replication.observation import Committed
+
+if TYPE_CHECKING:
+    from wirekafka.metrics.measures import Measures
 
 
 def _ignore(error: Exception) -> None:
@@ -40,6 +44,10 @@ class Foundation:
     """Runs the metadata log's fsyncs."""
     failed: Callable[[Exception], None] = _ignore
     """Called when an observer of metadata or records has failed too often: the node must stop."""
+    measures: Measures | None = None
+    """The node's counters; None while there are no metrics."""
+    controller_endpoints: Sequence[Endpoint] = ()
+    """The advertised listeners of the controller in this process."""
     users: FirstUsers = ()
     """The SCRAM credentials of a new cluster; ignored in an existing one."""
 
@@ -48,7 +56,7 @@ class Foundation:
 class SourceParts:
     """The dependencies of a source.
 
-    `directory` is the log directory with the metadata log; `observer` gets the committed batches.
+    `directory` is the log directory with the metadata log; `published` takes the committed batches.
     `incarnation_id`, 16 bytes, is random for each start.
     """
 
@@ -58,7 +66,17 @@ class SourceParts:
     cluster_id: str
     directory: LogDirectory
     incarnation_id: bytes
-    observer: Observer
+    published: Published
+
+
+class Published(Protocol):
+    """The committed metadata of this process, up to `end_offset`."""
+
+    image: MetadataImage
+    end_offset: int
+
+    def take(self, committed: Committed) -> Iterator[None] | None:
+        """Apply a batch; an `Observer`."""
 
 
 class MetadataSource(Protocol):
@@ -92,8 +110,11 @@ class MetadataSource(Protocol):
         Raises the error that makes that impossible.
         """
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Start the controller in this process, if any, with these endpoints."""
+    async def start(self) -> None:
+        """Start the controller in this process, if any."""
+
+    async def resign(self) -> None:
+        """Let another controller become active, if the one here is; called while it can answer."""
 
     async def stop(self) -> None:
         """Deliver nothing more, and close the connections."""

@@ -97,7 +97,7 @@ def _create(topic: NewTopic, state: ControllerState) -> tuple[CreatedTopic, list
     ]
     if _MIN_ISR in configs and state.image.has_elr:
         records.append(ClearElrRecord(topic_name=topic.name))
-    records += _partition_records(state.image, topic_id, 0, replicas)
+    records += _partition_records(state, topic_id, (0, bool(topic.assignments)), replicas)
     return CreatedTopic(topic_id, len(replicas), len(replicas[0]), configs), records
 
 
@@ -129,7 +129,11 @@ def _assign(topic: NewTopic, state: ControllerState) -> Sequence[Sequence[int]]:
     factor = topic.replication_factor
     if factor == -1:
         factor = state.config.default_replication_factor
-    return placement.place(state.image, range(count), factor)
+    try:
+        return placement.place(state, count, factor)
+    except KafkaError as error:
+        message = f"Unable to replicate the partition {factor} time(s): {error.message}"
+        raise KafkaError(error.error, message) from error
 
 
 def _manual_assignment(topic: NewTopic, image: MetadataImage) -> Sequence[Sequence[int]]:
@@ -162,24 +166,26 @@ def _manual_assignment(topic: NewTopic, image: MetadataImage) -> Sequence[Sequen
 
 
 def _partition_records(
-    image: MetadataImage, topic_id: bytes, first: int, assigned: Sequence[Sequence[int]]
+    state: ControllerState,
+    topic_id: bytes,
+    first: tuple[int, bool],
+    assigned: Sequence[Sequence[int]],
 ) -> list[Message]:
+    """The records of partitions; `first` is the first index, and whether they are manual."""
+    first_index, is_manual = first
     records: list[Message] = []
     # Partitions with the same replicas share the lists, as there may be thousands.
     made: dict[tuple[int, ...], tuple[list[int], list[int], list[bytes]]] = {}
-    for index, replicas in enumerate(assigned, first):
+    for index, replicas in enumerate(assigned, first_index):
         key = tuple(replicas)
         if key not in made:
             # A replica on a fenced broker cannot be in sync from the start.
-            isr = [broker for broker in key if not image.brokers[broker].fenced]
-            made[key] = list(key), isr, placement.directories(image, key)
+            isr = [broker for broker in key if state.is_active(broker)]
+            places = [placement.default_directory(state.image, broker) for broker in key]
+            made[key] = list(key), isr, places
         its_replicas, isr, directories = made[key]
         if not isr:
-            raise KafkaError(
-                Error.INVALID_REPLICA_ASSIGNMENT,
-                f"All brokers specified in the manual partition assignment for "
-                f"partition {index} are fenced or in controlled shutdown.",
-            )
+            raise _all_fenced(index if is_manual else None, len(replicas))
         records.append(
             PartitionRecord(
                 partition_id=index,
@@ -193,6 +199,20 @@ def _partition_records(
             )
         )
     return records
+
+
+def _all_fenced(manual_index: int | None, replication_factor: int) -> KafkaError:
+    if manual_index is None:
+        return KafkaError(
+            Error.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {replication_factor} time(s): All brokers are "
+            "currently fenced or in controlled shutdown.",
+        )
+    return KafkaError(
+        Error.INVALID_REPLICA_ASSIGNMENT,
+        f"All brokers specified in the manual partition assignment for partition {manual_index} "
+        "are fenced or in controlled shutdown.",
+    )
 
 
 class TopicReference(NamedTuple):
@@ -265,7 +285,7 @@ class CreatePartitions:
         reply: dict[str, KafkaError | None] = {}
         for growth in self.topics:
             try:
-                added = _grow(growth, state.image)
+                added = _grow(growth, state)
                 self.quota.spend(len(added), now_ms)
                 records += added
                 reply[growth.name] = None
@@ -275,7 +295,8 @@ class CreatePartitions:
         return Decision(() if self.validate_only else bounded(records), reply, (settle,))
 
 
-def _grow(growth: Growth, image: MetadataImage) -> list[Message]:
+def _grow(growth: Growth, state: ControllerState) -> list[Message]:
+    image = state.image
     topic = image.topics.get(growth.name)
     if topic is None:
         raise KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION)
@@ -294,12 +315,13 @@ def _grow(growth: Growth, image: MetadataImage) -> list[Message]:
     wanted = range(present, growth.count)
     if len(wanted) > MOST_RECORDS_PER_BATCH:
         raise KafkaError(
-            Error.POLICY_VIOLATION, "Excessively large number of partitions per request."
+            Error.POLICY_VIOLATION, "Excessively large number of additional partitions per request."
         )
     factor = len(topic.partitions[0].replicas)
     assigned = growth.assignments
+    is_manual = assigned is not None
     if assigned is None:
-        assigned = placement.place(image, wanted, factor)
+        assigned = placement.place(state, len(wanted), factor)
     elif len(assigned) != len(wanted):
         raise KafkaError(
             Error.INVALID_REPLICA_ASSIGNMENT,
@@ -310,4 +332,4 @@ def _grow(growth: Growth, image: MetadataImage) -> list[Message]:
         )
     for replicas in assigned:
         placement.check_assignment(image, replicas, factor)
-    return _partition_records(image, topic.id, present, assigned)
+    return _partition_records(state, topic.id, (present, is_manual), assigned)

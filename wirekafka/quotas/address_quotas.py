@@ -34,21 +34,22 @@ class AddressQuotas:
         else:
             self._limits.pop(name, None)
 
-    def may_connect(self, address: str, now_ms: int) -> bool:
-        """Count a new connection, unless its address exceeds its quota."""
+    def throttle_ms(self, address: str, now_ms: int) -> int:
+        """Count a new connection; if its address exceeds its quota, uncount it and return the
+        throttle time in ms, at most one window."""
         if not self._limits:
-            return True
+            return 0
         name = _normal(address)
         limit = self._limits.get(name, self._limits.get(None))
         if limit is None:
-            return True
+            return 0
         rate = self._rates.get(name) or self._begun(name, limit, now_ms)
         if rate.limit != limit:
             rate.limit = limit
-        if not rate.record(1, now_ms):
-            return True
-        rate.take_back(1, now_ms)
-        return False
+        throttle_ms = rate.record(1, now_ms)
+        if throttle_ms:
+            rate.take_back(1, now_ms)
+        return throttle_ms
 
     def _begun(self, name: str, limit: float, now_ms: int) -> Rate:
         number, size_ms = self._windows
@@ -58,7 +59,7 @@ class AddressQuotas:
             self._keep_until_ms = now_ms + number * size_ms
         rate = self._old_rates.get(name)
         if rate is None:
-            rate = Rate(self._windows, limit)
+            rate = Rate(self._windows, limit, size_ms)
         self._rates[name] = rate
         return rate
 

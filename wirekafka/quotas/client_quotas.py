@@ -14,7 +14,8 @@ from wirekafka.quotas.token_bucket import TokenBucket
 
 PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
-_PERCENT_PER_NS = 100 / 1_000_000_000
+PERCENT_PER_NS = 100 / 1_000_000_000
+"""`request_percentage` that a nanosecond of work in a second makes up."""
 _KEPT_MS = 3_600_000
 _MOST_ACCOUNTS = 10_000
 
@@ -39,11 +40,6 @@ class Account:
         self.revision = -1
         """The state of the quotas that the rates are for."""
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether a quota applies to any of the client's requests at a broker."""
-        return any(each is not None for each in (self.produce, self.fetch, self.request))
-
     def fetched(self, size_bytes: int, work_ns: int, now_ms: int) -> int:
         """Count a consumer's Fetch; returns the throttle time.
 
@@ -60,7 +56,7 @@ class Account:
         """Count the work for any other request; returns the throttle time."""
         if self.request is None:
             return 0
-        return self.request.record(work_ns * _PERCENT_PER_NS, now_ms)
+        return self.request.add(work_ns * PERCENT_PER_NS, now_ms)
 
 
 class Usage(NamedTuple):

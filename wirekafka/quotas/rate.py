@@ -46,9 +46,12 @@ class Rate:
         "_harmless",
         "_limit",
         "_longest_ms",
-        "_stable_until_ms",
         "_total",
         "_windows",
+        "pending",
+        "pending_ms",
+        "room",
+        "stable_until_ms",
         "throttled_until_ms",
         "windows",
     )
@@ -61,8 +64,14 @@ class Rate:
         self._at = -1
         self._current = _Window(0)
         self._total = 0.0
-        self._stable_until_ms = -1
+        self.stable_until_ms = -1
         """Until then no window ends or is dropped."""
+        self.room = 0.0
+        """While `pending` is no more, the limit is not exceeded before `stable_until_ms`."""
+        self.pending = 0.0
+        """What callers have used within `room` since the last call of `record`: `add` by hand."""
+        self.pending_ms = 0
+        """When something was last added to `pending`."""
         self.throttled_until_ms = 0
         """The end of the latest throttle time."""
         self.limit = limit
@@ -76,6 +85,7 @@ class Rate:
     def limit(self, limit: float) -> None:
         self._limit = limit
         self._harmless = self.burst
+        self._settle()
 
     @property
     def burst(self) -> float:
@@ -83,15 +93,30 @@ class Rate:
         number, size_ms = self.windows
         return self._limit * (number - 1) * size_ms / 1000
 
+    def add(self, amount: float, now_ms: int) -> int:
+        """Count an amount as `record` does, but at a lower cost if there is much room.
+
+        The hot path does the same without the call.
+        """
+        pending = self.pending + amount
+        if pending <= self.room and now_ms < self.stable_until_ms:
+            self.pending = pending
+            self.pending_ms = now_ms
+            return 0
+        return self.record(amount, now_ms)
+
     def record(self, amount: float, now_ms: int) -> int:
         """Count an amount; returns the throttle time in ms, 0 within the limit."""
-        if now_ms >= self._stable_until_ms:
+        if self.pending:
+            self._settle()
+        if now_ms >= self.stable_until_ms:
             self._turn(now_ms)
         current = self._current
         current.amount += amount
         current.last_ms = now_ms
         self._total += amount
-        if self._total <= self._harmless:
+        self.room = self._harmless - self._total
+        if self.room >= 0:
             return 0
         return self._throttle_ms(now_ms)
 
@@ -101,17 +126,30 @@ class Rate:
 
     def per_second(self, now_ms: int) -> float:
         """The rate now."""
-        if now_ms >= self._stable_until_ms:
+        self._settle()
+        if now_ms >= self.stable_until_ms:
             self._drop_old(now_ms)
         return self._total * 1000 / self._elapsed_ms(now_ms)
+
+    def _settle(self) -> None:
+        """Count what is pending in the current window."""
+        current = self._current
+        current.amount += self.pending
+        current.last_ms = max(current.last_ms, self.pending_ms)
+        self._total += self.pending
+        self.pending = 0.0
+        self.room = self._harmless - self._total
 
     def _throttle_ms(self, now_ms: int) -> int:
         elapsed_ms = self._elapsed_ms(now_ms)
         rate = self._total * 1000 / elapsed_ms
         if rate <= self._limit:
             return 0
-        excess = (rate - self._limit) / self._limit
-        throttle_ms = min(math.floor(excess * elapsed_ms + 0.5), self._longest_ms)
+        if not self._limit:
+            throttle_ms = self._longest_ms
+        else:
+            excess = (rate - self._limit) / self._limit
+            throttle_ms = min(math.floor(excess * elapsed_ms + 0.5), self._longest_ms)
         self.throttled_until_ms = now_ms + throttle_ms
         return throttle_ms
 
@@ -144,6 +182,6 @@ class Rate:
                 each.restart(now_ms)
             self._total += each.amount
             oldest_ms = min(oldest_ms, each.last_ms)
-        self._stable_until_ms = min(
+        self.stable_until_ms = min(
             self._current.start_ms + self.windows.size_ms, oldest_ms + kept_ms
         )

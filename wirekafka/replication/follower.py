@@ -99,6 +99,8 @@ class Follower:
                 log.truncate_fully_at(header.base_offset, now_ms)
                 self._bound_high_watermark()
         log.append_as_follower(records, now_ms, replica.leader_epoch)
+        if replica.traffic is not None:
+            replica.traffic.replication_bytes_in += len(records)
         if log.end_offset >= replica.flush_at:
             replica.sync_or_defer()
 

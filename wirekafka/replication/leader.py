@@ -119,6 +119,9 @@ class Leader:
         append.now_ms = now_ms
         append.guard = guard
         appended = self._log.append_as_leader(records, append)
+        traffic = self._replica.traffic
+        if traffic is not None:
+            traffic.appended(len(records), appended.end_offset - appended.base_offset)
         self._appended()
         return appended
 
@@ -138,7 +141,10 @@ class Leader:
             appended = log.append_as_leader(records, append)
         except KafkaError:
             return None
-        self._replica.set_high_watermark(log.end_offset)
+        replica = self._replica
+        replica.set_high_watermark(log.end_offset)
+        if replica.traffic is not None:
+            replica.traffic.appended(len(records), appended[1] - appended[0])
         return appended
 
     def append_from_coordinator(self, records: Buffer) -> Appended:

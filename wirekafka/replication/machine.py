@@ -37,7 +37,7 @@ class Outcome:
     A reply that is a `KafkaError` is raised at the submitter.
     """
 
-    __slots__ = ("effects", "encoded", "producer", "records", "replies", "timers")
+    __slots__ = ("effects", "encoded", "producer", "records", "replayed", "replies", "timers")
 
     def __init__(
         self,
@@ -50,6 +50,8 @@ class Outcome:
         self.producer = producer
         self.encoded: bytes | None = None
         """The batch with the records, if it was encoded beforehand."""
+        self.replayed: Callable[[], None] | None = None
+        """Puts the state after the records in place, if they were replayed on a copy beforehand."""
         self.timers: list[tuple[Hashable, int | None]] = []
         self.effects: list[Callable[[], None]] = []
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from wirekafka.clock import Clock
-from wirekafka.codec.batch import batches, read_header
+from wirekafka.codec.batch import BatchHeader, batches, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import KafkaError
 from wirekafka.log.control_records import ControlType, KRaftVersionRecord, VotersRecord
@@ -15,6 +15,7 @@ from wirekafka.log.log import Log
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.promise import Promise
+from wirekafka.replication.raft.voter_set import QuorumHistory, VoterSet
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
@@ -61,8 +62,11 @@ class MetadataLog:
         self._disk = disk
         self._clock = clock
         self._sync = sync
-        self._voters: VotersRecord | None = None
-        self._kraft_version = 0
+        self._history = QuorumHistory()
+        # The control records below this offset are in the history.
+        self._noted_end = 0
+        # The newest snapshot that was read: the log's epochs may begin after it.
+        self._snapshot = SnapshotId(0, 0)
         self._committed = 0
         self._last_append_ms = 0
         self._is_writing_snapshot = False
@@ -88,12 +92,12 @@ class MetadataLog:
     @property
     def kraft_version(self) -> int:
         """The level of `kraft.version`: 1 once the voters are kept in the log."""
-        return self._kraft_version
+        return self._history.kraft_version
 
     @property
     def is_dynamic(self) -> bool:
         """Whether the voters are kept in the log rather than in the configuration (KIP-853)."""
-        return self._kraft_version > 0
+        return self._history.kraft_version > 0
 
     async def settled(self) -> None:
         """Wait until no sync or snapshot is in progress; does not suspend if none is."""
@@ -112,12 +116,26 @@ class MetadataLog:
         self.bytes_since_snapshot = 0
         for id in self._snapshots()[:1]:
             covered = id.end_offset
-            batches_read = self._noted(snapshot_file.decode(self._disk.read(self._path(id))))
+            batches_read = self._read_snapshot(id)
             # A snapshot at offset 0 has the features a new cluster starts with, which the first
             # leader repeats in the log. Only its voters count here.
             yield from (batch for batch in batches_read if covered or read_header(batch).is_control)
         self._check_covered(covered)
-        yield from self._noted(self._read_log(covered))
+        yield from self._counted(self._noted(self._read_log(covered)))
+        self._noted_end = max(self._noted_end, self._log.end_offset)
+
+    def read_from(self, offset: int) -> Iterator[Buffer]:
+        """Read the batches of the log from an offset to its end."""
+        return self._read_log(offset)
+
+    def note_voters(self) -> None:
+        """Read kraft.version and the voters from the snapshot and the log, if not done yet.
+
+        Raises as `read_batches`.
+        """
+        if self._noted_end < max(self._log.end_offset, 1):
+            for _ in self.read_batches():
+                pass
 
     def write_snapshot(
         self, records: Iterable[Any], codec: RecordCodec, end_offset: int | None = None
@@ -183,7 +201,7 @@ class MetadataLog:
             now_ms=self._clock.now_ms(),
             last_contained_ms=self._last_append_ms,
             epoch=id.epoch,
-            quorum=self._quorum_records(),
+            quorum=self._quorum_records(end_offset),
         )
         batches = snapshot_file.encode(records, codec, frame)
         return _SnapshotWriting(
@@ -227,12 +245,21 @@ class MetadataLog:
         self._log.delete_old_segments(now_ms)
         self._log.delete_retired(now_ms)
 
-    def _quorum_records(self) -> list[tuple[int, bytes]]:
-        """The control records of kraft.version and the voters that a snapshot repeats."""
-        if self._voters is None:
+    def _quorum_records(self, end_offset: int) -> list[tuple[int, bytes]]:
+        """The control records of kraft.version and the voters below an offset, for a snapshot."""
+        version, voters = self._history.before(end_offset)
+        if voters is None:
             return []
-        version = KRaftVersionRecord(kraft_version=self._kraft_version)
-        return quorum_records(version, self._voters)
+        return quorum_records(KRaftVersionRecord(kraft_version=version), voters.to_record())
+
+    def _read_snapshot(self, id: SnapshotId) -> Iterator[Buffer]:
+        """Read the batches of a snapshot; its control records count from its last offset on."""
+        self._snapshot = id
+        for batch in snapshot_file.decode(self._disk.read(self._path(id))):
+            header = read_header(batch)
+            if header.is_control:
+                self._note(batch, id.end_offset - 1)
+            yield batch
 
     def _read_log(self, offset: int, end_offset: int | None = None) -> Iterator[Buffer]:
         """Read the batches from one offset to another, by default the log end."""
@@ -244,27 +271,38 @@ class MetadataLog:
             before = offset
             for position, header in batches(data):
                 if header.base_offset >= offset:
-                    self.bytes_since_snapshot += header.size_bytes
-                    self._last_append_ms = header.max_timestamp
                     yield data[position : position + header.size_bytes]
                 offset = max(offset, header.end_offset)
             if offset == before:
                 return
 
+    def _counted(self, source: Iterator[Buffer]) -> Iterator[Buffer]:
+        for batch in source:
+            self._count(read_header(batch))
+            yield batch
+
+    def _count(self, header: BatchHeader) -> None:
+        """Note the size and time of a batch that is in the log and in no snapshot."""
+        self.bytes_since_snapshot += header.size_bytes
+        self._last_append_ms = header.max_timestamp
+
     def _noted(self, source: Iterator[Buffer]) -> Iterator[Buffer]:
         """Yield the batches, and note kraft.version and the voters in their control records."""
         for batch in source:
-            _, header = next(batches(batch))
+            header = read_header(batch)
             if header.is_control:
-                for record in decode_records(batch):
-                    self._note(snapshot_file.control_type(record.key), record.value or b"")
+                self._note(batch, header.base_offset)
             yield batch
 
-    def _note(self, kind: int, value: bytes) -> None:
-        if kind == ControlType.KRAFT_VERSION:
-            self._kraft_version = KRaftVersionRecord.decode(value, 0).kraft_version
-        elif kind == ControlType.KRAFT_VOTERS:
-            self._voters = VotersRecord.decode(value, 0)
+    def _note(self, batch: Buffer, base_offset: int) -> None:
+        for record in decode_records(batch):
+            kind, value = snapshot_file.control_type(record.key), record.value or b""
+            if kind == ControlType.KRAFT_VERSION:
+                level = KRaftVersionRecord.decode(value, 0).kraft_version
+                self._history.note_version(base_offset, level)
+            elif kind == ControlType.KRAFT_VOTERS:
+                voters = VoterSet.of_record(VotersRecord.decode(value, 0))
+                self._history.note_voters(base_offset, voters)
 
     def _release_settled(self) -> None:
         if self._is_busy:

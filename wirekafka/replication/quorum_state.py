@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from wirekafka.log.files import Disk
 from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.replication.raft.messages import NO_DIRECTORY, NO_NODE, ReplicaKey
 
 FILE_NAME = "quorum-state"
 _STATIC, _DYNAMIC = 0, 1
-_NO_DIRECTORY = bytes(16)
 
 
 class BadQuorumState(UnusableDirectory):
@@ -20,21 +21,27 @@ class BadQuorumState(UnusableDirectory):
 
 @dataclass(frozen=True)
 class QuorumState:
-    """The contents of the file; `voters` is None if the voters are in the log (KIP-853)."""
+    """The contents of the file.
+
+    `voters` is None if the voters are in the log (KIP-853). `voted` is the candidate that got this
+    node's vote in the epoch; its directory is known only in a file without voters.
+    """
 
     leader_id: int
     leader_epoch: int
     voters: tuple[int, ...] | None
+    voted: ReplicaKey | None = None
 
     def write(self, disk: Disk, directory: str) -> None:
         """Replace the file atomically and sync it. Raises OSError."""
         fields: dict[str, object] = {
             "leaderId": self.leader_id,
             "leaderEpoch": self.leader_epoch,
-            "votedId": -1,
+            "votedId": NO_NODE if self.voted is None else self.voted.id,
         }
         if self.voters is None:
-            fields["votedDirectoryId"] = _text(_NO_DIRECTORY)
+            directory_id = NO_DIRECTORY if self.voted is None else self.voted.directory_id
+            fields["votedDirectoryId"] = _text(directory_id)
             fields["data_version"] = _DYNAMIC
         else:
             fields = {
@@ -60,9 +67,20 @@ class QuorumState:
                 leader_id=fields["leaderId"],
                 leader_epoch=fields["leaderEpoch"],
                 voters=voters and tuple(voter["voterId"] for voter in voters),
+                voted=_voted(fields),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise BadQuorumState(f"{path} is not a quorum state: {error!r}") from error
+
+
+def _voted(fields: dict[str, Any]) -> ReplicaKey | None:
+    if fields.get("votedId", NO_NODE) < 0:
+        return None
+    text = fields.get("votedDirectoryId")
+    directory_id = base64.urlsafe_b64decode(f"{text}==") if text else NO_DIRECTORY
+    if len(directory_id) != len(NO_DIRECTORY):
+        raise ValueError(f"votedDirectoryId is {text!r}")
+    return ReplicaKey(fields["votedId"], directory_id)
 
 
 def _text(uuid: bytes) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,13 +18,32 @@ _MOST_PARTITIONS = 10_000
 class Reader:
     """One connection that fetches, with its last request for each partition."""
 
-    __slots__ = ("at_ms", "client_id", "host", "seen")
+    __slots__ = ("_known", "at_ms", "client_id", "host", "seen")
 
     def __init__(self, client_id: str, host: str):
         self.client_id = client_id
         self.host = host
         self.at_ms = 0
         self.seen: dict[Key, Wanted] = {}
+        self._known: dict[Key, tuple[int, int, int]] = {}
+
+    def positions(self, find: Callable[[Key], Partition | None]) -> Iterator[tuple[Partition, int]]:
+        """Each partition here with the next offset that the client gets.
+
+        A position is found by reading batch headers again, once for each response.
+        """
+        known: dict[Key, tuple[int, int, int]] = {}
+        for key, wanted in self.seen.items():
+            partition = find(key)
+            if partition is None:
+                continue
+            sent = wanted.fetch_offset, wanted.sent_bytes
+            found = self._known.get(key)
+            if found is None or found[:2] != sent:
+                found = (*sent, _next_offset(partition, wanted))
+            known[key] = found
+            yield partition, found[2]
+        self._known = known
 
 
 class Fetched(NamedTuple):
@@ -76,20 +95,22 @@ class Readers:
         while len(seen) > _MOST_PARTITIONS:
             del seen[next(iter(seen))]
 
+    def since(self, at_ms: int) -> list[Reader]:
+        """The readers that have fetched since then, in the order of their last Fetch."""
+        recent = [reader for reader in self._readers.values() if reader.at_ms >= at_ms]
+        return sorted(recent, key=lambda reader: reader.at_ms)
+
     def fetched(self, find: Callable[[Key], Partition | None]) -> list[Fetched]:
         """The newest position per client and partition, sorted; `find` looks up a partition."""
         newest: dict[tuple[str, str, int], Fetched] = {}
         for reader in sorted(self._readers.values(), key=lambda reader: reader.at_ms):
-            for key, wanted in reader.seen.items():
-                partition = find(key)
-                if partition is None:
-                    continue
+            for partition, next_offset in reader.positions(find):
                 newest[reader.client_id, partition.topic, partition.index] = Fetched(
                     reader.client_id,
                     reader.host.lstrip("/"),
                     partition.topic,
                     partition.index,
-                    _next_offset(partition, wanted),
+                    next_offset,
                     partition.high_watermark,
                     reader.at_ms,
                 )

@@ -6,13 +6,16 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wirekafka.clock import Clock
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log import Log
 from wirekafka.replication.internal_topics import INTERNAL_TOPICS
 from wirekafka.replication.waiting import Watched
+
+if TYPE_CHECKING:
+    from wirekafka.metrics.traffic import TopicTraffic
 
 NO_EPOCH = -1
 NO_LEADER = -1
@@ -98,6 +101,7 @@ class Replica(Watched):
         "sync_later",
         "topic",
         "topic_id",
+        "traffic",
         "truncated",
     )
 
@@ -120,6 +124,8 @@ class Replica(Watched):
         """Called after a truncation, before any append, to lower the offsets in checkpoints."""
         self.propose_later: Callable[[Any], None] | None = None
         """Called with this replica, a leader, when a follower outside of the ISR has caught up."""
+        self.traffic: TopicTraffic | None = None
+        """The counters of the topic; None while the broker has no metrics."""
         self._commits: list[_Commit] = []
         self._serial = count()
 

@@ -12,6 +12,7 @@ from wirekafka.clock import Clock, Timer
 from wirekafka.codec.batch import BatchHeader, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication.lingering import LingeringLog
 from wirekafka.replication.machine import Machine, Outcome, Producer, Ticket, TransactionalMachine
 from wirekafka.replication.observation import Committed, Observation, Observer
 from wirekafka.replication.record_codec import RecordCodec
@@ -45,6 +46,9 @@ class Runtime:
     A refused append fails only its command. If an append fails half way, the machine is dropped
     and rebuilt by replay, in steps. `lost` is the error of commands while there is no machine.
     `observer_failed` is called when an observer has failed too often and gets no more batches.
+
+    With a `linger_ms` above 0, records of several commands are appended as one batch, up to so much
+    later. If that append is refused, all of these commands fail, and the machine is rebuilt.
     """
 
     def __init__(
@@ -56,10 +60,14 @@ class Runtime:
         *,
         lost: Error = Error.NOT_COORDINATOR,
         write_timeout_ms: int | None = None,
+        linger_ms: int = 0,
         observer_failed: Callable[[Exception], None] | None = None,
     ):
         self._create = create
-        self._log = log
+        self._lingering: LingeringLog | None = None
+        if linger_ms > 0:
+            log = self._lingering = LingeringLog(log, clock, linger_ms, self._lost_collected)
+        self._log: ReplicatedLog = log
         self._codec = codec
         self._clock = clock
         self._lost = lost
@@ -140,6 +148,14 @@ class Runtime:
         if self._observations:
             self._deliver()
         return ticket
+
+    def write_collected(self) -> None:
+        """Append the records that linger, before something else is appended to the log.
+
+        Raises what the log raises; the machine is then being rebuilt.
+        """
+        if self._lingering is not None:
+            self._lingering.flush()
 
     def replay_end_marker(self, producer: Producer, committed: bool) -> None:
         """Replay an end marker that a transaction coordinator has appended to this log."""
@@ -253,8 +269,13 @@ class Runtime:
             batch = outcome.encoded or self._codec.encode(records, now_ms, outcome.producer)
             self._applied = log.append(batch)
             outcome.take_effect(machine.timers)
-            _replay(machine, records, outcome.producer)
+            if outcome.replayed is not None:
+                outcome.replayed()
+            else:
+                _replay(machine, records, outcome.producer)
         except Exception as failure:
+            if self._machine is not machine:
+                return failure  # Records that lingered could not be written.
             if log.end_offset != end_offset:
                 self._rebuild(failure)
                 self._committed_later(Committed(records, log.end_offset))
@@ -275,6 +296,12 @@ class Runtime:
             overdue = [(ticket, KafkaError(Error.REQUEST_TIMED_OUT)) for ticket, _ in replies]
             timer = self._clock.call_later(self._write_timeout_ms, partial(_release, overdue))
         self._log.when_committed(self._applied, partial(_release_in_time, replies, timer))
+
+    def _lost_collected(self, failure: Exception) -> None:
+        """Fail the commands whose collected records could not be appended, and start again."""
+        for ticket in self._waiting:
+            ticket.set(failure)
+        self._rebuild(failure)
 
     def _rebuild(self, failure: Exception) -> None:
         """Rebuild a machine whose state may differ from its log."""
@@ -297,6 +324,8 @@ class Runtime:
     def _drop(self, error: KafkaError) -> None:
         self._machine = None
         self._loading = None
+        if self._lingering is not None:
+            self._lingering.discard()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

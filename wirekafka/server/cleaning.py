@@ -128,6 +128,10 @@ class Cleaning:
                     await self._swap_in(log, job, progress)
                 else:
                     await self._record_clean(directory, partition, progress)
+        measures = self._broker.measures
+        if measures is not None:
+            measures.compactions.record(max(clock.now_ms() - began_ms, 0) * 1000)
+            measures.compacted_bytes += max(before_bytes - log.size_bytes, 0)
         logger.info(
             "Compacted %s up to offset %d: %d of %d bytes remain, in %d ms",
             log.name,

@@ -35,9 +35,11 @@ class Inbox:
     serves all: it stays in the processor's cache, and an idle connection holds none.
     """
 
-    __slots__ = ("buffer",)
+    __slots__ = ("buffer", "reads")
 
     def __init__(self) -> None:
+        self.reads = 0
+        """Counts the reads, to find the least recently used connection."""
         self.renew()
 
     def renew(self) -> None:
@@ -89,7 +91,10 @@ class Connection(asyncio.BufferedProtocol):
         self._closes_when_sent = False
         self._reading_paused = False
         self._draining = False
-        self.was_active = True
+        self._inbox.reads += 1
+        self.last_read = self._inbox.reads
+        """The number of the last read from it, among those of all connections."""
+        self.last_read_seen = 0
         self.idle_since_ms = 0
         self.frame_since_ms = 0
         self.frames = 0
@@ -115,14 +120,15 @@ class Connection(asyncio.BufferedProtocol):
         return shared[rest:]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.was_active = True
+        inbox = self._inbox
+        self.last_read = inbox.reads = inbox.reads + 1
         if self._own is not None:
             self._end += nbytes
             self._continue()
             return
         end = len(self._stash) + nbytes
         self._stash = b""
-        shared = self._inbox.buffer
+        shared = inbox.buffer
         at = 0 if self.is_stalled else self._serve(shared, 0, end)
         if at < end:
             self._keep(shared, at, end)
@@ -162,6 +168,16 @@ class Connection(asyncio.BufferedProtocol):
     def peer(self) -> str:
         """The connection's id, which includes the client's address, for log messages."""
         return self._call.connection_id if self._call is not None else "?"
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is closed, or is about to be."""
+        return self._transport is None or self._transport.is_closing()
+
+    @property
+    def software(self) -> tuple[str, str]:
+        """The name and version of the client's software, "unknown" if it has sent none."""
+        return ("unknown", "unknown") if self._call is None else self._call.client_software
 
     @property
     def is_parked(self) -> bool:
@@ -213,6 +229,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._log_closing(logging.WARNING, kind, reason)
             self.close()
+
+    def abort_for(self, kind: str, reason: str) -> None:
+        """Close as `abort` does, and log the reason unless its kind was logged recently."""
+        self._log_closing(logging.WARNING, kind, reason)
+        self.abort()
 
     def abort(self) -> None:
         """Close the connection at once and drop unsent output."""
@@ -285,7 +306,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close_for_failure(error)
             return end
         self._send(replies)
-        if call.account is not None:
+        if call.began_ns:
             charge_sending(call)
         return at
 
@@ -342,7 +363,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._parked = None
         self._send(replies)
-        if call.account is not None:
+        if call.began_ns:
             charge_sending(call)
         if call.wants_close or self._draining:
             self.close()
@@ -383,6 +404,7 @@ class Connection(asyncio.BufferedProtocol):
     def _mute(self, call: Call) -> None:
         """Serve no further request for the throttle time that the response reported."""
         throttle_ms, call.throttle_ms = call.throttle_ms, 0
+        call.began_ns = call.worked_ns = 0
         self._mute_for(throttle_ms, self._unmute)
 
     def _mute_for(self, delay_ms: int, then: Callable[[], None]) -> None:

@@ -12,6 +12,8 @@ from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClus
 from wirekafka.config.address import Address
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.promise import Promise
+from wirekafka.replication.raft.messages import Leadership
+from wirekafka.replication.replica import NO_LEADER
 from wirekafka.server.peer import Peer
 
 logger = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ class Quorum:
 class ControllerSearch:
     """Keeps track of the active controller.
 
-    The follower of the metadata log reports each leader of the quorum (`learned`). While none is
+    The node of the quorum in this process reports each leader (`elected`). While none is
     known, DescribeCluster (KIP-919) is sent to one controller after the other: those in the last
     response and those in the configuration.
     """
@@ -90,6 +92,17 @@ class ControllerSearch:
         if epoch >= self._epoch:
             self._epoch = epoch
             self._found(controller)
+
+    def elected(self, leadership: Leadership, listener: str) -> None:
+        """Store what the quorum's node in this process knows: its leader at that listener, or none.
+
+        It is an `on_leader_changed` of `Raft`.
+        """
+        if leadership.leader_id == NO_LEADER and self.active is not None:
+            self.forget(self.active)
+        for name, host, port in leadership.endpoints:
+            if name == listener:
+                self.learned(Controller(leadership.leader_id, host, port), leadership.epoch)
 
     def forget(self, controller: Controller) -> None:
         """Note that a controller is not active, or does not respond."""

@@ -24,6 +24,8 @@ _Result = TypeVar("_Result")
 
 FOREVER_MS = (1 << 63) - 1
 _SWEEP_MS = 5_000
+_REVIEW_MS = 300
+"""How soon a change of the limits on connections takes effect."""
 _REMOVE_MS = 10_000
 _REMOVE_PAUSE_MS = 5
 _REMOVED_FILES = 40
@@ -65,6 +67,7 @@ class Housekeeping:
         self._syncing.start()
         self._relocating.start()
         self._every(_SWEEP_MS, self._sweep_connections)
+        self._every(_REVIEW_MS, self._review_limits)
         self._every(_REMOVE_MS, self._remove_deleted)
         self._every(config.log_retention_check_interval_ms, self._retain)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
@@ -110,6 +113,10 @@ class Housekeeping:
         now_ms = self._broker.clock.now_ms()
         for listener in self._listeners:
             listener.sweep(now_ms)
+
+    def _review_limits(self) -> None:
+        for listener in self._listeners:
+            listener.review()
 
     def _remove_deleted(self) -> int | None:
         """Remove files of deleted partitions and retired segments, a few at a time."""

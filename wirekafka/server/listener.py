@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
 
-from wirekafka.apis.registry import Call
+from wirekafka.apis.registry import Call, Host
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import Address
-from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.config.security_protocol import logs_in
-from wirekafka.server.connection import Connection, Inbox
+from wirekafka.server.acceptor import Acceptor, Arrival, client_of, host_of
+from wirekafka.server.admission import Admission, ConnectionLimits
+from wirekafka.server.connection import Connection
 from wirekafka.server.logins import Logins
 from wirekafka.server.net import Port
-from wirekafka.server.pipeline import Pipeline, Serve
+from wirekafka.server.pipeline import Serve
 from wirekafka.server.repeated_warnings import Occasion
 
 if TYPE_CHECKING:
-    from wirekafka.broker import Broker
     from wirekafka.config.broker_config import BrokerConfig
 
 ADMISSION, PRINCIPAL = "wirekafka.admission", "wirekafka.principal"
@@ -28,99 +27,6 @@ ADMISSION, PRINCIPAL = "wirekafka.admission", "wirekafka.principal"
 
 _FRAME_GRACE_MS = 30_000
 _FRAME_BYTES_PER_MS = 4
-
-
-@dataclass(slots=True, kw_only=True)
-class Limits:
-    """Connection limits over all listeners of a broker; times in milliseconds."""
-
-    idle_ms: int
-    connections: int
-    connections_per_host: int
-    connections_of_host: dict[str, int]
-    """Limits of single hosts (max.connections.per.ip.overrides)."""
-    brokers_listener: str | None
-    """The listener for other brokers; None if clients use the only one."""
-
-    @classmethod
-    def of(cls, config: BrokerConfig) -> Limits:
-        """The connection limits in a broker's configuration."""
-        found = addresses.listeners(config)
-        return cls(
-            brokers_listener=found.inter_broker if len(found.bound) > 1 else None,
-            idle_ms=config.connections_max_idle_ms,
-            connections=config.max_connections,
-            connections_per_host=config.max_connections_per_ip,
-            connections_of_host=connections_of_hosts(config.max_connections_per_ip_overrides),
-        )
-
-    def of_host(self, host: str) -> int:
-        """How many connections one host may have."""
-        return self.connections_of_host.get(host, self.connections_per_host)
-
-
-class Admission(NamedTuple):
-    """A connection that the limits allow: its peer, and its serial number."""
-
-    host: str
-    port: int
-    serial: int
-
-
-class ConnectionLimits:
-    """Counts the connections of all listeners of a broker against the configured limits.
-
-    Also holds what these connections share: the read buffer and the request pipeline.
-    """
-
-    def __init__(self, pipeline: Pipeline | None = None) -> None:
-        self.inbox = Inbox()
-        self.pipeline = pipeline or Pipeline()
-        self.total = 0
-        self.by_host: Counter[str] = Counter()
-        self.by_listener: Counter[str] = Counter()
-        self._accepted = 0
-        self._config: BrokerConfig | None = None
-        self._limits: Limits
-
-    def current(self, config: BrokerConfig) -> Limits:
-        """The limits as configured now: they can be changed while the broker runs."""
-        if self._config is not config:
-            self._config = config
-            self._limits = Limits.of(config)
-        return self._limits
-
-    def refusal(self, host: str, listener: str, config: BrokerConfig) -> str | None:
-        """Why another connection of this host must be refused; None if it is allowed.
-
-        The connections of all listeners together are limited for clients only: brokers connect
-        nevertheless, if they have a listener of their own.
-        """
-        limits = self.current(config)
-        most = config.for_listener(listener).max_connections
-        if self.by_listener[listener] >= most:
-            return f"max.connections={most} of listener {listener} is reached"
-        if self.total >= limits.connections and listener != limits.brokers_listener:
-            return f"max.connections={limits.connections} is reached"
-        if self.by_host[host] >= limits.of_host(host):
-            return f"its max.connections.per.ip={limits.of_host(host)} is reached"
-        return None
-
-    def enter(self, host: str, listener: str) -> int:
-        """Count a new connection; returns its serial number."""
-        self.total += 1
-        self.by_listener[listener] += 1
-        self.by_host[host] += 1
-        self._accepted += 1
-        return self._accepted
-
-    def leave(self, host: str, listener: str) -> None:
-        """Uncount a closed connection of this host."""
-        self.total -= 1
-        self.by_listener[listener] -= 1
-        self.by_host[host] -= 1
-        if not self.by_host[host]:
-            del self.by_host[host]
 
 
 class Encryption(Protocol):
@@ -148,6 +54,8 @@ class Listener:
         """The host and port that are bound."""
         self.tls: Encryption | None = None
         """Set before `start` if connections are encrypted."""
+        self.closed: Callable[[str], None] = _ignore
+        """Called with the `Connection.peer` of each closed connection."""
         self.inbox = limits.inbox
         self.serve: Serve = limits.pipeline.serve
         self._logins: Logins | None = None
@@ -155,24 +63,33 @@ class Listener:
         self.request_limit_bytes = 0
         self._port = port
         self._limits = limits
-        self.broker: Broker | None = None
+        limits.members.append(self)
+        self._acceptor = Acceptor(self, limits)
+        self.broker: Host | None = None
         self._connections: dict[Connection, str] = {}
         self._emptied: asyncio.Future[None] | None = None
+        self.accepted = 0
+        """How many connections were accepted since the start."""
 
     @property
     def connections(self) -> int:
         return len(self._connections)
 
-    async def start(self, broker: Broker) -> None:
+    def software(self) -> Iterator[tuple[str, str]]:
+        """The name and version of the software of each client that is connected (KIP-511)."""
+        return (connection.software for connection in tuple(self._connections))
+
+    async def start(self, broker: Host) -> None:
         """Accept connections and serve them from `broker`. Raises ConfigError."""
         self.broker = broker
         if self._logins is None and _needs_login(self.name, broker.config):
             self._logins = Logins(broker, self.name, self._limits.pipeline)
             await self._logins.start()
         self.request_limit_bytes = broker.config.socket_request_max_bytes
-        await self._port.accept(self._protocol)
+        await self._port.accept(lambda: Arrival(self._acceptor))
 
-    def _protocol(self) -> asyncio.BufferedProtocol:
+    def new_protocol(self) -> asyncio.BufferedProtocol:
+        """Create the protocol of an admitted connection."""
         return Connection(self) if self.tls is None else self.tls.link()
 
     def accept(self, connection: Connection, transport: asyncio.Transport) -> Call | None:
@@ -183,10 +100,15 @@ class Listener:
             return None
         host, port, serial = admission
         self._connections[connection] = host
+        self.accepted += 1
         local = transport.get_extra_info("sockname")
-        connection_id = f"{local[0]}:{local[1]}-{host}:{port}-{serial}"
+        connection_id = f"{host_of(local)}:{local[1]}-{host}:{port}-{serial}"
         call = Call(
-            self.broker, client_host=f"/{host}", connection_id=connection_id, listener=self.name
+            self.broker,
+            client_host=f"/{host}",
+            connection_id=connection_id,
+            listener=self.name,
+            is_for_controllers=self._limits.pipeline.is_for_controllers,
         )
         principal = transport.get_extra_info(PRINCIPAL)
         if self._logins is not None:
@@ -197,19 +119,29 @@ class Listener:
 
     def admit(self, transport: asyncio.Transport) -> Admission | None:
         """Count a new connection; None if a limit refuses it, which is logged."""
-        peer = transport.get_extra_info("peername")
-        if peer is None or self.broker is None:
+        host, port = client_of(transport)
+        if not host or self.broker is None:
             return None
-        host, port = peer[0].removeprefix("::ffff:"), peer[1]
-        refusal = self._limits.refusal(host, self.name, self.broker.config)
-        if refusal is None and not self.broker.stored_quotas.addresses.may_connect(
-            host, self.broker.clock.now_ms()
-        ):
-            refusal = "its connection_creation_rate is exceeded"
+        refusal = self._limits.refusal(host, self.broker.config)
         if refusal is not None:
             self.warn(host, "Refusing a connection", f"Refusing {Address(host, port)}: {refusal}")
             return None
-        return Admission(host, port, self._limits.enter(host, self.name))
+        admission = Admission(host, port, self._limits.enter(host, self.name))
+        self._limits.shed(self.broker.config)
+        return admission
+
+    def established(self) -> Iterable[Connection]:
+        """The connections, without those whose TLS handshake is not complete."""
+        return self._connections
+
+    @property
+    def waiting(self) -> int:
+        """How many connections wait to be admitted."""
+        return self._acceptor.waiting
+
+    def slot_freed(self) -> None:
+        """Admit a connection that waits; called when one was closed or a limit has changed."""
+        self._acceptor.slot_freed()
 
     def warn(self, host: str, kind: str, message: str) -> None:
         """Log a warning about a host, unless one of the same kind was logged recently."""
@@ -222,8 +154,7 @@ class Listener:
         host = self._connections.pop(connection, None)
         if host is None:
             return
-        if self.broker is not None:
-            self.broker.shares.disconnected(connection.peer)
+        self.closed(connection.peer)
         self.release(host)
 
     def release(self, host: str) -> None:
@@ -232,14 +163,19 @@ class Listener:
         if not self._connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
 
+    def review(self) -> None:
+        """Apply limits that were changed; called periodically."""
+        if self.broker is not None:
+            self._limits.review(self.broker.config)
+
     def sweep(self, now_ms: int) -> None:
         """Close connections that are idle or send a request too slowly; called periodically."""
         if self.broker is None:
             return
         idle_ms = self._limits.current(self.broker.config).idle_ms
         for connection in tuple(self._connections):
-            if connection.was_active:
-                connection.was_active = False
+            if connection.last_read != connection.last_read_seen:
+                connection.last_read_seen = connection.last_read
                 connection.idle_since_ms = now_ms
             elif connection.is_parked:
                 connection.idle_since_ms = now_ms
@@ -264,12 +200,13 @@ class Listener:
             connection.close_for("a slow request", "its request takes too long to arrive")
 
     def stop_accepting(self) -> None:
-        """Refuse new connections; established ones go on."""
+        """Refuse new connections, also those that wait; established ones go on."""
         self._port.close()
+        self._acceptor.stop()
         if self._logins is not None:
             self._logins.stop()
 
-    async def reopen(self, port: Port, broker: Broker) -> None:
+    async def reopen(self, port: Port, broker: Host) -> None:
         """Accept connections again, at a newly bound port."""
         self._port = port
         await self.start(broker)
@@ -299,3 +236,7 @@ def _needs_login(name: str, config: BrokerConfig) -> bool:
     """Whether the listener of this name is one for SASL."""
     bound = addresses.listeners(config).bound
     return any(each.name == name and logs_in(each.protocol) for each in bound)
+
+
+def _ignore(peer: str) -> None:
+    """The default `closed`."""

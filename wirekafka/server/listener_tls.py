@@ -15,8 +15,9 @@ from wirekafka.config.security_protocol import logs_in
 from wirekafka.security import distinguished_name
 from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 from wirekafka.server import tls_context
+from wirekafka.server.admission import Admission
 from wirekafka.server.connection import Connection
-from wirekafka.server.listener import ADMISSION, PRINCIPAL, Admission, Listener
+from wirekafka.server.listener import ADMISSION, PRINCIPAL, Listener
 from wirekafka.server.tls import INBOX_BYTES, Handshakes, TlsLink, TlsTransport
 from wirekafka.server.tls_context import Material, Secured
 

@@ -1,4 +1,4 @@
-"""A Unix socket in the first log directory that serves `wirekafka clients`.
+"""A Unix socket in the first log directory that serves `wirekafka clients` and `groups lag`.
 
 Kafka's protocol has no request for this information, and an extra API would let clients
 distinguish this broker from Apache Kafka. Only the owner of the log directory can open the socket.
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wirekafka.broker import Broker
     from wirekafka.replication.fetch_session import Key
     from wirekafka.replication.partition import Partition
+    from wirekafka.server.monitoring.lag import LagTracker
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +29,14 @@ SOCKET = "control.sock"
 
 
 class LocalSocket:
-    """Sends one JSON document, `{"clients": [...], "quotas": [...]}`, to each connection."""
+    """Sends one JSON document to each connection: lists of `clients` and `quotas`.
 
-    def __init__(self, broker: Broker):
+    With a tracker, it has the `lag` of groups and readers too, and their `history`.
+    """
+
+    def __init__(self, broker: Broker, lag: LagTracker | None = None):
         self._broker = broker
+        self._lag = lag
         self._path = os.path.join(broker.directories[0].path, SOCKET)
         self._server: asyncio.AbstractServer | None = None
 
@@ -55,6 +60,8 @@ class LocalSocket:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             report = {"clients": self._clients(), "quotas": self._quotas()}
+            if self._lag is not None:
+                report |= {"lag": _lag(self._lag), "history": _history(self._lag)}
             writer.write(json.dumps(report).encode())
             await writer.drain()
         except ConnectionError:
@@ -100,6 +107,37 @@ class LocalSocket:
             return self._broker.partitions.get((topic, index))
         except KafkaError:
             return None
+
+
+def _lag(tracker: LagTracker) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": row.kind,
+            "name": row.name,
+            "topic": row.topic,
+            "partition": row.partition,
+            "position": row.behind.position,
+            "end": row.behind.end_offset,
+            "lag": row.behind.lag,
+            "behind_s": None if row.behind.behind_ms is None else row.behind.behind_ms / 1000,
+        }
+        for row in tracker.rows()
+        if row is not None
+    ]
+
+
+def _history(tracker: LagTracker) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": kind,
+            "name": name,
+            "at_ms": sample.at_ms,
+            "lag": sample.lag,
+            "behind_s": None if sample.behind_ms < 0 else sample.behind_ms / 1000,
+        }
+        for (kind, name), history in tracker.histories.items()
+        for sample in history.samples()
+    ]
 
 
 def _bind(path: str) -> socket:

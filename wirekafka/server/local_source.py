@@ -1,59 +1,143 @@
-"""The metadata source of a node that is both broker and controller."""
+"""The metadata source of a node that is a controller, and perhaps a broker too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 
 from wirekafka.apis.controller_channel import LocalChannel
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.compatibility import check_compatible
-from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.source import SourceParts
-from wirekafka.replication.quorum import Voter
+from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.server.controller_registrar import ControllerRegistrar, registration_of
+from wirekafka.server.quorum_channel import QuorumChannel
+from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
+from wirekafka.server.quorum_messages import Wire
+from wirekafka.server.remote_channel import RemoteChannel, Route
+from wirekafka.server.remote_source import Controllers
 
 
 class LocalSource:
-    """A `MetadataSource` whose controller runs in this process, as the quorum's only voter."""
+    """A `MetadataSource` whose controller is one of the quorum's, as its leader or a standby."""
 
-    def __init__(self, parts: SourceParts):
-        foundation, directory = parts.foundation, parts.directory
-        config, disk, now_ms = foundation.config, foundation.disk, foundation.clock.now_ms()
-        assert directory.identity is not None, "claimed"
-        self.controller = ControllerRole(
-            ControllerParts(
-                config=config,
-                clock=foundation.clock,
-                disk=disk,
-                new_id=foundation.new_id,
-                cluster_id=parts.cluster_id,
-                log=directory.open_metadata_log(config.metadata_topic_config, now_ms),
-                voter=Voter(config.node_id, directory.identity.directory_id),
-                incarnation_id=parts.incarnation_id,
-                bootstrap=bootstrap_records(disk, directory.path, now_ms, foundation.users),
-                sync=foundation.sync,
+    def __init__(self, parts: SourceParts, known: Controllers):
+        """`known` are the cluster's controllers, this one included."""
+        foundation = parts.foundation
+        config, clock = foundation.config, foundation.clock
+        self._parts = parts
+        self._known = known
+        self.controller = ControllerRole(_controller_parts(parts, known))
+        raft = self.controller.raft
+        raft.on_leader_changed = partial(known.search.elected, listener=known.listener)
+        self.feed, self.log = self.controller.feed, self.controller.quorum
+        self._driver = QuorumDriver(
+            raft,
+            DriverParts(
+                clock=clock,
+                wire=Wire(cluster_id=parts.cluster_id, listener=known.listener, config=config),
+                connect=known.connect_as_observer,
+                servers=known.servers,
                 failed=foundation.failed,
-            )
+            ),
         )
-        self.feed = self.controller.runtime.observe(parts.observer)
-        self.log = self.controller.quorum
-        self.channel = LocalChannel(self.controller, self.feed)
+        self.channel = QuorumChannel(
+            LocalChannel(self.controller, self.feed),
+            RemoteChannel(
+                Route(
+                    search=known.search,
+                    connect=known.connect,
+                    clock=clock,
+                    config=parts.config,
+                    feed=self.feed,
+                )
+            ),
+            self.controller,
+        )
+        self._registrar = ControllerRegistrar(
+            registration_of(config.node_id, parts.incarnation_id, foundation.controller_endpoints),
+            self.channel.send,
+            clock,
+        )
+        self.log.observe(self._registrar.note, foundation.failed)
 
     def load(self) -> None:
-        """Read the whole log; all of it is committed, since this node is the only voter."""
+        """Deliver the metadata that is known to be committed: all of it for the only voter."""
         self.controller.load()
-        check_compatible(self.controller.image, self.controller.node_id)
+        check_compatible(self.controller.committed_image, self.controller.node_id)
 
     async def catch_up(self) -> None:
-        """Return at once: `load` has delivered everything."""
+        """Wait until all that the quorum has committed is delivered; the only voter has it."""
+        if self.controller.is_alone:
+            return
+        # The log grows from now on: unless this node stops cleanly, the next start recovers it.
+        self._parts.directory.forget_clean_stop()
+        self._driver.start()
+        await self._driver.caught_up()
+        await self.feed.reached(self.log.committed_offset)
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Become the quorum's leader, and register the controller with its endpoints."""
-        await self.controller.start(endpoints)
+    async def start(self) -> None:
+        """Become active as the only voter; a standby is registered with the active controller."""
+        controller = self.controller
+        controller.committed_image.security.acl_index.is_loaded = True
+        if controller.is_alone:
+            self._parts.directory.forget_clean_stop()
+            self._driver.start()
+            await controller.claimed()
+        else:
+            self._registrar.start()
+
+    async def resign(self) -> None:
+        """Leave the quorum, before its listeners are closed: another voter takes over."""
+        if not self.controller.is_alone:
+            await self._driver.stop()
 
     async def stop(self) -> None:
-        """Stop the controller."""
+        """Stop the controller, and close the connections."""
         await self.controller.stop()
+        self.abort()
 
     def abort(self) -> None:
-        """Do nothing: there is no connection to close."""
+        """Close the connections, and append nothing more: the directory may be opened again."""
+        self._registrar.stop()
+        self._driver.abort()
+        self.controller.abort()
+        self.channel.close()
+        self._known.close()
+
+
+def _controller_parts(parts: SourceParts, known: Controllers) -> ControllerParts:
+    foundation, directory = parts.foundation, parts.directory
+    config, disk, now_ms = foundation.config, foundation.disk, foundation.clock.now_ms()
+    assert directory.identity is not None, "claimed"
+    endpoints = foundation.controller_endpoints
+    voter = Voter(
+        config.node_id,
+        directory.identity.directory_id,
+        tuple((each.name, each.host, each.port) for each in endpoints),
+    )
+    return ControllerParts(
+        config=config,
+        clock=foundation.clock,
+        disk=disk,
+        new_id=foundation.new_id,
+        cluster_id=parts.cluster_id,
+        log=directory.open_metadata_log(config.metadata_topic_config, now_ms),
+        voter=voter,
+        voters=_static_voters(known, voter),
+        listener=known.listener,
+        endpoints=endpoints,
+        incarnation_id=parts.incarnation_id,
+        published=parts.published,
+        bootstrap=bootstrap_records(disk, directory.path, now_ms, foundation.users),
+        sync=foundation.sync,
+        failed=foundation.failed,
+    )
+
+
+def _static_voters(known: Controllers, own: Voter) -> VoterSet:
+    """The voters of the configuration; this node alone if that names no controllers at all."""
+    is_named = bool(known.servers)
+    if known.voters.ids == (own.id,) or not is_named:
+        return VoterSet((own,))
+    return known.voters

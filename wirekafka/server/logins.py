@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.apis import registry
-from wirekafka.apis.registry import Call
+from wirekafka.apis.registry import Call, Host
 from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.java_hash import java_map_order
 from wirekafka.errors import KafkaError
@@ -31,7 +31,6 @@ from wirekafka.server.replies import Replies
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wirekafka.broker import Broker
     from wirekafka.config.broker_config import BrokerConfig
 
 logger = logging.getLogger(__name__)
@@ -49,7 +48,7 @@ class Served(Protocol):
 class Logins:
     """The SASL side of one listener: its mechanisms, and the logins of its connections."""
 
-    def __init__(self, broker: Broker, listener: str, pipeline: Pipeline):
+    def __init__(self, broker: Host, listener: str, pipeline: Pipeline):
         self.broker = broker
         self.pipeline = pipeline
         self._listener = listener
@@ -205,8 +204,8 @@ class Guard:
 
 def _unexpected(frame: memoryview, failure: LoginFailed) -> KafkaError:
     """The error of a request that comes in place of a token, worded as Kafka words it."""
-    route = registry.find(int.from_bytes(frame[:4], "big"))
-    name = route.api.name if route is not None else ""
+    found = registry.declared_as(int.from_bytes(frame[:2], "big"))
+    name = found.name if found is not None else ""
     kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()
     return KafkaError(
         failure.error, f"Unexpected Kafka request of type {kind} during SASL authentication."

@@ -11,9 +11,11 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import Named
 from wirekafka.config.option import ConfigError
 from wirekafka.config.security_protocol import logs_in, uses_tls
-from wirekafka.security.sasl import client, mechanisms, oauthbearer
+from wirekafka.security.sasl import client, gssapi_client, mechanisms, oauthbearer
 from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
+from wirekafka.security.sasl.gssapi import KerberosUnavailable
+from wirekafka.security.sasl.gssapi_client import KerberosLogin
 from wirekafka.security.sasl.unsecured import unsigned_token
 from wirekafka.server import tls_context
 from wirekafka.server.tls_context import Secured, Settings
@@ -102,17 +104,23 @@ class PeerSecurity:
         self._settings = settings
         return self._secured
 
-    def new_login(self, now_ms: int) -> ClientExchange:
-        """Begin the client's side of a login. Raises ConfigError, whose text has no password."""
+    def new_login(self, now_ms: int, host: str = "") -> ClientExchange:
+        """Begin the client's side of a login at a host, whose name only Kerberos needs.
+
+        Raises ConfigError, whose text has no password.
+        """
         module = mechanisms.login_module(self._config(), self._listener, self.mechanism)
         try:
             if self.mechanism == oauthbearer.NAME:
                 self._require_unsigned()
                 return client.BearerClient(unsigned_token(module, now_ms))
+            if self.mechanism == gssapi_client.NAME:
+                own = self._config().for_listener(self._listener, self.mechanism)
+                return KerberosLogin.of(module, own.sasl_kerberos_service_name).start(host)
             return client.exchange_of(
                 self.mechanism, module, lambda: secrets.token_urlsafe(_NONCE_BYTES)
             )
-        except (ValueError, AuthenticationFailed) as error:
+        except (ValueError, AuthenticationFailed, KerberosUnavailable) as error:
             reason = f"cannot log in at other nodes by {self.mechanism}: {error}"
             raise ConfigError("sasl.jaas.config", "[hidden]", reason) from None
 

@@ -8,8 +8,8 @@ from struct import Struct
 from types import CoroutineType
 from typing import Any, Protocol, TypeAlias
 
-from wirekafka.apis import registry
-from wirekafka.apis.registry import Call, Route
+from wirekafka.apis.registry import Call
+from wirekafka.apis.routes import BROKERS, CONTROLLERS, Route, Routes
 from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError
@@ -86,16 +86,20 @@ class Cache(Protocol):
 
 
 class Pipeline:
-    """Serves the requests of all connections of one broker."""
+    """Serves the requests of all connections of one broker, or of one controller."""
 
-    __slots__ = ("_caches", "_hook", "warnings")
+    __slots__ = ("_caches", "_hook", "_known_route", "_routes", "is_for_controllers", "warnings")
 
-    def __init__(self, hook: Hook | None = None):
+    def __init__(self, hook: Hook | None = None, routes: Routes = BROKERS):
+        """`routes` are those of the listeners' kind."""
         self.warnings = RepeatedWarnings()
+        self._routes = routes
+        self._known_route = routes.known.get
+        self.is_for_controllers = routes is CONTROLLERS
         self._hook = hook
         self._caches: list[Cache | None] = [None] * 256
         """By the low byte of the API key. Empty with a hook, which must see every request."""
-        if hook is None:
+        if hook is None and routes is BROKERS:
             self._caches[ProduceCache.key] = ProduceCache()
 
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
@@ -106,17 +110,16 @@ class Pipeline:
         must be closed.
         """
         quotas = call.broker.quotas
-        if quotas is not None and quotas.measures_work:
-            call.worked_ns = 0
+        if quotas is not None and quotas.measures_work and not call.began_ns:
             call.resume_work()
         cache = self._caches[data[at + 1]]
         if cache is not None and cache.serve(data, at, end, call, replies):
             return None
         # Identify.
         api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
-        route = _routes(api_and_version) or registry.find(api_and_version)
+        route = self._known_route(api_and_version) or self._routes.find(api_and_version)
         if route is None:
-            _answer_unsupported(api_and_version, correlation_id, call, replies)
+            self._answer_unsupported(api_and_version, correlation_id, call, replies)
             return None
         body_at = at + 10 + (client_id_bytes if client_id_bytes > 0 else 0)
         if body_at > end or client_id_bytes < -1:
@@ -172,9 +175,9 @@ class Pipeline:
         """
         api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(frame)
         call.correlation_id = correlation_id
-        route = registry.find(api_and_version)
+        route = self._routes.find(api_and_version)
         if route is None and api_and_version >> 16 == _API_VERSIONS:
-            route = registry.find(_API_VERSIONS << 16)
+            route = self._routes.find(_API_VERSIONS << 16)
             assert route is not None, "every version of it gets a response"
             call.version = 0
             self.fail(route, route.api.request(), error, call, replies)
@@ -197,6 +200,24 @@ class Pipeline:
             charge_failure(call.broker.quotas, route, call)
         _report_throttling(route, response, call)
         replies.add(route, call.correlation_id, response)
+
+    def _answer_unsupported(
+        self, api_and_version: int, correlation_id: int, call: Call, replies: Replies
+    ) -> None:
+        """Answer an unknown version of ApiVersions with UNSUPPORTED_VERSION in version 0 (KIP-511).
+
+        Raises Refused for any other API.
+        """
+        route = self._routes.find(_API_VERSIONS << 16)
+        if api_and_version >> 16 != _API_VERSIONS or route is None:
+            raise Refused(
+                "an unsupported API or version",
+                f"API {api_and_version >> 16} version {api_and_version & 0xFFFF} is not supported",
+            )
+        call.version = 0
+        request = route.api.request()
+        unsupported = KafkaError(Error.UNSUPPORTED_VERSION)
+        replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
 
 
 class Parked:
@@ -273,32 +294,10 @@ def failure_response(
     return route.api.failure(request, error, call)
 
 
-_routes = registry.routes.get
-
-
 def _report_throttling(route: Route, response: Any, call: Call) -> None:
     """Set the response's throttle time; the connection mutes itself for that time (KIP-219)."""
     if call.throttle_ms and route.reports_throttling:
         response.throttle_time_ms = call.throttle_ms
-
-
-def _answer_unsupported(
-    api_and_version: int, correlation_id: int, call: Call, replies: Replies
-) -> None:
-    """Answer an unknown version of ApiVersions with UNSUPPORTED_VERSION in version 0 (KIP-511).
-
-    Raises Refused for any other API.
-    """
-    route = registry.find(_API_VERSIONS << 16)
-    if api_and_version >> 16 != _API_VERSIONS or route is None:
-        raise Refused(
-            "an unsupported API or version",
-            f"API {api_and_version >> 16} version {api_and_version & 0xFFFF} is not supported",
-        )
-    call.version = 0
-    request = route.api.request()
-    unsupported = KafkaError(Error.UNSUPPORTED_VERSION)
-    replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
 
 
 def _skip_header_tags(data: Buffer, at: int, end: int) -> int:

@@ -16,7 +16,8 @@ from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.apis.registry import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
-from wirekafka.quotas.client_quotas import Account
+from wirekafka.quotas.client_quotas import PERCENT_PER_NS, Account
+from wirekafka.quotas.rate import Rate
 from wirekafka.server.replies import Replies
 
 _header = Struct(">Iih").unpack_from
@@ -78,27 +79,26 @@ class _Template:
 class _Entry:
     """The partition that a repeated request appends to, and its response template."""
 
-    __slots__ = ("account", "key", "template", "topic_id")
+    __slots__ = ("is_limited", "key", "produced", "template", "topic_id", "worked")
 
     def __init__(self, key: tuple[str, int], topic_id: bytes | None, template: _Template | None):
-        self.account: Account | None = None
-        """The client's quotas; None if none apply."""
+        self.is_limited = False
+        """Whether a quota applies to the client's Produce requests."""
+        self.produced: Rate | None = None
+        self.worked: Rate | None = None
+        """The client's rates; None if it has no such quota."""
         self.key = key
         self.topic_id = topic_id
         """None for versions that name the topic."""
         self.template = template
         """None for acks=0."""
 
-    def charge(self, account: Account, call: Call, size_bytes: int, now_ms: int) -> bool:
-        """Count a request as `accounting.charge` does; returns whether a response is throttled."""
-        if account.produce is not None:
-            call.throttle_ms = account.produce.record(size_bytes, now_ms)
-        if self.template is None:
-            return False
-        if account.request is not None:
-            throttle_ms = account.worked(call.take_work_ns(), now_ms)
-            call.throttle_ms = max(throttle_ms, call.throttle_ms)
-        return call.throttle_ms > 0
+    def limit(self, account: Account) -> None:
+        """Count requests against the client's quotas."""
+        self.produced = account.produce
+        # Producers that get no response have no limit on work, as in Kafka.
+        self.worked = account.request if self.template is not None else None
+        self.is_limited = self.produced is not None or self.worked is not None
 
 
 _NO_ENTRIES: dict[int, dict[bytes, _Entry]] = {}
@@ -162,21 +162,17 @@ class ProduceCache:
         leader, now_ms = partition.leader, broker.clock.now_ms()
         if leader is None or not (appended := leader.append_at_once(data[start:stop], now_ms)):
             return False
-        template, account = entry.template, entry.account
-        if template is not None:
+        if (template := entry.template) is not None:
+            base_offset, _, time_ms, log_start, _ = appended
+            before, after, index = template.before, template.after, entry.key[1]
+            size = template.size
             replies.tail += template.pack(
-                template.size,
-                correlation_id,
-                template.before,
-                entry.key[1],
-                0,
-                appended[0],
-                appended[2],
-                appended[3],
-                template.after,
+                size, correlation_id, before, index, 0, base_offset, time_ms, log_start, after
             )
-        if account is not None and entry.charge(account, call, end - at, now_ms):
-            replies.tail[_THROTTLE] = _int32(call.throttle_ms)
+        if entry.is_limited:
+            _charge(entry, call, end - at, now_ms)
+            if call.throttle_ms and template is not None:
+                replies.tail[_THROTTLE] = _int32(call.throttle_ms)
         return True
 
     def note(self, frame: Any, request: Any, response: ProduceResponse | None, call: Call) -> None:
@@ -221,8 +217,8 @@ class ProduceCache:
         template = self._template(topic, call.version) if acks else None
         entry = _Entry((partition.topic, partition.index), topic_id, template)
         quotas = call.broker.quotas
-        if quotas is not None and call.account_of(quotas).is_limited:
-            entry.account = call.account
+        if quotas is not None:
+            entry.limit(call.account_of(quotas))
         known[around] = entry
 
     def _template(self, topic: ProduceRequest.TopicProduceData, version: int) -> _Template:
@@ -237,6 +233,29 @@ class ProduceCache:
         self._templates.clear()
         self._count = 0
         self._generation = generation
+
+
+def _charge(entry: _Entry, call: Call, size_bytes: int, now_ms: int) -> None:
+    """Count a request as `accounting.charge` does."""
+    rate = entry.produced
+    if rate is not None:
+        # As `Rate.add`, without the call.
+        pending = rate.pending + size_bytes
+        if pending <= rate.room and now_ms < rate.stable_until_ms:
+            rate.pending = pending
+            rate.pending_ms = now_ms
+        else:
+            call.throttle_ms = rate.record(size_bytes, now_ms)
+    if entry.worked is not None:
+        _charge_work(entry.worked, call, now_ms)
+
+
+def _charge_work(rate: Rate, call: Call, now_ms: int) -> None:
+    """Count the work for a request as `accounting.charge` does; it did not wait."""
+    now_ns = call.broker.clock.work_ns()
+    percent = (now_ns - (call.began_ns or now_ns)) * PERCENT_PER_NS
+    call.began_ns = now_ns
+    call.throttle_ms = max(rate.add(percent, now_ms), call.throttle_ms)
 
 
 def _size_at(frame: Any, version: int) -> int:

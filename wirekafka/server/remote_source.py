@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
 
 from wirekafka.clock import Clock
-from wirekafka.config import controllers
+from wirekafka.config import controllers, listeners
+from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.source import SourceParts
 from wirekafka.replication.promise import pause
-from wirekafka.replication.quorum_observer import QuorumObserver
+from wirekafka.replication.raft.messages import NO_DIRECTORY
+from wirekafka.replication.raft.parts import RaftOptions, RaftParts
+from wirekafka.replication.raft.quorum_log import QuorumLog
+from wirekafka.replication.raft.raft import Raft
+from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.server.controller_search import ControllerSearch, Quorum
-from wirekafka.server.metadata_follower import FollowerParts, Identity, MetadataFollower
 from wirekafka.server.net import Net
 from wirekafka.server.peer import Peer, PeerOptions
 from wirekafka.server.peer_security import PeerSecurity
+from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
+from wirekafka.server.quorum_messages import Wire
 from wirekafka.server.remote_channel import RemoteChannel, Route
 
 _RETRY_MS = 500
@@ -33,14 +40,27 @@ class Controllers:
         self._node_id = config.node_id
         self._connect_timeout_ms = config.socket_connection_setup_timeout_ms
         self._config: Callable[[], BrokerConfig] = lambda: config
-        self._security = PeerSecurity.to_controllers(lambda: self._config())
+        self._security: PeerSecurity | None = None
+        # A node on its own connects to no controller, and need not say how.
+        if controllers.addresses(config) or not config.has_own_controller:
+            self._security = PeerSecurity.to_controllers(lambda: self._config())
         voters = controllers.voters(config)
-        self.static_voters = tuple(sorted(voters))
-        """The ids of the voters of a static quorum; empty for a dynamic one."""
+        bootstrap = controllers.bootstrap_servers(config)
+        self.listener = (listeners.controller_names(config) or ["CONTROLLER"])[0]
+        """The name of the listener that requests to controllers are sent to."""
+        self.servers: Sequence[Address] = controllers.addresses(config)
+        """The addresses at which the quorum's leader can be found."""
+        self.voters = VoterSet.of(
+            [
+                Voter(id, NO_DIRECTORY, ((self.listener, each.host, each.port),))
+                for id, each in voters.items()
+            ]
+        )
+        """The voters of a static quorum; empty for a dynamic one."""
         self.search = ControllerSearch(
             Quorum(
                 voters=voters,
-                bootstrap=controllers.bootstrap_servers(config),
+                bootstrap=bootstrap,
                 request_timeout_ms=config.controller_quorum_request_timeout_ms,
             ),
             self.connect,
@@ -55,10 +75,9 @@ class Controllers:
                 await pause(self._clock, _RETRY_MS)
         return self.search.cluster_id
 
-    def source(self, parts: SourceParts) -> RemoteSource:
-        """Return the `MetadataSource` of a broker, whose configuration counts from now on."""
-        self._config = parts.config
-        return RemoteSource(parts, self)
+    def follow(self, config: Callable[[], BrokerConfig]) -> None:
+        """Use the dynamic configuration of the node for connections from now on."""
+        self._config = config
 
     def connect(self, host: str, port: int) -> Peer:
         """Return a new, unconnected peer for the broker's requests to a controller."""
@@ -73,6 +92,7 @@ class Controllers:
         self.search.close()
 
     def _peer(self, host: str, port: int, client_id: str) -> Peer:
+        assert self._security is not None, "there are no other controllers"
         options = PeerOptions(host, port, client_id, self._security, self._connect_timeout_ms)
         return Peer(self._net, self._clock, options)
 
@@ -83,32 +103,39 @@ class RemoteSource:
     controller = None
 
     def __init__(self, parts: SourceParts, known: Controllers):
+        known.follow(parts.config)
         foundation, directory = parts.foundation, parts.directory
         config, clock = foundation.config, foundation.clock
         assert directory.identity is not None, "claimed"
         self._directory = directory
         self._known = known
-        self.log = QuorumObserver(
+        self.log = QuorumLog(
             directory.open_metadata_log(config.metadata_topic_config, clock.now_ms()),
             foundation.disk,
             clock,
             MetadataCodec(),
+            voters=known.voters,
             sync=foundation.sync,
         )
-        self.feed = self.log.observe(parts.observer, foundation.failed)
-        self._follower = MetadataFollower(
-            self.log,
-            FollowerParts(
-                search=known.search,
-                connect=known.connect_as_observer,
+        self.feed = self.log.observe(parts.published.take, foundation.failed)
+        self._raft = Raft(
+            RaftParts(
+                voter=Voter(config.node_id, directory.identity.directory_id),
+                log=self.log,
+                random=Random(parts.incarnation_id),  # noqa: S311
+                listener=known.listener,
+                options=_options(config),
+                can_vote=False,
+            )
+        )
+        self._raft.on_leader_changed = partial(known.search.elected, listener=known.listener)
+        self._driver = QuorumDriver(
+            self._raft,
+            DriverParts(
                 clock=clock,
-                config=config,
-                static_voters=known.static_voters,
-                identity=Identity(
-                    node_id=config.node_id,
-                    cluster_id=parts.cluster_id,
-                    directory_id=directory.identity.directory_id,
-                ),
+                wire=Wire(cluster_id=parts.cluster_id, listener=known.listener, config=config),
+                connect=known.connect_as_observer,
+                servers=known.servers,
                 failed=foundation.failed,
             ),
         )
@@ -125,18 +152,21 @@ class RemoteSource:
     def load(self) -> None:
         """Deliver the newest snapshot; what is committed after it, only the leader can report."""
         self.log.load()
+        self._raft.load()
 
     async def catch_up(self) -> None:
         """Begin to follow the leader, and wait until everything committed is delivered."""
         # The log grows from now on: unless this node stops cleanly, the next start recovers it.
         self._directory.forget_clean_stop()
-        self._follower.start()
-        await self._follower.caught_up()
+        self._driver.start()
+        await self._driver.caught_up()
         await self.feed.reached(self.log.committed_offset)
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
+    async def start(self) -> None:
         """Do nothing: the controllers are other nodes."""
-        assert not endpoints, "the controllers are elsewhere"
+
+    async def resign(self) -> None:
+        """Do nothing: this node is no voter."""
 
     async def stop(self) -> None:
         """Close the connections, and wait for a snapshot that is being written."""
@@ -146,6 +176,14 @@ class RemoteSource:
 
     def abort(self) -> None:
         """Close the connections."""
-        self._follower.stop()
+        self._driver.abort()
         self.channel.close()
         self._known.close()
+
+
+def _options(config: BrokerConfig) -> RaftOptions:
+    return RaftOptions(
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any
 
-from wirekafka.apis.registry import Route
+from wirekafka.apis.routes import Route
 
 _RESPONSE_HEADER = Struct(">ii")
 _SIZE = Struct(">i")

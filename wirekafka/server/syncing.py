@@ -59,8 +59,12 @@ class Syncing:
             async with turns.lock:
                 flush = log.begin_flush()
                 if flush is not None:
+                    began_ns = self._broker.clock.work_ns()
                     await asyncio.to_thread(flush.run)
                     log.finish_flush(flush)
+                    if self._broker.measures is not None:
+                        took_ns = self._broker.clock.work_ns() - began_ns
+                        self._broker.measures.flushes.record(took_ns // 1000)
         except OSError as error:
             _fail(directory, partition, error)
             return False

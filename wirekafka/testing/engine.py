@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from wirekafka.apis import registry
+from wirekafka.apis import registry, routes
 from wirekafka.apis.registry import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
@@ -238,7 +238,7 @@ class Engine:
         return self._run(self._ask(request, version))
 
     async def _ask(self, request: Request, version: int) -> Response:
-        route = registry.find(type(request).key << 16 | version)
+        route = routes.BROKERS.find(type(request).key << 16 | version)
         assert route is not None
         call = Call(self._broker)
         call.version, call.client_id = version, "wirekafka-testing"

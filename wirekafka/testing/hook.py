@@ -8,7 +8,8 @@ from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
-from wirekafka.apis.registry import Call, Route
+from wirekafka.apis.registry import Call
+from wirekafka.apis.routes import Route
 from wirekafka.codec.message import Request, Response
 from wirekafka.errors import Error, KafkaError
 from wirekafka.server.pipeline import failure_response

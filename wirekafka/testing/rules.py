@@ -10,7 +10,7 @@ from enum import Enum
 from random import Random
 from typing import Any
 
-from wirekafka.apis import registry
+from wirekafka.apis import routes
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 from wirekafka.testing import subjects
@@ -204,7 +204,7 @@ class RuleBook:
 
 def api_names(given: str | Iterable[str]) -> tuple[str, ...]:
     """Kafka's names of APIs, "*" being all. Raises ValueError for one that is not served."""
-    known = [each.name for each in registry.served()]
+    known = [each.name for each in routes.BROKERS.served()]
     names = []
     if not isinstance(given, str | Iterable):
         raise TypeError(f"{given!r} is no API: write its name, such as 'Produce', or '*' for all")
@@ -278,6 +278,6 @@ def _check_types(spec: RuleSpec) -> None:
 
 
 def _check_any(spec: RuleSpec, can: Callable[..., bool], reason: str) -> None:
-    served = {each.name: each for each in registry.served()}
+    served = {each.name: each for each in routes.BROKERS.served()}
     if not any(can(served[api].request, served[api].response) for api in spec.apis):
         raise ValueError(f"a rule for {', '.join(spec.apis[:3])} can never match: {reason}")

@@ -73,8 +73,8 @@ class GroupOptions:
     group_coordinator_append_linger_ms = integer(
         -1,
         at_least(-1),
-        doc="How long the coordinator collects records before it writes them; -1 adapts to the "
-        "load.",
+        doc="How long the coordinator collects records before it writes them as one batch; 0 and "
+        "-1: not at all.",
     )
     group_coordinator_background_threads = integer(
         2, at_least(1), importance=HIGH, doc="Threads for slow tasks of the group coordinator."

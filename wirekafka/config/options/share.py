@@ -116,8 +116,8 @@ class ShareOptions:
     share_coordinator_append_linger_ms = integer(
         -1,
         at_least(-1),
-        doc="How long the share coordinator collects records before it writes them; -1 adapts to "
-        "the load.",
+        doc="How long the share coordinator collects records before it writes them as one batch; "
+        "0 and -1: not at all.",
     )
     share_coordinator_cached_buffer_max_bytes = integer(
         1_048_588,

@@ -96,6 +96,11 @@ class ClassicGroup(Group):
         """Whether the group is in the state Empty."""
         return self.state is GroupState.EMPTY
 
+    @property
+    def member_count(self) -> int:
+        """The number of members, without those that have only got a member id."""
+        return len(self.members)
+
     def check_deletion(self) -> None:
         """Raise NON_EMPTY_GROUP while there are members."""
         if not self.is_empty:

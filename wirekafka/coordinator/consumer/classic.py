@@ -306,6 +306,7 @@ def _updated(
         rack_id=subscription.rack_id or member.rack_id,
         rebalance_timeout_ms=command.rebalance_timeout_ms,
         topics=frozenset(subscription.topics),
+        requested_topics=tuple(subscription.topics),
         regex="",
         client_id=command.client_id,
         client_host=command.client_host,

@@ -253,6 +253,7 @@ def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMemb
         ),
         assignor=member.assignor if command.assignor is None else command.assignor,
         topics=member.topics if command.topics is None else frozenset(command.topics),
+        requested_topics=None if command.topics is None else tuple(command.topics),
         regex=member.regex if command.regex is None else command.regex,
         client_id=command.client_id,
         client_host=command.client_host,

@@ -25,7 +25,7 @@ from wirekafka.coordinator.consumer.heartbeat import Heartbeats
 from wirekafka.coordinator.consumer.leave import Departures
 from wirekafka.coordinator.consumer.lookup import write_lookup
 from wirekafka.coordinator.consumer.member import ConsumerMember, MemberState
-from wirekafka.coordinator.consumer.migration import Migration
+from wirekafka.coordinator.consumer.migration import Migration, replayed_in_steps
 from wirekafka.coordinator.consumer.records import (
     ConsumerCurrentRecord,
     ConsumerEpochRecord,
@@ -129,6 +129,9 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
         steps = self._heartbeats.heartbeat(upgraded, command, ticket, turn)
         if steps is not None:
             yield from steps
+        # All records must be in one batch, whose replay would block the event loop.
+        after = yield from replayed_in_steps(command.group_id, turn.records)
+        turn.replayed = partial(self.groups.__setitem__, command.group_id, after)
 
     def join(self, command: Join, ticket: Ticket, turn: Turn) -> Steps[None] | None:
         """Process JoinGroup; an empty group is replaced by a classic one."""

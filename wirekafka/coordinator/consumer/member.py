@@ -11,7 +11,12 @@ from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
 )
-from wirekafka.coordinator.java_order import grown_capacity, integers_in_order, uuids_in_order
+from wirekafka.coordinator.java_order import (
+    grown_capacity,
+    integers_in_order,
+    java_text_order,
+    uuids_in_order,
+)
 
 LEAVING_EPOCH = -1
 STATIC_LEAVING_EPOCH = -2
@@ -45,7 +50,11 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:
-    """A member, as its two records store it; `classic` is set for the classic protocol."""
+    """A member, as its two records store it; `classic` is set for the classic protocol.
+
+    `requested_topics` are the topics in the order of the request that is being processed: Kafka
+    iterates over them in this order until they are stored, and in that of the record afterwards.
+    """
 
     member_id: str
     instance_id: str | None = None
@@ -53,6 +62,7 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
+    requested_topics: tuple[str, ...] | None = field(default=None, compare=False)
     regex: str | None = ""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
@@ -156,11 +166,6 @@ def owned_in_order(owned: OwnedPartitions) -> OwnedPartitions:
 def same_owned(one: OwnedPartitions, other: OwnedPartitions) -> bool:
     """Whether both have the same partitions with the same epochs."""
     return one is other or one == other
-
-
-def java_text_order(text: str) -> bytes:
-    """Return a sort key for strings: Java compares them by UTF-16 code unit."""
-    return text.encode("utf-16-be", "surrogatepass")
 
 
 def _read_owned(topics: Iterable[_TopicPartitions], epoch: int) -> OwnedPartitions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.coordinator.classic.group import ClassicGroup
@@ -241,6 +242,16 @@ class Migration:
             ],
             member.metadata(classic.protocol_name or ""),
         )
+
+
+def replayed_in_steps(group_id: str, records: Sequence[Any]) -> Steps[ConsumerGroup]:
+    """Return the consumer group that the records of a conversion create."""
+    group = ConsumerGroup(group_id)
+    for record in records:
+        if not isinstance(record, GroupRecord):  # The tombstone of the classic group.
+            group.replay(record)
+        yield
+    return group
 
 
 def _records(group: ConsumerGroup) -> Iterator[ConsumerRecord]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.consumer.assignment import Assignment
-from wirekafka.coordinator.consumer.member import ConsumerMember, java_text_order
+from wirekafka.coordinator.consumer.member import ConsumerMember
 from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -16,6 +16,7 @@ from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from wirekafka.coordinator.consumer.subscriptions import ResolvedRegex
+from wirekafka.coordinator.java_order import java_text_order
 
 
 class ConsumerEpochRecord(NamedTuple):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from wirekafka.coordinator.consumer.member import ConsumerMember, java_text_order
+from wirekafka.coordinator.consumer.member import ConsumerMember
 from wirekafka.coordinator.java_order import (
     FIRST_SLOTS,
     copied_capacity,
     grown_capacity,
+    java_text_order,
     sized_capacity,
     strings_in_order,
     timeline_ordered,
@@ -133,7 +134,7 @@ class Subscriptions:
     def topics_of(self, member: ConsumerMember) -> list[str]:
         """Return the topics a member subscribes to, in Kafka's iteration order."""
         resolved = self.resolved.get(member.regex) if member.regex else None
-        names = topics_in_order(member.topics)
+        names = topics_in_order(member.topics, member.requested_topics)
         if resolved is None:
             return names
         matched = topics_in_order(resolved.topics)
@@ -229,7 +230,7 @@ class ClassicProtocols:
         return self._supporters[name] == self.count
 
 
-def topics_in_order(topics: Iterable[str]) -> list[str]:
-    """Return topic names in the order of a Java set made from a record's list."""
-    names = sorted(topics, key=java_text_order)
-    return strings_in_order(names, copied_capacity(len(names)))
+def topics_in_order(topics: Iterable[str], requested: Sequence[str] | None = None) -> list[str]:
+    """Return topic names in the order of a Java set made from a record's or a request's list."""
+    listed = sorted(topics, key=java_text_order) if requested is None else requested
+    return strings_in_order(dict.fromkeys(listed), copied_capacity(len(listed)))

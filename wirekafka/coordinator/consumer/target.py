@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from wirekafka.coordinator.consumer.assignment import (
     NO_ASSIGNMENT,
@@ -110,11 +110,11 @@ def _task(
     at: TargetEpoch,
     topics: CoordinatedTopics,
 ) -> Steps[AssignmentTask]:
-    ids_of: dict[tuple[frozenset[str], str | None], Sequence[bytes]] = {}
+    ids_of: dict[tuple[Any, ...], Sequence[bytes]] = {}
     counts: dict[bytes, int] = {}
     assigned = {}
     for member_id, member in members.items():
-        subscription = (member.topics, member.regex)
+        subscription = (member.topics, member.requested_topics, member.regex)
         topic_ids = ids_of.get(subscription)
         if topic_ids is None:
             found = [

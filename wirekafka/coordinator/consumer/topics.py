@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import xxhash
 
-from wirekafka.coordinator.consumer.member import java_text_order
+from wirekafka.coordinator.java_order import java_text_order
 
 _INT = Struct("<i")
 _LONG = Struct("<q")

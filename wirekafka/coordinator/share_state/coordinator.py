@@ -65,6 +65,7 @@ class ShareCoordinator(Shards):
             self._codec,
             self._clock,
             write_timeout_ms=config.write_timeout_ms,
+            linger_ms=config.append_linger_ms,
             observer_failed=self._observer_failed,
         )
         redundant = self._redundant[partition] = RedundantOffsets()

@@ -84,6 +84,8 @@ class ShareCoordinatorConfig:
     prune_interval_ms: int = 300_000
     write_timeout_ms: int = 5_000
     compression: Codec = Codec.NONE
+    append_linger_ms: int = 0
+    """How long records wait for others to be appended with; 0 and below: not at all."""
 
     @classmethod
     def of(cls, config: BrokerConfig) -> ShareCoordinatorConfig:
@@ -94,6 +96,7 @@ class ShareCoordinatorConfig:
             prune_interval_ms=config.share_coordinator_state_topic_prune_interval_ms,
             write_timeout_ms=config.share_coordinator_write_timeout_ms,
             compression=Codec(config.share_coordinator_state_topic_compression_codec),
+            append_linger_ms=config.share_coordinator_append_linger_ms,
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
+from wirekafka.coordinator.java_order import java_text_order
 from wirekafka.coordinator.streams.partitions import PartitionCounts
 from wirekafka.coordinator.streams.schemas import TopicInfo
 from wirekafka.coordinator.streams.status import Status, StatusCode, TopicProblem
@@ -68,7 +69,7 @@ def configure(topology: Topology, topics: CoordinatedTopics) -> ConfiguredTopolo
         counts = PartitionCounts(topology, topics)
         subtopologies = {
             id: _configured(topology.subtopologies[id], counts)
-            for id in sorted(topology.subtopologies, key=_java_text_order)
+            for id in sorted(topology.subtopologies, key=java_text_order)
         }
         missing = _missing(subtopologies.values(), topology, topics)
     except TopicProblem as problem:
@@ -92,7 +93,7 @@ def _check_sources(topology: Topology, topics: CoordinatedTopics) -> None:
         if topics.by_name(topic) is None
     }
     if missing:
-        listed = _listed(sorted(missing, key=_java_text_order))
+        listed = _listed(sorted(missing, key=java_text_order))
         raise TopicProblem(
             Status(StatusCode.MISSING_SOURCE_TOPICS, f"Source topics {listed} are missing.")
         )
@@ -152,7 +153,3 @@ def _listed(topics: Sequence[str]) -> str:
     more = len(topics) - _LISTED_TOPICS
     listed = ", ".join(topics[:_LISTED_TOPICS])
     return f"{listed} and {more} additional topics" if more > 0 else listed
-
-
-def _java_text_order(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")

@@ -110,18 +110,11 @@ class Heartbeats:
         turn.answer(ticket, reply if id_is_used else reply._replace(endpoint_epoch=0))
 
     def _keep_endpoint_epoch(self, heartbeat: _Turn, ticket: Ticket, error: KafkaError) -> None:
-        """Refuse the heartbeat, but renew the session, as Kafka does."""
+        """Refuse the heartbeat, but renew the session and remember the topics, as Kafka does."""
         turn, group_id = heartbeat.turn, heartbeat.group.group_id
         turn.records.clear()
         turn.effects.clear()
-        known = self._soft.get(group_id)
-        turn.then(
-            partial(
-                self._soft.set,
-                group_id,
-                replace(heartbeat.soft, configured=known.configured, is_refreshed=False),
-            )
-        )
+        turn.then(partial(self._soft.set, group_id, heartbeat.soft))
         turn.answer(ticket, error)
 
     def _is_all_quiet(
@@ -138,7 +131,7 @@ class Heartbeats:
             and command.epoch == member.epoch
             and group.assignment_epoch == group.epoch
             and member.is_reconciled_to(group.epoch)
-            and soft.is_refreshed
+            and soft.is_refreshed(group.epoch)
             and soft.configured is not None
             and soft.configured.is_ready
             and member.topology_epoch == soft.configured.epoch == group.version.validated_epoch
@@ -185,15 +178,17 @@ class Heartbeats:
         at = TargetEpoch(epoch, configured, configs, heartbeat.soft.progress, turn.now_ms)
         goal = self._goal(heartbeat, updated, at, options)
         updated = _reconcile(heartbeat, updated, goal)
-        heartbeat.soft = replace(heartbeat.soft, configured=configured, is_refreshed=True)
+        heartbeat.soft = replace(heartbeat.soft, configured=configured, refreshed_epoch=epoch)
         return self._reply(heartbeat, member, updated, replaced, options)
 
     # Topics
 
     def _is_outdated(self, heartbeat: _Turn) -> bool:
         """Whether topics may have changed since the group last looked at them."""
-        soft = heartbeat.soft
-        return heartbeat.group.topology is None or soft.configured is None or not soft.is_refreshed
+        group, soft = heartbeat.group, heartbeat.soft
+        return (
+            group.topology is None or soft.configured is None or not soft.is_refreshed(group.epoch)
+        )
 
     def _configure(self, heartbeat: _Turn, topology: Topology) -> ConfiguredTopology:
         """Match the topology with the topics again if they may have changed.

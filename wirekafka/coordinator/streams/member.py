@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
+from wirekafka.coordinator.java_order import java_text_order
 from wirekafka.coordinator.streams.schemas import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -110,7 +111,7 @@ class StreamsMember:
             else kind.Endpoint(host=self.endpoint.host, port=self.endpoint.port),
             client_tags=[
                 kind.KeyValue(key=key, value=self.tags[key])
-                for key in sorted(self.tags, key=_java_text_order)
+                for key in sorted(self.tags, key=java_text_order)
             ],
         )
 
@@ -161,10 +162,6 @@ class StreamsMember:
         """Return the epoch at which the member got an active task it owns or must revoke."""
         epoch = self.assigned.active.get(subtopology, {}).get(partition)
         return self.revoking.active.get(subtopology, {}).get(partition) if epoch is None else epoch
-
-
-def _java_text_order(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")
 
 
 def _read_epochs(parts: Iterable[_TaskIds], epoch: int) -> TaskEpochs:

@@ -24,16 +24,22 @@ NO_PROGRESS = Progress()
 class SoftState:
     """The soft state of one group.
 
-    `is_refreshed` says that topics were checked since they last changed. `shutdown_by` is the
-    member that asked the application to shut down. Members with another `endpoint_epoch` get all
+    `refreshed_epoch` is the group epoch when the topics were checked, None if they have changed
+    since. It is above the group's epoch if the heartbeat that began it was refused: the topics are
+    then checked again, unless the group has reached the epoch by then. `shutdown_by` is the member
+    that asked the application to shut down. Members with another `endpoint_epoch` get all
     endpoints.
     """
 
     configured: ConfiguredTopology | None = None
-    is_refreshed: bool = False
+    refreshed_epoch: int | None = None
     progress: Mapping[str, Progress] = field(default_factory=dict)
     shutdown_by: str | None = None
     endpoint_epoch: int = 0
+
+    def is_refreshed(self, epoch: int) -> bool:
+        """Whether the topics need not be checked again in a group of this epoch."""
+        return self.refreshed_epoch is not None and self.refreshed_epoch <= epoch
 
 
 NO_SOFT_STATE = SoftState()
@@ -81,7 +87,7 @@ class SoftStates:
         """Make the next heartbeat check the topics of a group."""
         state = self._states.get(group_id)
         if state is not None:
-            self._states[group_id] = replace(state, is_refreshed=False)
+            self._states[group_id] = replace(state, refreshed_epoch=None)
 
     def ask_for_shutdown(self, group_id: str, member_id: str) -> None:
         """Note that a member asked for a shutdown; only the first one counts."""

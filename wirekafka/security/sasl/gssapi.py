@@ -9,7 +9,7 @@ from wirekafka.security.jaas import LoginModule
 from wirekafka.security.sasl.exchange import AuthenticationFailed, Challenge, Step, Success
 from wirekafka.security.sasl.kerberos_names import NameRules, NoShortName
 
-_NO_LAYER = bytes((1, 0, 0, 0))
+NO_LAYER = bytes((1, 0, 0, 0))
 """The offer of security layers: none, so that the maximal size is 0."""
 
 
@@ -31,7 +31,7 @@ class Gssapi:
         keytab, principal = options.get("keytab"), options.get("principal")
         if not keytab or not principal or options.get("usekeytab", "").lower() != "true":
             raise KerberosUnavailable("needs useKeyTab=true, keyTab and principal")
-        gssapi = _library()
+        gssapi = library()
         try:
             name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
             credentials = gssapi.Credentials(
@@ -52,7 +52,7 @@ class GssapiExchange:
     """One Kerberos authentication: tickets first, then the agreement on no security layer."""
 
     def __init__(self, credentials: Any, rules: NameRules):
-        self._gssapi = _library()
+        self._gssapi = library()
         self._context = self._gssapi.SecurityContext(creds=credentials, usage="accept")
         self._rules = rules
         self._has_offered = False
@@ -67,17 +67,17 @@ class GssapiExchange:
                 if answer or not self._context.complete:
                     return Challenge(answer or b"")
             self._has_offered = True
-            return Challenge(self._context.wrap(_NO_LAYER, False).message)
+            return Challenge(self._context.wrap(NO_LAYER, False).message)
         except self._gssapi.exceptions.GSSError as error:
             raise AuthenticationFailed(f"GSS failure {error.maj_code}/{error.min_code}") from None
 
     def _accept(self, message: bytes) -> Success:
         """Check the client's choice of security layer and its authorization id."""
-        if len(message) < len(_NO_LAYER) or message[0] != _NO_LAYER[0]:
+        if len(message) < len(NO_LAYER) or message[0] != NO_LAYER[0]:
             raise AuthenticationFailed("a security layer that was not offered")
         name = str(self._context.initiator_name)
         try:
-            authorization_id = message[len(_NO_LAYER) :].decode()
+            authorization_id = message[len(NO_LAYER) :].decode()
             user = self._rules.short_name(name)
         except (UnicodeDecodeError, NoShortName):
             raise AuthenticationFailed("a name that no rule makes a user name") from None
@@ -86,7 +86,7 @@ class GssapiExchange:
         return Success(b"", user)
 
 
-def _library() -> Any:
+def library() -> Any:
     try:
         import gssapi
     except ImportError:

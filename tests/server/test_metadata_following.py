@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from tests.eventually import eventually_async
 from tests.server.other_node import Asked, OtherNode
+from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.apis.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
@@ -26,12 +29,16 @@ from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.records import TopicRecord
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.observation import Committed
-from wirekafka.replication.quorum_observer import QuorumObserver
+from wirekafka.replication.raft.parts import RaftParts
+from wirekafka.replication.raft.quorum_log import QuorumLog
+from wirekafka.replication.raft.raft import Raft
+from wirekafka.replication.raft.voter_set import Voter
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_search import ControllerSearch, Quorum
-from wirekafka.server.metadata_follower import FollowerParts, Identity, MetadataFollower
 from wirekafka.server.net import SocketNet
 from wirekafka.server.peer import Peer, PeerOptions
+from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
+from wirekafka.server.quorum_messages import Wire
 
 _Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData
@@ -99,7 +106,7 @@ class Controller(OtherNode):
                 responses=[_Topic(topic_id=topic.topic_id, partitions=[partition])],
                 node_endpoints=[
                     NodeEndpoint(node_id=each.id, host=each.address[0], port=each.address[1])
-                    for each in self.others
+                    for each in (self, *self.others)
                 ],
             )
         )
@@ -113,6 +120,9 @@ class Controller(OtherNode):
         partition = kind.PartitionSnapshot(
             index=0,
             snapshot_id=kind.PartitionSnapshot.SnapshotId(end_offset=end_offset, epoch=epoch),
+            current_leader=kind.PartitionSnapshot.LeaderIdAndEpoch(
+                leader_id=self.leader_id, leader_epoch=self.epoch
+            ),
             size=len(data),
             position=wanted.position,
             unaligned_records=data[wanted.position : wanted.position + asked.request.max_bytes],
@@ -136,24 +146,29 @@ class Stage:
         )
         clock = LoopClock(asyncio.get_running_loop())
         log = self.directory.open_metadata_log(config.metadata_topic_config, clock.now_ms())
-        self.observer = QuorumObserver(log, RealDisk(), clock, MetadataCodec())
+        self.observer = QuorumLog(log, RealDisk(), clock, MetadataCodec())
         self.observer.observe(self._note, self.failures.append)
         self.observer.load()
 
         def connect(host: str, port: int) -> Peer:
             return Peer(SocketNet(), clock, PeerOptions(host, port, "raft-client-7"))
 
-        bootstrap = [Address(*each.address[:2]) for each in controllers]
-        self.search = ControllerSearch(Quorum(voters={}, bootstrap=bootstrap), connect)
-        self.follower = MetadataFollower(
-            self.observer,
-            FollowerParts(
-                search=self.search,
-                connect=connect,
+        servers = [Address(*each.address[:2]) for each in controllers]
+        self.search = ControllerSearch(Quorum(voters={}, bootstrap=servers), connect)
+        raft = Raft(
+            RaftParts(
+                voter=Voter(7, _DIRECTORY), log=self.observer, random=Random(7), can_vote=False
+            )
+        )
+        raft.load()
+        raft.on_leader_changed = partial(self.search.elected, listener="CONTROLLER")
+        self.driver = QuorumDriver(
+            raft,
+            DriverParts(
                 clock=clock,
-                config=config,
-                static_voters=(),
-                identity=Identity(node_id=7, cluster_id="c", directory_id=_DIRECTORY),
+                wire=Wire(cluster_id="c", listener="CONTROLLER", config=config),
+                connect=connect,
+                servers=servers,
                 failed=self.failures.append,
             ),
         )
@@ -217,8 +232,8 @@ def test_the_log_is_fetched_as_an_observer_does(path: Path) -> None:
         [controller] = stage.controllers
         controller.epoch = 4
         controller.append("a", "b")
-        stage.follower.start()
-        await stage.follower.caught_up()
+        stage.driver.start()
+        await stage.driver.caught_up()
         await stage.has("a", "b")
         controller.append("c")
         await stage.has("a", "b", "c")
@@ -233,7 +248,7 @@ def test_the_log_is_fetched_as_an_observer_does(path: Path) -> None:
         assert partition.replica_directory_id == _DIRECTORY
         assert (partition.current_leader_epoch, partition.fetch_offset) == (0, 0)
         assert second.topics[0].partitions[0].current_leader_epoch == 4
-        stage.follower.stop()
+        stage.driver.abort()
         assert not stage.failures
 
     run(path, 1, test)
@@ -243,7 +258,7 @@ def test_another_leader_is_followed_where_the_response_says_it_is(path: Path) ->
     async def test(stage: Stage) -> None:
         old, new = stage.controllers
         old.append("a")
-        stage.follower.start()
+        stage.driver.start()
         await stage.has("a")
         new.batches, new.end, new.epoch = list(old.batches), old.end, 2
         new.append("b")
@@ -253,7 +268,7 @@ def test_another_leader_is_followed_where_the_response_says_it_is(path: Path) ->
         await stage.has("a", "b")
         assert (stage.observer.leader_id, stage.observer.epoch) == (3001, 2)
         assert stage.search.active is not None and stage.search.active.node_id == 3001
-        stage.follower.stop()
+        stage.driver.abort()
 
     run(path, 2, test)
 
@@ -262,14 +277,60 @@ def test_another_leader_is_searched_when_the_leader_is_unreachable(path: Path) -
     async def test(stage: Stage) -> None:
         old, new = stage.controllers
         old.append("a")
-        stage.follower.start()
+        stage.driver.start()
         await stage.has("a")
         new.batches, new.end, new.epoch = list(old.batches), old.end, 2
         new.append("b")
         stage.lead(1)
         old.hang_up()
         await stage.has("a", "b")
-        stage.follower.stop()
+        stage.driver.abort()
+
+    run(path, 2, test)
+
+
+def test_leader_that_leaves_the_quorum_is_replaced_without_an_end_of_the_node(path: Path) -> None:
+    """KAFKA-17608: after its removal the leader resigns, and for a while there is none."""
+
+    async def test(stage: Stage) -> None:
+        old, new = stage.controllers
+        old.append("a")
+        stage.driver.start()
+        await stage.has("a")
+        new.batches, new.end = list(old.batches), old.end
+        for each in (old, new):
+            each.leader_id, each.epoch = -1, 2
+        old.change()
+        await eventually_async(lambda: stage.observer.epoch == 2)
+        assert stage.observer.leader_id == -1
+        new.leader_id, new.epoch = new.id, 3
+        new.append("b")
+        stage.lead(1)
+        await stage.has("a", "b")
+        assert (stage.observer.leader_id, stage.observer.epoch) == (3001, 3)
+        assert not stage.failures
+        stage.driver.abort()
+
+    run(path, 2, test)
+
+
+def test_observer_never_asks_to_become_a_voter(path: Path) -> None:
+    """KAFKA-19850: a node that was removed from the voters would join them again at once."""
+
+    async def test(stage: Stage) -> None:
+        old, new = stage.controllers
+        old.append("a")
+        stage.driver.start()
+        await stage.has("a")
+        new.batches, new.end, new.epoch = list(old.batches), old.end, 2
+        new.append("b")
+        stage.lead(1)
+        old.hang_up()
+        await stage.has("a", "b")
+        kinds = {type(asked.request) for each in stage.controllers for asked in each.history}
+        assert kinds <= {ApiVersionsRequest, DescribeClusterRequest, FetchRequest}
+        assert all(each.replica_state.replica_id == 7 for each in new.fetches())
+        stage.driver.abort()
 
     run(path, 2, test)
 
@@ -283,7 +344,7 @@ def test_a_snapshot_is_fetched_in_pieces_and_the_log_after_it(path: Path) -> Non
         controller.snapshot = 9, 3, b"".join(data)
         controller.start = controller.end = 9
         controller.append("after")
-        stage.follower.start()
+        stage.driver.start()
         await stage.has("snapshot", "x", "y", "z", "after")
         pieces = [
             asked.request.topics[0].partitions[0].position
@@ -291,7 +352,7 @@ def test_a_snapshot_is_fetched_in_pieces_and_the_log_after_it(path: Path) -> Non
             if isinstance(asked.request, FetchSnapshotRequest)
         ]
         assert pieces == list(range(0, len(controller.snapshot[2]), 50))
-        stage.follower.stop()
+        stage.driver.abort()
 
     run(path, 1, test)
 
@@ -300,9 +361,9 @@ def test_the_metadata_of_another_cluster_ends_the_start(path: Path) -> None:
     async def test(stage: Stage) -> None:
         [controller] = stage.controllers
         controller.error = Error.INCONSISTENT_CLUSTER_ID
-        stage.follower.start()
+        stage.driver.start()
         with pytest.raises(UnusableDirectory, match="another cluster"):
-            await stage.follower.caught_up()
+            await stage.driver.caught_up()
         assert not stage.failures, "the start has failed, nothing is to be stopped"
 
     run(path, 1, test)
@@ -312,7 +373,7 @@ def test_a_leader_that_turns_out_to_be_of_another_cluster_stops_the_node(path: P
     async def test(stage: Stage) -> None:
         [controller] = stage.controllers
         controller.append("a")
-        stage.follower.start()
+        stage.driver.start()
         await stage.has("a")
         controller.error = Error.INCONSISTENT_CLUSTER_ID
         controller.change()

@@ -1,0 +1,184 @@
+"""The lag of groups and readers of a whole node, while it is written, read, deleted and reset."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch
+from tests.manual_clock import ManualClock
+from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_request
+from wirekafka.apis.delete_records import DeleteRecordsRequest
+from wirekafka.apis.delete_topics import DeleteTopicsRequest
+from wirekafka.apis.offset_commit import OffsetCommitRequest
+from wirekafka.metrics.lag import Behind
+from wirekafka.server.monitoring.groups import LagCollector
+from wirekafka.server.monitoring.lag import GROUP, READER, LagRow, LagTracker
+
+SAMPLES = int(os.environ.get("WIREKAFKA_LAG_SAMPLES", "20000"))
+"""1,000,000 take some minutes."""
+
+
+@pytest.fixture
+def kafka(tmp_path: Path, manual_clock: ManualClock) -> Iterator[InProcessBroker]:
+    broker = InProcessBroker(tmp_path / "data", manual_clock, offsets_topic_num_partitions="1")
+    broker.create("t")
+    broker.create("__consumer_offsets")
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def tracker(kafka: InProcessBroker) -> LagTracker:
+    return LagTracker(kafka.broker)
+
+
+def commit(kafka: InProcessBroker, group: str, offset: int, topic: str = "t") -> None:
+    named = OffsetCommitRequest.Topic
+    partition = named.Partition(partition_index=0, committed_offset=offset)
+    request = OffsetCommitRequest(
+        group_id=group, topics=[named(name=topic, partitions=[partition])]
+    )
+    response = kafka.call(request, 8)
+    assert response.topics[0].partitions[0].error_code == 0
+
+
+def produce(kafka: InProcessBroker, count: int, topic: str = "t", version: int = 9) -> None:
+    kafka.call(produce_request(batch(*[b"x"] * count), topic), version)
+
+
+def rows(tracker: LagTracker) -> list[LagRow]:
+    return [row for row in tracker.rows() if row is not None]
+
+
+def test_a_group_lags_by_the_records_after_its_commit(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    produce(kafka, 10)
+    commit(kafka, "g", 4)
+    tracker.observe()
+    [row] = rows(tracker)
+    assert (row.kind, row.name, row.topic, row.partition) == (GROUP, "g", "t", 0)
+    assert (row.behind.position, row.behind.end_offset, row.behind.lag) == (4, 10, 6)
+
+
+def test_it_is_behind_by_the_age_of_the_first_record_it_has_not_committed(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    commit(kafka, "g", 0)
+    assert rows(tracker)[0].behind == Behind(0, 0, 0)
+    manual_clock.advance(1_000)
+    produce(kafka, 10)
+    tracker.observe()
+    manual_clock.advance(30_000)
+    assert 30_000 <= (rows(tracker)[0].behind.behind_ms or 0) <= 31_000
+    commit(kafka, "g", 10)
+    assert rows(tracker)[0].behind == Behind(10, 10, 0)
+
+
+def test_before_the_first_observation_the_age_is_that_of_the_timestamp(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    stamp_ms = manual_clock.now_ms() - 90_000
+    kafka.call(produce_request(batch(b"x", timestamp=stamp_ms)), 9)
+    commit(kafka, "g", 0)
+    assert rows(tracker)[0].behind.behind_ms == 90_000
+
+
+def test_a_reader_that_commits_nothing_has_a_position(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    produce(kafka, 10)
+    kafka.call(fetch_request(0), FETCH, "spark")
+    [row] = rows(tracker)
+    assert (row.kind, row.name, row.behind) == (READER, "spark", Behind(10, 10, 0))
+    produce(kafka, 5)
+    manual_clock.advance(20_000)
+    [row] = rows(tracker)
+    assert (row.behind.lag, row.idle_ms) == (5, 20_000)
+
+
+def test_readers_are_forgotten_an_hour_after_their_last_fetch_but_groups_are_not(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    produce(kafka, 3)
+    commit(kafka, "g", 1)
+    kafka.call(fetch_request(0), FETCH, "spark")
+    for _ in range(361):
+        list(tracker.sample())
+        manual_clock.advance(10_000)
+    assert [row.name for row in rows(tracker)] == ["g"]
+    assert len(list(tracker.histories[GROUP, "g"].samples())) == 361
+    assert {sample.lag for sample in tracker.histories[GROUP, "g"].samples()} == {2}
+
+
+def test_a_deleted_topic_has_no_lag(kafka: InProcessBroker, tracker: LagTracker) -> None:
+    produce(kafka, 3)
+    commit(kafka, "g", 1)
+    kafka.call(fetch_request(0), FETCH, "spark")
+    assert len(rows(tracker)) == 2
+    response = kafka.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    assert response.responses[0].error_code == 0
+    assert rows(tracker) == []
+
+
+def test_the_sums_of_a_group_are_those_of_its_partitions(
+    kafka: InProcessBroker, tracker: LagTracker
+) -> None:
+    kafka.create("u")
+    produce(kafka, 3)
+    produce(kafka, 5, "u")
+    commit(kafka, "g", 1)
+    commit(kafka, "g", 1, "u")
+    collector = LagCollector(tracker)
+    list(collector.collect())
+    text = "".join(text for table in collector.tables for text in table.texts())
+    assert 'kafka_consumergroup_lag{consumergroup="g",topic="u",partition="0"} 4\n' in text
+    assert 'kafka_consumergroup_lag_sum{consumergroup="g",topic="t"} 2\n' in text
+    assert 'kafka_consumergroup_current_offset_sum{consumergroup="g",topic="t"} 1\n' in text
+    assert 'kafka_consumergroup_members{consumergroup="g"} 0\n' in text
+
+
+def test_lag_is_never_negative_under_churn(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    chance = random.Random(20)
+    topics = [f"churn-{number}" for number in range(5)]
+    for topic in topics:
+        kafka.create(topic)
+    groups = [f"group-{number}" for number in range(40)]
+    seen = 0
+    while seen < SAMPLES:
+        topic = chance.choice(topics)
+        partition = kafka.partition(topic)
+        match chance.randrange(10):
+            case 0:
+                request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=1000)
+                kafka.call(request, 5)
+                kafka.create(topic)
+            case 1:
+                named = DeleteRecordsRequest.Topic
+                place = named.Partition(partition_index=0, offset=-1)
+                request = DeleteRecordsRequest(topics=[named(name=topic, partitions=[place])])
+                kafka.call(request, 1)
+            case 2:
+                kafka.call(fetch_request(partition.log.start_offset, topic), FETCH, "reader")
+            case 3:
+                tracker.observe()
+            case 4:
+                list(tracker.sample())
+            case 5 | 6:
+                produce(kafka, chance.randrange(1, 50), topic)
+            case _:
+                offset = chance.randrange(partition.end_offset + 100)
+                commit(kafka, chance.choice(groups), offset, topic)
+        manual_clock.advance(chance.randrange(3_000))
+        for row in rows(tracker):
+            seen += 1
+            assert row.behind.lag >= 0 and (row.behind.behind_ms or 0) >= 0
+    for history in tracker.histories.values():
+        assert all(sample.lag >= 0 and sample.behind_ms >= -1 for sample in history.samples())

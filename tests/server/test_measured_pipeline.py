@@ -1,0 +1,171 @@
+"""What a node counts while metrics are on: requests, errors, times, traffic by topic and client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import InProcessBroker, batch
+from tests.manual_clock import ManualClock
+from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.apis.fetch import FetchRequest
+from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.apis.produce import ProduceRequest
+from wirekafka.errors import Error
+from wirekafka.metrics.measures import Measures
+
+CACHED, DECODED, FETCH = 9, 8, 12
+
+
+@pytest.fixture
+def measures() -> Measures:
+    return Measures()
+
+
+@pytest.fixture
+def kafka(
+    tmp_path: Path, manual_clock: ManualClock, measures: Measures
+) -> Iterator[InProcessBroker]:
+    broker = InProcessBroker(tmp_path / "data", manual_clock, measures=measures)
+    broker.create("t")
+    yield broker
+    broker.stop()
+
+
+def produce_request(records: bytes, topic: str = "t", acks: int = 1) -> ProduceRequest:
+    data = ProduceRequest.TopicProduceData
+    partition = data.PartitionProduceData(index=0, records=records)
+    topics = [data(name=topic, partition_data=[partition])]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
+
+
+def fetch_request(offset: int, topic: str = "t", max_wait_ms: int = 0) -> FetchRequest:
+    named = FetchRequest.Topic
+    partition = named.Partition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=1, topics=[named(topic=topic, partitions=[partition])]
+    )
+
+
+@pytest.mark.parametrize("version", [CACHED, DECODED])
+def test_produced_batches_are_counted_whether_or_not_the_cache_serves_them(
+    kafka: InProcessBroker, measures: Measures, version: int
+) -> None:
+    records = batch(b"one", b"two")
+    for _ in range(3):
+        assert (
+            not kafka.call(produce_request(records), version)
+            .responses[0]
+            .partition_responses[0]
+            .error_code
+        )
+    counters = measures.traffic.of("t")
+    assert (counters.produces, counters.messages_in) == (3, 6)
+    assert counters.bytes_in == 3 * len(records)
+    api = measures.requests.of("Produce")
+    assert api.errors == {0: 3}
+    assert api.immediate.count == 3
+    assert list(measures.requests.received()) == [("Produce", version, 3)]
+
+
+def test_sizes_are_those_on_the_wire(kafka: InProcessBroker, measures: Measures) -> None:
+    kafka.call(produce_request(batch(b"value" * 20_000)), CACHED)
+    assert measures.requests.of("Produce").request_bytes > 100_000
+    kafka.call(fetch_request(0), FETCH)
+    assert measures.requests.of("Fetch").response_bytes > 100_000
+    [(listener, client)] = measures.requests.clients.rows()
+    assert (listener, client.software) == ("PLAINTEXT", ("unknown", "unknown"))
+    assert (client.requests, client.responses) == (2, 2)
+    assert client.bytes_in > 100_000 and client.bytes_out > 100_000
+
+
+def test_refused_batches_are_counted_for_their_topic(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    kafka.call(produce_request(b"\0" * 100), CACHED)
+    assert measures.traffic.of("t").failed_produces == 1
+    kafka.call(produce_request(batch(b"x"), topic="missing"), CACHED)
+    assert measures.traffic.of_others.failed_produces == 1
+    errors = measures.requests.of("Produce").errors
+    assert errors[Error.UNKNOWN_TOPIC_OR_PARTITION] == 1
+    assert errors.total() == 2 and errors[0] == 0
+
+
+def test_a_batch_that_is_too_large_is_counted_in_bytes(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    kafka.create("small", max_message_bytes="1000")
+    records = batch(b"x" * 2000)
+    kafka.call(produce_request(records, topic="small"), CACHED)
+    assert measures.traffic.of("small").bytes_rejected == len(records)
+
+
+def test_fetched_bytes_are_counted_for_the_topic_and_the_kind_of_fetch(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    records = batch(b"one")
+    kafka.call(produce_request(records), CACHED)
+    kafka.call(fetch_request(0), FETCH)
+    counters = measures.traffic.of("t")
+    assert (counters.bytes_out, counters.fetches, counters.failed_fetches) == (len(records), 1, 0)
+    kafka.call(fetch_request(99), FETCH)
+    assert (counters.fetches, counters.failed_fetches) == (2, 1)
+    received = set(measures.requests.received())
+    assert received >= {
+        ("Fetch", FETCH, 2),
+        ("FetchConsumer", FETCH, 2),
+        ("FetchFollower", FETCH, 0),
+    }
+    assert measures.requests.of("FetchConsumer").immediate.count == 2
+    # As in Kafka, the error of each response and that of each partition.
+    assert measures.requests.of("Fetch").errors == {0: 3, Error.OFFSET_OUT_OF_RANGE: 1}
+
+
+def test_a_waiting_fetch_has_a_remote_time(kafka: InProcessBroker, measures: Measures) -> None:
+    async def run() -> None:
+        exchange = kafka.begin(fetch_request(0, max_wait_ms=5000), FETCH)
+        api = measures.requests.of("Fetch")
+        assert (api.in_flight, api.waited_total.count) == (1, 0)
+        kafka.call(produce_request(batch(b"x")), CACHED)
+        while not exchange.is_done:
+            await asyncio.sleep(0)
+        assert exchange.response.responses[0].partitions[0].records
+        assert (api.in_flight, api.waited_total.count) == (0, 1)
+        assert api.waited_total.total >= api.waited_local.total > 0
+        assert api.immediate.count == 0
+        other = kafka.begin(fetch_request(1, max_wait_ms=5000), FETCH)
+        assert api.in_flight == 1
+        other.abandon()
+        assert api.in_flight == 0
+
+    asyncio.run(run())
+
+
+def test_clients_are_counted_by_the_software_they_name(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    named = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.1")
+    kafka.call(named, 3)
+    kafka.call(MetadataRequest(topics=[]), 9)
+    rows = {row.software: row.requests for _, row in measures.requests.clients.rows()}
+    assert rows == {("librdkafka", "2.16.1"): 1, ("unknown", "unknown"): 1}
+
+
+def test_the_errors_of_nested_arrays_are_counted(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    missing = MetadataRequest.Topic(name="no such topic!")
+    kafka.call(MetadataRequest(topics=[missing], allow_auto_topic_creation=False), 9)
+    errors = measures.requests.of("Metadata").errors
+    assert errors[Error.INVALID_TOPIC_EXCEPTION] == 1
+
+
+def test_a_node_without_metrics_counts_nothing(tmp_path: Path, manual_clock: ManualClock) -> None:
+    broker = InProcessBroker(tmp_path / "data", manual_clock)
+    broker.create("t")
+    broker.call(produce_request(batch(b"x")), CACHED)
+    assert broker.partition("t").traffic is None
+    broker.stop()

@@ -1,0 +1,188 @@
+"""The metrics listener of `wirekafka serve`, over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.eventually import eventually
+from tests.raw_client import RawClient
+from tests.server.serving import Serving
+from tests.server.test_serve import batch, create, produce
+from wirekafka.cli.serve import main as serve_main
+from wirekafka.config.option import ConfigError
+from wirekafka.config.own import metrics_listener
+from wirekafka.config.sources import Sources
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Monitored:
+    """A broker process with metrics on a free port."""
+
+    def __init__(self, data: Path, *arguments: str):
+        self.serving = Serving(data, "--metrics", "0", *arguments)
+        assert self.serving.process.stderr is not None
+        self.url = ""
+        while not self.url:
+            found = re.search(r"http://\S+", self.serving.process.stderr.readline())
+            self.url = found.group() if found else ""
+
+    def get(self, path: str, **headers: str) -> Answer:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            with urlopen(Request(self.url + path, headers=named), timeout=20) as answer:
+                return Answer(answer.status, dict(answer.headers), answer.read())
+        except HTTPError as error:
+            with error:
+                return Answer(error.code, dict(error.headers), error.read())
+
+    def metrics(self) -> dict[str, Metric]:
+        text = self.get("/metrics").body.decode()
+        return {family.name: family for family in text_string_to_metric_families(text)}
+
+    def value(self, metric: str, **labels: str) -> float:
+        name = metric.removesuffix("_total")
+        [value] = [
+            sample.value for sample in self.metrics()[name].samples if sample.labels == labels
+        ]
+        return value
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
+    found = Monitored(tmp_path_factory.mktemp("monitored") / "data")
+    with found.serving, RawClient(found.serving.port) as client:
+        create(client, "flights")
+        produce(client, "flights", batch(b"one"))
+        yield found
+
+
+def test_metrics_are_parsed_by_prometheus_client(monitored: Monitored) -> None:
+    answer = monitored.get("/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert monitored.value("kafka_server_brokertopicmetrics_messagesin_total", topic="flights") == 1
+    assert monitored.value("kafka_server_brokertopicmetrics_messagesin_total") == 1
+    assert monitored.value("kafka_server_replicamanager_leadercount") == 1
+    assert monitored.value("kafka_log_log_logendoffset", topic="flights", partition="0") == 1
+    assert monitored.value("kafka_controller_kafkacontroller_activecontrollercount") == 1
+
+
+def test_openmetrics_is_sent_to_those_who_accept_it(monitored: Monitored) -> None:
+    answer = monitored.get("/metrics", Accept=OPENMETRICS)
+    assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+    families = {f.name for f in openmetrics.text_string_to_metric_families(answer.body.decode())}
+    assert families >= {"kafka_network_requestmetrics_requests", "process_cpu_seconds"}
+    assert answer.body.endswith(b"# EOF\n") and answer.body.count(b"# EOF") == 1
+
+
+def test_metrics_are_compressed_for_those_who_accept_it(monitored: Monitored) -> None:
+    answer = monitored.get("/metrics", Accept_Encoding="gzip")
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert b"kafka_server_replicamanager_leadercount 1\n" in gzip.decompress(answer.body)
+
+
+def test_each_metric_is_declared_once(monitored: Monitored) -> None:
+    text = monitored.get("/metrics").body.decode()
+    names = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
+    assert len(names) == len(set(names)) > 60
+    series = re.findall(r"^([^#\s].*) \S+$", text, re.MULTILINE)
+    assert len(series) == len(set(series))
+
+
+def test_connections_are_counted_by_listener_and_software(monitored: Monitored) -> None:
+    labels = {"listener": "PLAINTEXT", "networkProcessor": "0"}
+    prefix = "kafka_server_socket_server_metrics"
+    assert monitored.value(f"{prefix}_connection_count", **labels) == 1
+    software = {"clientSoftwareName": "unknown", "clientSoftwareVersion": "unknown"}
+    assert monitored.value(f"{prefix}_connections_software", **labels, **software) == 1
+
+
+def test_a_serving_node_is_live_and_ready(monitored: Monitored) -> None:
+    for path in ("/health/live", "/health/ready"):
+        answer = monitored.get(path)
+        assert (answer.status, json.loads(answer.body)) == (200, {"status": "up"})
+
+
+@pytest.mark.parametrize("path", ["/", "/metric", "/health", "/health/", "/live", "/health/other"])
+def test_other_paths_are_not_found(monitored: Monitored, path: str) -> None:
+    assert monitored.get(path).status == 404
+
+
+def test_a_request_that_changes_something_is_not_allowed(monitored: Monitored) -> None:
+    with pytest.raises(HTTPError, match="405"):
+        urlopen(monitored.url + "/metrics", data=b"x", timeout=20)
+
+
+def test_a_stopped_process_closes_the_listener(tmp_path: Path) -> None:
+    monitored = Monitored(tmp_path / "data")
+    with monitored.serving as serving:
+        assert monitored.get("/health/ready").status == 200
+        assert serving.stop() == 0
+        with pytest.raises(OSError):
+            urlopen(monitored.url, timeout=5)
+
+
+def test_a_paused_process_answers_again(tmp_path: Path) -> None:
+    monitored = Monitored(tmp_path / "data")
+    with monitored.serving as serving:
+        serving.process.send_signal(signal.SIGSTOP)
+        serving.process.send_signal(signal.SIGCONT)
+        eventually(lambda: monitored.get("/health/live").status == 200)
+
+
+def test_a_port_that_is_in_use_is_reported(tmp_path: Path, monitored: Monitored) -> None:
+    port = monitored.url.rpartition(":")[2]
+    data = str(tmp_path / "data")
+    with pytest.raises(OSError, match="in use"):
+        serve_main(["--data", data, "--listen", "127.0.0.1:0", "--metrics", port])
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("9404", "127.0.0.1:9404"),
+        ("0.0.0.0:9404", "0.0.0.0:9404"),
+        ("[::1]:9404", "[::1]:9404"),
+        ("", "None"),
+    ],
+)
+def test_the_listener_is_a_port_or_an_address(text: str, address: str) -> None:
+    assert str(metrics_listener(Sources.of({"wirekafka.metrics.listener": text}))) == address
+
+
+@pytest.mark.parametrize("text", ["many", "localhost:", "70000", ":9404", "-1"])
+def test_other_addresses_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected PORT or HOST:PORT"):
+        metrics_listener(Sources.of({"wirekafka.metrics.listener": text}))
+
+
+def test_without_metrics_none_of_it_is_imported() -> None:
+    code = (
+        "import sys, wirekafka.server.node, wirekafka.cli.serve\n"
+        "from wirekafka.apis import registry; registry.load()\n"
+        "print([name for name in sys.modules if name.startswith("
+        "('wirekafka.metrics', 'wirekafka.server.monitoring', 'prometheus', 'wsgiref'))])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

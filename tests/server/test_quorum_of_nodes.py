@@ -1,0 +1,108 @@
+"""Three whole nodes in one process form a cluster, and go on without the active controller."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.unsupported import refuse_unsupported
+from wirekafka.metadata.topics import NewTopic
+from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.node import Node, Platform
+
+HOST = "127.0.0.1"
+CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
+QUICK = {
+    "controller.quorum.election.timeout.ms": "300",
+    "controller.quorum.election.backoff.max.ms": "300",
+    "broker.heartbeat.interval.ms": "200",
+    "broker.session.timeout.ms": "1500",
+}
+
+
+def configs(path: Path, roles: str, count: int) -> list[BrokerConfig]:
+    """The configurations of the nodes 1, 2, ... with these roles, which are the voters."""
+    with ExitStack() as bound:
+        sockets = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
+        ports = [each.getsockname()[1] for each in sockets]
+    voters = ",".join(f"{id}@{HOST}:{port}" for id, port in enumerate(ports, 1))
+    found = []
+    for id, port in enumerate(ports, 1):
+        listeners = [f"CONTROLLER://{HOST}:{port}"]
+        if "broker" in roles:
+            listeners.insert(0, f"PLAINTEXT://{HOST}:0")
+        settings = {
+            "process.roles": roles,
+            "node.id": str(id),
+            "log.dirs": str(path / str(id)),
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(listeners),
+        }
+        config = BrokerConfig.of(QUICK | settings)
+        refuse_unsupported(config)
+        found.append(config)
+    return found
+
+
+def platform() -> Platform:
+    return Platform(recover=None, cluster_id=CLUSTER_ID)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def create(node: Node, name: str, replicas: int) -> None:
+    topic = NewTopic(name=name, num_partitions=2, replication_factor=replicas)
+    assert await node.broker.controller_channel.create_topics([topic]) == {name: None}
+
+
+def test_combined_nodes_go_on_without_the_active_controller(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = [Node(each, platform()) for each in configs(tmp_path, "broker,controller", 3)]
+        await asyncio.gather(*(node.start() for node in nodes))
+        [active] = [node for node in nodes if node.broker.controller.is_active]
+        standbys = [node for node in nodes if node is not active]
+        for number, node in enumerate(nodes):
+            await create(node, f"first-{number}", 3)
+        await until(lambda: all(len(node.broker.image.topics) == 3 for node in nodes))
+        await until(lambda: all(len(node.broker.image.controllers) == 3 for node in nodes))
+        active.abort()
+        await until(lambda: any(node.broker.controller.is_active for node in standbys))
+        for number, node in enumerate(standbys):
+            await create(node, f"second-{number}", 2)
+        await until(lambda: all(len(node.broker.image.topics) == 5 for node in standbys))
+        again = Node(active._config, platform())
+        await again.start()
+        await until(lambda: len(again.broker.image.topics) == 5)
+        assert not again.broker.controller.is_active
+        for node in (again, *standbys):
+            node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_controller_that_stops_is_succeeded_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = [ControllerNode(each, platform()) for each in configs(tmp_path, "controller", 3)]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await until(lambda: any(node.source.controller.is_active for node in nodes))
+        [active] = [node for node in nodes if node.source.controller.is_active]
+        epoch = active.source.controller.quorum.epoch
+        await active.stop()
+        others = [node for node in nodes if node is not active]
+        await until(lambda: any(node.source.controller.is_active for node in others))
+        [successor] = [node for node in others if node.source.controller.is_active]
+        assert successor.source.controller.quorum.epoch > epoch
+        assert (tmp_path / str(active._config.node_id) / ".kafka_cleanshutdown").exists()
+        for node in others:
+            node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))

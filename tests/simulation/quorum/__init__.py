@@ -1,0 +1,1 @@
+"""A simulated metadata quorum: controllers with their disks, a network, faults, and checks."""

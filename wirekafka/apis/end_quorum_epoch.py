@@ -1,0 +1,95 @@
+"""EndQuorumEpoch: the leader of the metadata quorum resigns, and names its successors (KIP-595).
+
+v1: candidates by voter key and the leader's listeners (KIP-853).
+"""
+
+from __future__ import annotations
+
+from wirekafka.apis.raft_requests import (
+    LeaderEndpoint,
+    QuorumNodeEndpoint,
+    check_cluster_id,
+    endpoints_of,
+    leader_nodes,
+    metadata_partition,
+)
+from wirekafka.apis.registry import ControllerCall, controller_api
+from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.errors import KafkaError
+from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.replication.raft.messages import EndEpoch, EpochAnswer, Leadership, ReplicaKey
+from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
+
+
+class EndQuorumEpochRequest(Request, key=54, versions="0-1", flexible="1+"):
+    cluster_id: String | None = field(default=None)
+    topics: list[TopicData]
+    leader_endpoints: list[LeaderEndpoint] = field("1+")
+
+    class TopicData(Part):
+        topic_name: String
+        partitions: list[PartitionData]
+
+        class PartitionData(Part):
+            partition_index: Int32
+            leader_id: Int32
+            leader_epoch: Int32
+            preferred_successors: list[Int32] = field("0")
+            preferred_candidates: list[ReplicaInfo] = field("1+")
+
+            class ReplicaInfo(Part):
+                candidate_id: Int32
+                candidate_directory_id: Uuid
+
+
+class EndQuorumEpochResponse(Response, answers=EndQuorumEpochRequest):
+    error_code: Int16
+    topics: list[TopicData]
+    node_endpoints: list[QuorumNodeEndpoint] = field("1+", tag=0)
+
+    class TopicData(Part):
+        topic_name: String
+        partitions: list[PartitionData]
+
+        class PartitionData(Part):
+            partition_index: Int32
+            error_code: Int16
+            leader_id: Int32
+            leader_epoch: Int32
+
+
+_Topic = EndQuorumEpochResponse.TopicData
+
+
+@controller_api(EndQuorumEpochRequest, EndQuorumEpochResponse)
+async def end_quorum_epoch(
+    request: EndQuorumEpochRequest, call: ControllerCall
+) -> EndQuorumEpochResponse:
+    """Begin an election soon, if this node is among the preferred candidates."""
+    call.authorize(CLUSTER_ACTION, CLUSTER)
+    check_cluster_id(request.cluster_id, call)
+    wanted = metadata_partition(request.topics)
+    raft = call.controller.raft
+    leadership = Leadership(
+        wanted.leader_id, wanted.leader_epoch, endpoints_of(request.leader_endpoints)
+    )
+    preferred = [
+        ReplicaKey(each.candidate_id, each.candidate_directory_id)
+        for each in wanted.preferred_candidates
+    ] or [ReplicaKey(id) for id in wanted.preferred_successors]
+    end = EndEpoch(leadership=leadership, preferred=preferred)
+    try:
+        answer = raft.end_epoch(end, call.now_ms)
+    except KafkaError as error:
+        answer = EpochAnswer(leadership=raft.leadership, error=error.error)
+    await raft.durable()
+    partition = _Topic.PartitionData(
+        partition_index=0,
+        error_code=answer.error,
+        leader_id=answer.leadership.leader_id,
+        leader_epoch=answer.leadership.epoch,
+    )
+    return EndQuorumEpochResponse(
+        topics=[_Topic(topic_name=METADATA_TOPIC, partitions=[partition])],
+        node_endpoints=leader_nodes(answer.leadership, call),
+    )

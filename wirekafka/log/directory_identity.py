@@ -1,0 +1,51 @@
+"""The node that owns a log directory, as `meta.properties` says (KIP-631, KIP-858)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from wirekafka.log import checkpoints
+
+
+class UnreadableIdentity(OSError):
+    """A `meta.properties` with unknown contents, which Kafka treats like one it cannot read."""
+
+
+class OutdatedIdentity(Exception):
+    """A `meta.properties` of a Kafka in ZooKeeper mode, which names no node of KRaft mode."""
+
+
+class DirectoryIdentity(NamedTuple):
+    """The node that owns a directory, as in `meta.properties` version 1.
+
+    `directory_id` is 16 bytes, or empty where Kafka before 3.7 wrote the file.
+    """
+
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+
+
+def identity_from(text: bytes, path: str) -> DirectoryIdentity:
+    """Return the identity in a `meta.properties` file; `path` is for messages.
+
+    Raises UnreadableIdentity, or OutdatedIdentity for version 0, which is the default.
+    """
+    properties = checkpoints.properties_from(text)
+    version = properties.get("version", "0")
+    if version == "0":
+        raise OutdatedIdentity(
+            f"{path} has version 0: Kafka wrote it in ZooKeeper mode. Migrate the cluster to KRaft"
+            " with Kafka 3.9 first"
+        )
+    if version != "1":
+        raise UnreadableIdentity(f"{path} has version {version!r}, not 1")
+    try:
+        directory_id = properties.get("directory.id")
+        return DirectoryIdentity(
+            properties["cluster.id"],
+            int(properties["node.id"]),
+            b"" if directory_id is None else checkpoints.uuid_from(directory_id),
+        )
+    except (KeyError, ValueError) as error:
+        raise UnreadableIdentity(f"{path}: bad {error}") from None

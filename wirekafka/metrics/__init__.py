@@ -1,0 +1,1 @@
+"""Counters, histograms and lag as plain numbers, and their text in Prometheus' formats."""

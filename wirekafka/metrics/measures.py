@@ -1,0 +1,57 @@
+"""All counters of a node: what its parts count into while metrics are on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wirekafka.metrics.histogram import Histogram
+from wirekafka.metrics.requests import Requests
+from wirekafka.metrics.traffic import Traffic
+
+LEAST_STALL_US = 50_000
+"""From which delay of a timer on the event loop counts as stalled."""
+
+
+@dataclass(slots=True)
+class Stalls:
+    """How long the event loop did other things when it should have run a timer; in µs."""
+
+    delays: Histogram = field(default_factory=Histogram)
+    count: int = 0
+    """How many delays were of at least `LEAST_STALL_US`."""
+    total_us: int = 0
+    """Their sum."""
+
+    def record(self, delay_us: int) -> None:
+        """Count one delay."""
+        self.delays.record(delay_us)
+        if delay_us >= LEAST_STALL_US:
+            self.count += 1
+            self.total_us += delay_us
+
+
+@dataclass(slots=True)
+class Measures:
+    """The counters of one node, from its start. Times of histograms are in µs."""
+
+    requests: Requests = field(default_factory=Requests)
+    traffic: Traffic = field(default_factory=Traffic)
+    flushes: Histogram = field(default_factory=Histogram)
+    """The fsyncs of partitions."""
+    metadata_flushes: Histogram = field(default_factory=Histogram)
+    """The fsyncs of the metadata log, each of which commits what was appended before."""
+    compactions: Histogram = field(default_factory=Histogram)
+    """The compactions of logs."""
+    compacted_bytes: int = 0
+    """The bytes that they have removed; appends meanwhile are subtracted."""
+    stalls: Stalls = field(default_factory=Stalls)
+    idle: float = 1.0
+    """The share of the last seconds in which the thread of the event loop did nothing."""
+
+    def rotate(self) -> None:
+        """Begin a window of all histograms."""
+        self.requests.rotate()
+        self.flushes.rotate()
+        self.metadata_flushes.rotate()
+        self.compactions.rotate()
+        self.stalls.delays.rotate()

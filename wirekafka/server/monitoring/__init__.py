@@ -1,0 +1,1 @@
+"""The metrics listener of a node: collects, renders and serves its metrics and its health."""

@@ -1,0 +1,158 @@
+"""Metrics of the broker as a whole: its logs, sessions, transactions and groups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+from wirekafka.broker import Broker
+from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.transaction_shard import TransactionShard
+from wirekafka.metadata.records import RegisterBrokerRecord
+from wirekafka.metrics.exposition import GAUGE, Column, Table, single
+
+_RUNNING, _SHUTTING_DOWN = 3, 6
+"""Kafka's numbers of the states RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
+_GROUPS_PER_STEP = 500
+_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+
+
+class BrokerCollector:
+    """One sample of each metric, and a few by log directory."""
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+        self.is_stopping = False
+        self._broker_table = Table(
+            [],
+            [
+                Column(
+                    "kafka_server_kafkaserver_brokerstate",
+                    GAUGE,
+                    "3 while clients are served, 6 while it stops.",
+                ),
+                Column(
+                    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+                    GAUGE,
+                    "Incremental fetch sessions (KIP-227).",
+                ),
+                Column(
+                    "kafka_log_logmanager_offlinelogdirectorycount",
+                    GAUGE,
+                    "Log directories that have failed.",
+                ),
+                Column(
+                    "kafka_server_brokermetadatametrics_last_applied_record_offset",
+                    GAUGE,
+                    "The last metadata offset that this broker has applied.",
+                ),
+                Column(
+                    "wirekafka_oldest_open_transaction_seconds",
+                    GAUGE,
+                    "The age of the oldest transaction of this coordinator that is not complete; "
+                    "0 without one.",
+                ),
+                Column(
+                    "wirekafka_open_transactions",
+                    GAUGE,
+                    "Transactions of this coordinator that are not complete.",
+                ),
+            ],
+        )
+        self._directories = Table(
+            ["logDirectory"],
+            [
+                Column("kafka_log_logmanager_logdirectoryoffline", GAUGE, "1 if it has failed."),
+                Column("wirekafka_log_directory_logs", GAUGE, "Logs in the directory."),
+            ],
+        )
+        self._cluster = single(
+            "kafka_brokers", GAUGE, "Brokers in service; from that of the lowest id only."
+        )
+        self._members = single(
+            "kafka_broker_info",
+            GAUGE,
+            "The address of each broker in service; from that of the lowest id only.",
+            "id",
+            "address",
+        )
+        self.tables = (self._broker_table, self._directories, self._cluster, self._members)
+
+    def collect(self) -> Iterator[None]:
+        broker = self._broker
+        now_ms = broker.clock.now_ms()
+        since_ms: list[int] = []
+        for machine in broker.transactions.machines():
+            since_ms += cast(TransactionShard, machine).open_since_ms()
+            yield
+        oldest_ms = max(now_ms - min(since_ms, default=now_ms), 0)
+        self._broker_table.fill(
+            [
+                (
+                    (),
+                    (
+                        _SHUTTING_DOWN if self.is_stopping else _RUNNING,
+                        len(broker.sessions),
+                        sum(each.failure is not None for each in broker.directories),
+                        broker.metadata_offset,
+                        oldest_ms / 1000,
+                        len(since_ms),
+                    ),
+                )
+            ]
+        )
+        self._directories.fill(
+            ((each.path,), (int(each.failure is not None), len(each.logs)))
+            for each in broker.directories
+        )
+        live = broker.image.live_brokers()
+        reports = bool(live) and live[0].id == broker.node_id
+        self._cluster.fill([((), (len(live),))] if reports else [])
+        self._members.fill(
+            ((str(each.id), _address(each.registration)), (1,)) for each in live if reports
+        )
+
+
+def _address(registration: RegisterBrokerRecord) -> str:
+    endpoints = registration.end_points
+    return f"{endpoints[0].host}:{endpoints[0].port}" if endpoints else ""
+
+
+class CoordinatorCollector:
+    """The groups that this broker coordinates, by type and state."""
+
+    def __init__(self, broker: Broker):
+        self._groups = broker.groups
+        prefix = "kafka_coordinator_group_groupmetadatamanager"
+        self._classic = Table(
+            [],
+            [
+                Column(f"{prefix}_numgroups", GAUGE, "Classic groups."),
+                Column(f"{prefix}_numoffsets", GAUGE, "Committed offsets of all groups."),
+                *(
+                    Column(f"{prefix}_numgroups{state.lower()}", GAUGE, f"Classic groups: {state}.")
+                    for state in _STATES
+                ),
+            ],
+        )
+        self._types = single(
+            "wirekafka_groups", GAUGE, "Groups by type and state.", "type", "state"
+        )
+        self.tables = (self._classic, self._types)
+
+    def collect(self) -> Iterator[None]:
+        kinds: Counter[tuple[str, str]] = Counter()
+        offsets = 0
+        for machine in self._groups.machines():
+            shard = cast(GroupShard, machine)
+            for number, group in enumerate(list(shard.groups.values())):
+                kinds[group.type_name, group.listed().state] += 1
+                offsets += shard.offsets.count(group.group_id)
+                if number % _GROUPS_PER_STEP == _GROUPS_PER_STEP - 1:
+                    yield
+            yield
+        states = [kinds["classic", state] for state in _STATES]
+        classic = sum(count for (kind, _), count in kinds.items() if kind == "classic")
+        self._classic.fill([((), (classic, offsets, *states))])
+        self._types.fill((key, (count,)) for key, count in sorted(kinds.items()))

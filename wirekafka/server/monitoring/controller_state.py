@@ -1,0 +1,183 @@
+"""Metrics of the controller and of the metadata quorum."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from wirekafka.clock import Clock
+from wirekafka.controller import ControllerRole
+from wirekafka.metadata import records as r
+from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.partition_change import RECOVERING
+from wirekafka.metrics.exposition import COUNTER, GAUGE, INFO, Column, Table, single
+from wirekafka.metrics.histogram import Histogram
+from wirekafka.replication.observation import Committed
+from wirekafka.replication.raft.quorum_log import QuorumLog
+from wirekafka.replication.replica import NO_LEADER
+
+_TOPICS_PER_STEP = 200
+_WINDOW_S = 30.0
+"""Kafka computes rates over this time."""
+
+
+class ControllerCollector:
+    """The controller in this process: the active one, or a standby."""
+
+    def __init__(self, controller: ControllerRole, failed: Callable[[Exception], None]):
+        """`failed` is called when the metadata can no longer be followed."""
+        self._controller = controller
+        self._unclean = 0
+        self._generation = -1
+        prefix = "kafka_controller_kafkacontroller"
+        self._table = Table(
+            [],
+            [
+                Column(
+                    "kafka_controller_controllerstats_uncleanleaderelections_total",
+                    COUNTER,
+                    "Unclean elections since the start of this controller.",
+                ),
+                *(
+                    Column(f"{prefix}_{name}", GAUGE, text)
+                    for name, text in (
+                        ("activecontrollercount", "1 on the active controller."),
+                        ("lastcommittedrecordoffset", "The last committed metadata offset."),
+                        ("lastappliedrecordoffset", "The last metadata offset that was applied."),
+                        ("metadataerrorcount", "Always 0: an error stops the controller."),
+                    )
+                ),
+            ],
+        )
+        self._counts = Table(
+            [],
+            [
+                Column(f"{prefix}_{name}", GAUGE, text)
+                for name, text in (
+                    ("activebrokercount", "Brokers in service."),
+                    ("fencedbrokercount", "Brokers that are registered but fenced."),
+                    ("globaltopiccount", "Topics of the cluster."),
+                    ("globalpartitioncount", "Partitions of the cluster."),
+                    ("offlinepartitionscount", "Partitions without a leader."),
+                    (
+                        "preferredreplicaimbalancecount",
+                        "Partitions whose leader is not the first of their replicas.",
+                    ),
+                )
+            ],
+        )
+        self.tables = (self._table, self._counts)
+        controller.quorum.observe(self._follow, failed)
+
+    def collect(self) -> Iterator[None]:
+        quorum, image = self._controller.quorum, self._controller.committed_image
+        committed, is_active = quorum.committed_offset - 1, int(self._controller.is_active)
+        self._table.fill([((), (self._unclean, is_active, committed, committed, 0))])
+        if image.generation != self._generation:
+            generation = image.generation
+            self._counts.begin()
+            yield from self._count(image)
+            self._generation = generation
+
+    def _count(self, image: MetadataImage) -> Iterator[None]:
+        topics = list(image.topics.values())
+        partitions = offline = imbalanced = 0
+        for number, topic in enumerate(topics):
+            for partition in list(topic.partitions.values()):
+                partitions += 1
+                offline += partition.leader == NO_LEADER
+                imbalanced += partition.leader != partition.replicas[0]
+            if number % _TOPICS_PER_STEP == _TOPICS_PER_STEP - 1:
+                yield
+        live = len(image.live_brokers())
+        fenced = len(image.brokers) - live
+        self._counts.put((), (live, fenced, len(topics), partitions, offline, imbalanced))
+
+    def _follow(self, committed: Committed) -> None:
+        if not committed.is_snapshot:
+            self._unclean += sum(
+                isinstance(record, r.PartitionChangeRecord)
+                and record.leader_recovery_state == RECOVERING
+                for record in committed.records
+            )
+
+
+class QuorumCollector:
+    """The metadata log and its quorum, as this node knows them."""
+
+    def __init__(
+        self, log: QuorumLog, controller: ControllerRole | None, clock: Clock, flushes: Histogram
+    ):
+        """`controller` is the one in this process, if any; `flushes` are those of its log."""
+        self._log = log
+        self._controller = controller
+        self._clock = clock
+        self._flushes = flushes
+        self._appended: deque[tuple[float, int]] = deque()
+        prefix = "kafka_server_raftmetrics"
+        self._state = single(
+            f"{prefix}_current_state",
+            INFO,
+            "1 for the state that this node has in the quorum.",
+            "current_state",
+        )
+        self._table = Table(
+            [],
+            [
+                Column(f"{prefix}_{name}", GAUGE, text)
+                for name, text in (
+                    ("current_leader", "The id of the leader; -1 if it is unknown."),
+                    ("current_vote", "The id that this node has voted for; -1 for none."),
+                    ("current_epoch", "The epoch of the quorum."),
+                    ("high_watermark", "The offset up to which metadata is committed."),
+                    ("log_end_offset", "The end of the metadata log here."),
+                    ("append_records_rate", "Records that the leader appended, per second."),
+                    ("fetch_records_rate", "Records that an observer fetched, per second."),
+                    ("commit_latency_avg", "The mean time of a commit in ms, of the last minutes."),
+                )
+            ],
+        )
+        channel = "kafka_server_raftchannelmetrics"
+        self._channel = Table(
+            [],
+            [
+                Column(f"{channel}_{name}_total", COUNTER, text)
+                for name, text in (
+                    ("incoming_byte", "Bytes received from other voters."),
+                    ("outgoing_byte", "Bytes sent to other voters."),
+                    ("request", "Requests sent to other voters."),
+                    ("response", "Responses received from other voters."),
+                )
+            ],
+        )
+        self.tables = (self._state, self._table, self._channel)
+
+    def collect(self) -> Iterator[None]:
+        log, controller = self._log, self._controller
+        leads = controller is not None and controller.raft.is_leader
+        rate = self._rate(log.end_offset, self._clock.work_ns() / 1e9)
+        self._state.fill([((controller.raft.role if controller else "observer",), (1,))])
+        latency_ms = self._flushes.recent_mean() / 1000
+        values = (
+            log.leader_id,
+            controller.raft.voted_id if controller else NO_LEADER,
+            log.epoch,
+            log.committed_offset,
+            log.end_offset,
+            rate if leads else 0.0,
+            0.0 if leads else rate,
+            latency_ms if leads else None,
+        )
+        self._table.fill([((), values)])
+        if controller is not None and controller.is_alone:  # It exchanges nothing with others.
+            self._channel.fill([((), (0, 0, 0, 0))])
+        yield
+
+    def _rate(self, end_offset: int, now_s: float) -> float:
+        """Records per second over the last 30 s of scrapes."""
+        seen = self._appended
+        seen.append((now_s, end_offset))
+        while len(seen) > 2 and seen[0][0] < now_s - _WINDOW_S:
+            seen.popleft()
+        (first_s, first), (last_s, last) = seen[0], seen[-1]
+        return (last - first) / (last_s - first_s) if last_s > first_s else 0.0

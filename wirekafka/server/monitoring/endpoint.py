@@ -1,0 +1,169 @@
+"""The HTTP server of the metrics listener, on threads of its own.
+
+It can answer while the event loop is busy or blocked, which a health check has to. What it serves
+is collected on the event loop: no thread reads structures while they change.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from socketserver import TCPServer, ThreadingMixIn
+from threading import BoundedSemaphore, Thread
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import choose_encoder, gzip_accepted
+
+from wirekafka.config.address import Address
+from wirekafka.metrics.deflated import DeflatedParts
+
+logger = logging.getLogger(__name__)
+
+_MOST_REQUESTS = 16
+_TIMEOUT_S = 10.0
+_OPENMETRICS = "application/openmetrics-text"
+_END = b"# EOF\n"
+_PLAIN = "text/plain; charset=utf-8"
+_JSON = "application/json"
+
+Collect = Callable[[bool], Iterable[str]]
+"""Returns the text of the metrics, in OpenMetrics if the argument is true; blocks. Raises
+TimeoutError."""
+
+Health = Callable[[], str | None]
+"""Returns why something is not healthy; None if it is."""
+
+StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+
+
+class Application:
+    """The WSGI application: /metrics, /health/live and /health/ready."""
+
+    def __init__(self, collect: Collect, health: Mapping[str, Health]):
+        self._collect = collect
+        self._health = health
+        self._deflated = DeflatedParts()
+        self._process = CollectorRegistry()
+        for kind in (ProcessCollector, PlatformCollector, GCCollector):
+            kind(registry=self._process)
+
+    def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        path, method = environ.get("PATH_INFO", ""), environ.get("REQUEST_METHOD", "")
+        if method not in ("GET", "HEAD"):
+            return _answer(start, "405 Method Not Allowed", _PLAIN, b"only GET\n")
+        if path == "/metrics":
+            return self._metrics(environ, start)
+        health = self._health.get(path.removeprefix("/health/"))
+        if health is not None and path.startswith("/health/"):
+            return _healthy(start, health())
+        return _answer(start, "404 Not Found", _PLAIN, b"/metrics, /health/live, /health/ready\n")
+
+    def _metrics(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        encode, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+        openmetrics = content_type.startswith(_OPENMETRICS)
+        try:
+            parts = self._collect(openmetrics)
+        except TimeoutError:
+            return _answer(start, "503 Service Unavailable", _PLAIN, b"the node is busy\n")
+        head = encode(self._process).removesuffix(_END).decode()
+        parts = [head, *parts, _END.decode() if openmetrics else ""]
+        headers = []
+        if gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
+            body = self._deflated.gzip(parts)
+            headers.append(("Content-Encoding", "gzip"))
+        else:
+            body = "".join(parts).encode()
+        return _answer(start, "200 OK", content_type, body, headers)
+
+
+def _healthy(start: StartResponse, reason: str | None) -> Iterable[bytes]:
+    if reason is None:
+        return _answer(start, "200 OK", _JSON, json.dumps({"status": "up"}).encode() + b"\n")
+    body = json.dumps({"status": "down", "reason": reason}).encode() + b"\n"
+    return _answer(start, "503 Service Unavailable", _JSON, body)
+
+
+def _answer(
+    start: StartResponse,
+    status: str,
+    content_type: str,
+    body: bytes,
+    headers: Iterable[tuple[str, str]] = (),
+) -> Iterable[bytes]:
+    start(status, [("Content-Type", content_type), ("Content-Length", str(len(body))), *headers])
+    return [body]
+
+
+class Endpoint:
+    """The listening socket and its threads."""
+
+    def __init__(self, address: Address, application: Application):
+        """Bind. Raises OSError."""
+        self._server = _Server(address, application)
+        self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+
+    @property
+    def address(self) -> Address:
+        """The host and port that are bound."""
+        host, port = self._server.server_address[:2]
+        return Address(str(host), int(port))
+
+    def start(self) -> None:
+        """Accept requests."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Accept no more requests; those in progress end by themselves. Blocks for a moment."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each request, but not more than a few; further connections are closed."""
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def __init__(self, address: Address, application: Application):
+        if ":" in address.host:
+            self.address_family = socket.AF_INET6
+        self._free = BoundedSemaphore(_MOST_REQUESTS)
+        super().__init__((address.host, address.port), _Handler)
+        self.set_app(application)
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's, which looks up the host's name: that may take seconds.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        logger.debug("A request for metrics failed", exc_info=True)
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _TIMEOUT_S
+
+    def log_message(self, format: str, *args: Any) -> None:
+        logger.debug(format, *args)
+
+    def address_string(self) -> str:
+        return str(self.client_address[0])

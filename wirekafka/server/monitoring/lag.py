@@ -1,0 +1,226 @@
+"""The lag of every group and every reader: read at one instant, sampled for an hour."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple, cast
+
+from wirekafka.broker import Broker
+from wirekafka.codec.batch import HEADER_BYTES, read_header
+from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.share.latest_offsets import LatestOffsets
+from wirekafka.errors import KafkaError
+from wirekafka.metrics.lag import HISTORY_MS, Behind, EndOffsets, LagHistory, LagSample, behind
+from wirekafka.replication.partition import Partition
+from wirekafka.replication.readers import Reader
+
+logger = logging.getLogger(__name__)
+
+GROUP, READER = "group", "reader"
+_OBSERVE_S = 1.0
+_SAMPLE_EVERY = LagHistory.EVERY_MS // 1000
+_ROWS_PER_STEP = 100
+_MOST_STAMPS = 10_000
+_MOST_HISTORIES = 2_000
+
+TopicPartition = tuple[str, int]
+
+
+class LagRow(NamedTuple):
+    """The lag of a group, or of a client that reads, in one partition."""
+
+    kind: str
+    """GROUP or READER."""
+    name: str
+    """The group id, or the client id."""
+    topic: str
+    partition: int
+    behind: Behind
+    idle_ms: int
+    """Since the last Fetch of a reader; 0 for groups."""
+
+
+class LagTracker:
+    """Computes lag on demand, and keeps its history.
+
+    A group's position is its committed offset, that of a reader the end of what was sent to it:
+    readers that never commit, such as Spark, are seen too. The end is the high watermark. For a
+    partition that another broker leads, that is the one which this broker has requested last, at
+    most ten seconds ago.
+    """
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+        self._latest = LatestOffsets(broker.partition, broker.routing)
+        self._ends: dict[TopicPartition, EndOffsets] = {}
+        self._elsewhere: dict[TopicPartition, int | None] = {}
+        """High watermarks of partitions led by other brokers; None until one is known."""
+        self._stamps: dict[tuple[str, int, int], int | None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self.histories: dict[tuple[str, str], LagHistory] = {}
+        """The last hour of each group and reader, by kind and name."""
+
+    def start(self) -> None:
+        """Sample periodically, on the running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def stop(self) -> None:
+        """Stop sampling."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def rows(self) -> Iterator[LagRow | None]:
+        """Each group and reader in each of its partitions; None between two steps."""
+        for number, row in enumerate(self._all()):
+            yield row
+            if number % _ROWS_PER_STEP == _ROWS_PER_STEP - 1:
+                yield None
+
+    def members(self) -> Iterator[tuple[str, int]]:
+        """Each group with the number of its members."""
+        for machine in self._broker.groups.machines():
+            for group in list(cast(GroupShard, machine).groups.values()):
+                yield group.group_id, group.member_count
+
+    def observe(self) -> None:
+        """Note the ends of all partitions that a group or a reader has been seen in."""
+        now_ms = self._broker.clock.now_ms()
+        for key, ends in self._ends.items():
+            end_offset = self._end(key)
+            if end_offset is not None:
+                ends.observe(now_ms, end_offset)
+
+    def sample(self) -> Iterator[None]:
+        """Add a sample to each history, in steps; also of groups whose consumers have stopped."""
+        now_ms = self._broker.clock.now_ms()
+        lags: dict[tuple[str, str], tuple[int, int]] = {}
+        seen: set[TopicPartition] = set()
+        for row in self.rows():
+            if row is None:
+                yield
+                continue
+            seen.add((row.topic, row.partition))
+            lag, behind_ms = lags.get((row.kind, row.name), (0, -1))
+            known_ms = -1 if row.behind.behind_ms is None else row.behind.behind_ms
+            lags[row.kind, row.name] = lag + row.behind.lag, max(behind_ms, known_ms)
+        for key, (lag, behind_ms) in lags.items():
+            history = self.histories.get(key)
+            if history is None:
+                if len(self.histories) >= _MOST_HISTORIES:
+                    continue
+                history = self.histories[key] = LagHistory()
+            history.note(LagSample(now_ms, lag, behind_ms))
+        for key in [
+            key
+            for key, history in self.histories.items()
+            if history.latest_ms < now_ms - HISTORY_MS
+        ]:
+            del self.histories[key]
+        for partition in self._ends.keys() - seen:
+            del self._ends[partition]
+        for partition in self._elsewhere.keys() - seen:
+            if self._elsewhere[partition] is not None:
+                del self._elsewhere[partition]
+
+    async def find_elsewhere(self) -> None:
+        """Request the high watermarks of partitions that other brokers lead."""
+        wanted = list(self._elsewhere)
+        if not wanted:
+            return
+        for key, found in (await self._latest.of(wanted)).items():
+            if isinstance(found, int):
+                self._elsewhere[key] = found
+
+    async def _run(self) -> None:
+        beats = 0
+        while True:
+            try:
+                self.observe()
+                if beats % _SAMPLE_EVERY == 0:
+                    for _ in self.sample():
+                        await asyncio.sleep(0)
+                    await self.find_elsewhere()
+            except Exception:
+                logger.exception("Sampling the lag of groups failed")
+            beats += 1
+            await asyncio.sleep(_OBSERVE_S)
+
+    def _all(self) -> Iterator[LagRow | None]:
+        now_ms = self._broker.clock.now_ms()
+        for machine in self._broker.groups.machines():
+            shard = cast(GroupShard, machine)
+            for group_id in shard.offsets.group_ids():
+                for topic, index, committed in list(shard.offsets.committed(group_id)):
+                    found = self._behind((topic, index), committed.offset, now_ms)
+                    if found is not None:
+                        yield LagRow(GROUP, group_id, topic, index, found, 0)
+            yield None
+        newest: dict[tuple[str, str, int], tuple[Reader, int]] = {}
+        for reader in self._broker.readers.since(now_ms - HISTORY_MS):
+            for partition, position in reader.positions(self._find):
+                newest[reader.client_id, partition.topic, partition.index] = reader, position
+            yield None
+        for (client_id, topic, index), (reader, position) in newest.items():
+            found = self._behind((topic, index), position, now_ms)
+            if found is not None:
+                idle_ms = max(now_ms - reader.at_ms, 0)
+                yield LagRow(READER, client_id, topic, index, found, idle_ms)
+
+    def _behind(self, key: TopicPartition, position: int, now_ms: int) -> Behind | None:
+        end_offset = self._end(key)
+        if end_offset is None:
+            return None
+        ends = self._ends.get(key)
+        if ends is None:
+            ends = self._ends[key] = EndOffsets()
+        ends.observe(now_ms, end_offset)
+        if position >= end_offset:
+            return behind(position, end_offset, None, now_ms)
+        appended_ms = ends.passed_ms(position)
+        if appended_ms is None:
+            appended_ms = self._stamp(key, position)
+        return behind(position, end_offset, appended_ms, now_ms)
+
+    def _end(self, key: TopicPartition) -> int | None:
+        """The high watermark; None if the partition does not exist, or it is not known yet."""
+        partition = self._broker.partitions.get(key)
+        if partition is not None and partition.is_leader:
+            return partition.high_watermark
+        if self._broker.image.partition(*key) is None:
+            self._elsewhere.pop(key, None)
+            return None
+        found = self._elsewhere.setdefault(key, None)
+        return partition.high_watermark if found is None and partition is not None else found
+
+    def _stamp(self, key: TopicPartition, position: int) -> int | None:
+        """The timestamp of the batch at a position, from before the ends were observed."""
+        known = (*key, position)
+        if known in self._stamps:
+            return self._stamps[known]
+        if len(self._stamps) >= _MOST_STAMPS:
+            self._stamps.clear()
+        partition = self._broker.partitions.get(key)
+        found = self._stamps[known] = None if partition is None else _stamp_at(partition, position)
+        return found
+
+    def _find(self, key: tuple[str | bytes, int]) -> Partition | None:
+        topic, index = key
+        if isinstance(topic, bytes):
+            known = self._broker.image.topics_by_id.get(topic)
+            topic = known.name if known is not None else ""
+        return self._broker.partitions.get((topic, index))
+
+
+def _stamp_at(partition: Partition, position: int) -> int | None:
+    log = partition.log
+    with suppress(KafkaError, OSError):
+        offset = max(position, log.start_offset)
+        found = log.read(offset, HEADER_BYTES, end_offset=log.end_offset)
+        data = b"".join(found.buffers())
+        if len(data) >= HEADER_BYTES:
+            stamp = read_header(data).max_timestamp
+            return stamp if stamp >= 0 else None
+    return None

@@ -1,0 +1,189 @@
+"""Metrics of requests and connections, by API, listener and client software."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from wirekafka.errors import Error
+from wirekafka.metrics.exposition import COUNTER, GAUGE, SUMMARY, Column, Summary, Table, single
+from wirekafka.metrics.histogram import QUANTILES, Histogram, quantiles
+from wirekafka.metrics.requests import ApiRequests, Clients, Requests
+from wirekafka.server.listener import Listener
+
+_US_PER_MS = 1000
+_PROCESSOR = "0"
+"""The label `networkProcessor`: Kafka has several threads for each listener, this broker one."""
+_DELAYED = {"Produce": "Produce", "Fetch": "Fetch", "ShareFetch": "ShareFetch"}
+"""Kafka's names of what waits in its purgatories, by API."""
+
+
+class RequestCollector:
+    """The requests of each API: how many, with which errors, and how long they take."""
+
+    def __init__(self, requests: Requests):
+        self._requests = requests
+        prefix = "kafka_network_requestmetrics"
+        self._versions = single(
+            f"{prefix}_requests_total",
+            COUNTER,
+            "Requests by API and version.",
+            "request",
+            "version",
+        )
+        self._errors = single(
+            f"{prefix}_errors_total",
+            COUNTER,
+            "Error codes in responses by API; NONE where there is no error.",
+            "request",
+            "error",
+        )
+        self._apis = Table(
+            ["request"],
+            [
+                Column(
+                    f"{prefix}_totaltimems", SUMMARY, "From a request's arrival to its response."
+                ),
+                Column(f"{prefix}_localtimems", SUMMARY, "The work for a request."),
+                Column(f"{prefix}_remotetimems", SUMMARY, "How long a request has waited."),
+                Column(
+                    f"{prefix}_throttletimems",
+                    SUMMARY,
+                    "The throttle times in responses; mostly 0.",
+                ),
+                Column("wirekafka_request_bytes_total", COUNTER, "Bytes of requests by API."),
+                Column("wirekafka_response_bytes_total", COUNTER, "Bytes of responses by API."),
+                Column("wirekafka_requests_waiting", GAUGE, "Requests that wait now."),
+            ],
+        )
+        self._delayed = single(
+            "kafka_server_delayedoperationpurgatory_purgatorysize",
+            GAUGE,
+            "Requests that wait for records, replicas or a deadline.",
+            "delayedOperation",
+        )
+        self.tables = (self._versions, self._errors, self._apis, self._delayed)
+
+    def collect(self) -> Iterator[None]:
+        self._versions.fill(
+            ((name, str(version)), (count,)) for name, version, count in self._requests.received()
+        )
+        yield
+        apis = self._requests.apis
+        self._errors.fill(
+            ((api.name, _error_name(code)), (count,))
+            for api in list(apis.values())
+            for code, count in sorted(api.errors.items())
+        )
+        yield
+        self._apis.begin()
+        for api in list(apis.values()):
+            self._apis.put((api.name,), _values(api))
+            yield
+        self._delayed.fill(
+            ((operation,), (apis[name].in_flight if name in apis else 0,))
+            for name, operation in _DELAYED.items()
+        )
+
+
+def _values(api: ApiRequests) -> Sequence[Summary | int]:
+    at_once = api.immediate
+    count = at_once.count + api.waited_total.count
+    lately = sum(sum(window.values()) for window in at_once.windows())
+    throttled_lately = sum(sum(window.values()) for window in api.throttled.windows())
+    waited_lately = sum(sum(window.values()) for window in api.waited_total.windows())
+    not_throttled = max(lately + waited_lately - throttled_lately, 0)
+    return (
+        _summary([at_once, api.waited_total], count),
+        _summary([at_once, api.waited_local], count),
+        _summary([api.waited_remote], count, zeros=lately),
+        Summary(quantiles([api.throttled], QUANTILES, not_throttled), count),
+        api.request_bytes,
+        api.response_bytes,
+        api.in_flight,
+    )
+
+
+def _summary(histograms: Sequence[Histogram], count: int, zeros: int = 0) -> Summary:
+    found = quantiles(histograms, QUANTILES, zeros)
+    return Summary({name: value / _US_PER_MS for name, value in found.items()}, count)
+
+
+def _error_name(code: int) -> str:
+    try:
+        return Error(code).name
+    except ValueError:
+        return str(code)
+
+
+class ConnectionCollector:
+    """Connections and traffic by listener, and by the software of clients (KIP-511)."""
+
+    def __init__(self, clients: Clients, listeners: Callable[[], Sequence[Listener]]):
+        self._clients = clients
+        self._listeners_now = listeners
+        prefix = "kafka_server_socket_server_metrics"
+        self._listeners = Table(
+            ["listener", "networkProcessor"],
+            [
+                Column(f"{prefix}_connection_count", GAUGE, "Open connections."),
+                Column(f"{prefix}_connection_creation_total", COUNTER, "Accepted connections."),
+                Column(f"{prefix}_connection_close_total", COUNTER, "Closed connections."),
+                Column(f"{prefix}_request_total", COUNTER, "Requests received."),
+                Column(f"{prefix}_response_total", COUNTER, "Responses sent."),
+                Column(f"{prefix}_incoming_byte_total", COUNTER, "Bytes of requests."),
+                Column(f"{prefix}_outgoing_byte_total", COUNTER, "Bytes of responses."),
+            ],
+        )
+        self._software = single(
+            f"{prefix}_connections_software",
+            GAUGE,
+            "Open connections by the name and version that clients send in ApiVersions.",
+            "clientSoftwareName",
+            "clientSoftwareVersion",
+            "listener",
+            "networkProcessor",
+        )
+        self._traffic = Table(
+            ["listener", "software", "version"],
+            [
+                Column("wirekafka_client_requests_total", COUNTER, "Requests by client software."),
+                Column(
+                    "wirekafka_client_request_bytes_total",
+                    COUNTER,
+                    "Bytes of requests by client software.",
+                ),
+                Column(
+                    "wirekafka_client_response_bytes_total",
+                    COUNTER,
+                    "Bytes of responses by client software.",
+                ),
+            ],
+        )
+        self.tables = (self._listeners, self._software, self._traffic)
+
+    def collect(self) -> Iterator[None]:
+        rows = self._clients.rows()
+        self._traffic.fill(
+            ((listener, *row.software), (row.requests, row.bytes_in, row.bytes_out))
+            for listener, row in rows
+        )
+        self._listeners.begin()
+        self._software.begin()
+        for listener in self._listeners_now():
+            yield
+            own = [row for name, row in rows if name == listener.name]
+            self._listeners.put(
+                (listener.name, _PROCESSOR),
+                (
+                    listener.connections,
+                    listener.accepted,
+                    max(listener.accepted - listener.connections, 0),
+                    sum(row.requests for row in own),
+                    sum(row.responses for row in own),
+                    sum(row.bytes_in for row in own),
+                    sum(row.bytes_out for row in own),
+                ),
+            )
+            for software, count in Counter(listener.software()).items():
+                self._software.put((*software, listener.name, _PROCESSOR), (count,))

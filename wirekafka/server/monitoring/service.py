@@ -1,0 +1,153 @@
+"""The monitoring of a node: what counts, what collects, and the listener that serves both."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+from collections.abc import Callable, Iterable
+
+from wirekafka.config.address import Address
+from wirekafka.controller import ControllerRole
+from wirekafka.metrics.measures import Measures
+from wirekafka.replication.metadata_log import Sync
+from wirekafka.replication.raft.quorum_log import QuorumLog
+from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
+from wirekafka.server.monitoring.collector import Collector
+from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
+from wirekafka.server.monitoring.endpoint import Application, Endpoint
+from wirekafka.server.monitoring.exposition import Exposition
+from wirekafka.server.monitoring.groups import LagCollector
+from wirekafka.server.monitoring.lag import LagTracker
+from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
+from wirekafka.server.monitoring.pulse import Pulse
+from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
+from wirekafka.server.monitoring.topics import PartitionCollector, TrafficCollector
+from wirekafka.server.node import Node
+
+_SCRAPE_S = 10.0
+_BLOCKED_S = 30.0
+"""An event loop that has not run for this long counts as dead."""
+
+
+class Monitoring:
+    """Create it before the node, with the running event loop; `serving` once the node serves."""
+
+    def __init__(self, address: Address):
+        """Bind the listener. Raises OSError."""
+        self.measures = Measures()
+        self._loop = asyncio.get_running_loop()
+        self._pulse = Pulse(self._loop, self.measures)
+        self._exposition = Exposition()
+        self._exposition.collectors = [LoopCollector(self.measures), DiskCollector()]
+        self._node: Node | ControllerNode | None = None
+        self._broker: BrokerCollector | None = None
+        self.lag: LagTracker | None = None
+        """The lag of groups and readers, once the node serves."""
+        application = Application(self._text, {"live": self._not_live, "ready": self._not_ready})
+        self._endpoint = Endpoint(address, application)
+
+    @property
+    def address(self) -> Address:
+        """The host and port that are bound."""
+        return self._endpoint.address
+
+    def start(self) -> None:
+        """Serve metrics of the process, and health."""
+        self._pulse.start()
+        self._endpoint.start()
+
+    def serving(self, node: Node | ControllerNode) -> None:
+        """Serve the metrics of a node that has started."""
+        collectors = self._exposition.collectors
+        if isinstance(node, Node):
+            self.lag = LagTracker(node.broker)
+            self.lag.start()
+            collectors = [*collectors, *self._of_broker(node), LagCollector(self.lag)]
+        self._exposition.collectors = [*collectors, *self._of_quorum(node)]
+        self._node = node
+
+    def stopping(self) -> None:
+        """Report that the node stops: it is not ready any more."""
+        self._node = None
+        if self.lag is not None:
+            self.lag.stop()
+        if self._broker is not None:
+            self._broker.is_stopping = True
+
+    def stop(self) -> None:
+        """Close the listener."""
+        self._pulse.stop()
+        self._endpoint.stop()
+
+    def timed(self, sync: Sync) -> Sync:
+        """The same way of syncing the metadata log, with its duration measured."""
+
+        def measured(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+            began_ns = time.perf_counter_ns()
+
+            def finished(error: BaseException | None) -> None:
+                took_ns = time.perf_counter_ns() - began_ns
+                self.measures.metadata_flushes.record(took_ns // 1000)
+                done(error)
+
+            sync(run, finished)
+
+        return measured
+
+    def _of_broker(self, node: Node) -> list[Collector]:
+        broker, measures = node.broker, self.measures
+        self._broker = BrokerCollector(broker)
+        return [
+            RequestCollector(measures.requests),
+            ConnectionCollector(measures.requests.clients, lambda: node.listeners),
+            TrafficCollector(measures.traffic, broker),
+            PartitionCollector(broker),
+            self._broker,
+            CoordinatorCollector(broker),
+        ]
+
+    def _of_quorum(self, node: Node | ControllerNode) -> list[Collector]:
+        source = node.broker.source if isinstance(node, Node) else node.source
+        controller, log = source.controller, source.log
+        assert isinstance(log, QuorumLog)
+        role = controller if isinstance(controller, ControllerRole) else None
+        clock = node.broker.clock if isinstance(node, Node) else node.source.controller.clock
+        found: list[Collector] = [QuorumCollector(log, role, clock, self.measures.metadata_flushes)]
+        if role is not None:
+            found.append(ControllerCollector(role, node.fail))
+        return found
+
+    # Called by the threads of the endpoint.
+
+    def _text(self, openmetrics: bool) -> Iterable[str]:
+        scrape = asyncio.run_coroutine_threadsafe(
+            self._exposition.text(openmetrics=openmetrics), self._loop
+        )
+        try:
+            return scrape.result(_SCRAPE_S)
+        except concurrent.futures.TimeoutError:
+            scrape.cancel()
+            raise TimeoutError from None
+
+    def _not_live(self) -> str | None:
+        # While it starts, recovery may block the event loop for a long time.
+        blocked_s = time.monotonic() - self._pulse.last_s
+        if self._node is not None and blocked_s > _BLOCKED_S:
+            return f"the event loop has not run for {blocked_s:.0f} s"
+        return None
+
+    def _not_ready(self) -> str | None:
+        node = self._node
+        if node is None:
+            return "it starts or stops"
+        if node.failure is not None:
+            return f"it has failed: {node.failure}"
+        if isinstance(node, ControllerNode):
+            return self._not_live()
+        broker = node.broker
+        registered = broker.image.brokers.get(broker.node_id)
+        if registered is None or registered.fenced:
+            return "the controller has fenced the broker"
+        return self._not_live()

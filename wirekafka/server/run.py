@@ -1,0 +1,191 @@
+"""Runs a node as a process: signals, the event loop, and the limits of the system."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from wirekafka.config.address import ANYWHERE, Address
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.own import metrics_listener
+from wirekafka.errors import KafkaError
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.recovery import CorruptLog
+from wirekafka.metadata.bootstrap import FirstUsers
+from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.local_socket import LocalSocket
+from wirekafka.server.node import Node, Platform
+from wirekafka.server.service_manager import ServiceManager
+
+if TYPE_CHECKING:
+    from wirekafka.server.monitoring.service import Monitoring
+
+logger = logging.getLogger(__name__)
+
+_MOST_FILES = 1 << 20
+_LOOPBACK = "127.0.0.1"
+_REQUEST_LOGGER = "kafka.request.logger"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What is written to new log directories, and ignored for others."""
+
+    cluster_id: str | None = None
+    first_users: FirstUsers = ()
+
+
+def run(
+    config: BrokerConfig,
+    loop: str = "auto",
+    new: Format | None = None,
+    ready: Callable[[str, int], None] | None = None,
+) -> int:
+    """Serve until SIGTERM or Ctrl-C; returns the exit status.
+
+    `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories; `ready` is called
+    with the first listener's address once clients are served.
+    """
+    _allow_many_files()
+    gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
+    with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
+        return runner.run(_serve(config, new or Format(), ready))
+
+
+async def _serve(
+    config: BrokerConfig, new: Format, ready: Callable[[str, int], None] | None
+) -> int:
+    loop = asyncio.get_running_loop()
+    should_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, should_stop.set)
+    for name, source in config.unknown:
+        logger.warning("%s (from %s) is not a Kafka option and is ignored", name, source)
+    monitoring = _monitoring(config)
+    platform = _platform(new, monitoring)
+    has_broker = "broker" in config.process_roles
+    node = Node(config, platform) if has_broker else ControllerNode(config, platform)
+    node.on_failure = should_stop.set
+    try:
+        if not await _started(node, should_stop):
+            return 0
+    except (UnusableDirectory, CorruptLog, KafkaError) as error:
+        print(f"wirekafka: {error}", file=sys.stderr)
+        return 1
+    if monitoring is not None:
+        monitoring.serving(node)
+    control = None
+    if isinstance(node, Node):
+        control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
+        await control.start()
+    _tune_garbage_collector()
+    host, port = node.address
+    address = Address(_LOOPBACK if host in ANYWHERE else host, port)
+    print(f"wirekafka ready: {address}", flush=True)
+    if ready is not None:
+        ready(*address)
+    manager = ServiceManager()
+    manager.ready()
+    await should_stop.wait()
+    logger.info("Stopping")
+    manager.stopping()
+    if monitoring is not None:
+        monitoring.stopping()
+    if control is not None:
+        control.stop()
+    return await _stop(node)
+
+
+async def _stop(node: Node | ControllerNode) -> int:
+    """Stop a node cleanly; returns the exit status."""
+    try:
+        await node.stop()
+    except (OSError, KafkaError) as error:
+        logger.error("Not stopped cleanly, the next start will recover the logs: %s", error)
+        return 1
+    logger.info("Stopped")
+    return 1 if node.failure is not None else 0
+
+
+def _platform(new: Format, monitoring: Monitoring | None) -> Platform:
+    platform = Platform(cluster_id=new.cluster_id, first_users=new.first_users)
+    if logging.getLogger(_REQUEST_LOGGER).level == logging.DEBUG:
+        from wirekafka.server.request_log import RequestLog
+
+        platform = replace(platform, hook=RequestLog())
+    if monitoring is None:
+        return platform
+    return replace(platform, measures=monitoring.measures, sync=monitoring.timed(platform.sync))
+
+
+def _monitoring(config: BrokerConfig) -> Monitoring | None:
+    """Serve metrics and health from now on, if they are wanted. Raises ConfigError, OSError."""
+    address = metrics_listener(config.sources)
+    if address is None:
+        return None
+    # Imported only now: it costs memory and time.
+    from wirekafka.server.monitoring.service import Monitoring
+
+    monitoring = Monitoring(address)
+    monitoring.start()
+    logger.info("Metrics and health are served at http://%s", monitoring.address)
+    return monitoring
+
+
+async def _started(node: Node | ControllerNode, should_stop: asyncio.Event) -> bool:
+    """Start a node; False if a stop was requested before it was started. Raises as `Node.start`.
+
+    A broker waits for its controllers without a time limit.
+    """
+    starting = asyncio.ensure_future(node.start())
+    stopping = asyncio.ensure_future(should_stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
+    logger.info("Stopped before the start was complete")
+    return False
+
+
+def _allow_many_files() -> None:
+    """Raise the limit of open files: each connection and each segment in use needs one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # macOS refuses more than its kernel limit.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _tune_garbage_collector() -> None:
+    """Exempt all present objects from garbage collection, and run it less often.
+
+    Requests create no reference cycles, so that the collector finds little.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
+    gc.enable()
+
+
+def _loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if loop == "asyncio":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        if loop == "uvloop":
+            raise
+        return None
+    return uvloop.new_event_loop
