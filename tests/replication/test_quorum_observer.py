@@ -15,6 +15,7 @@ from wirekafka.metadata.framing import MetadataCodec, UnknownMetadata
 from wirekafka.metadata.records import TopicRecord
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import WrongQuorum
+from wirekafka.replication.quorum_state import QuorumState
 from wirekafka.replication.raft.quorum_log import DivergedMetadata, Fetched, Position, QuorumLog
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 
@@ -41,6 +42,14 @@ class Start:
         self.delivered += [
             record.name for record in committed.records if isinstance(record, TopicRecord)
         ]
+
+    def enter(self, epoch):
+        """Store a later epoch, with its leader, as a node does that learned of it."""
+        self.observer.epoch = epoch
+        state = QuorumState(leader_id=3001, leader_epoch=epoch, voters=VOTERS)
+        stored = []
+        self.observer.write_state(state, stored.append)
+        assert stored == [None]
 
     def fetch(self, records=b"", high_watermark=0, diverging=None):
         return self.observer.take(
@@ -89,7 +98,7 @@ def snapshot(*names, epoch=1):
 
 def test_batches_are_delivered_once_the_leader_has_committed_them(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     assert broker.observer.position == Position(1, 0, 0, 0)
     assert broker.fetch(topics(0, "a", "b"), high_watermark=0)
     assert broker.observer.position == Position(1, 2, 1, 0)
@@ -103,36 +112,32 @@ def test_batches_are_delivered_once_the_leader_has_committed_them(start):
 
 def test_a_response_to_an_earlier_position_is_ignored(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     asked = broker.observer.position
     batch = topics(0, "a")
     assert broker.observer.take(Fetched(asked=asked, high_watermark=1, records=batch))
     assert not broker.observer.take(Fetched(asked=asked, high_watermark=1, records=batch))
     asked = broker.observer.position
-    broker.observer.elect(3001, 2, VOTERS)
+    broker.enter(2)
     late = Fetched(asked=asked, high_watermark=2, records=topics(1, "b"))
     assert not broker.observer.take(late), "of a leader that was replaced"
     assert broker.delivered == ["a"]
 
 
-def test_an_older_epoch_is_ignored_and_the_newest_is_stored(start, path):
-    broker = start()
-    assert broker.observer.elect(3001, 7, VOTERS)
-    assert not broker.observer.elect(3000, 6, VOTERS)
-    assert not broker.observer.elect(-1, 7, VOTERS), "the leader of an epoch never changes"
-    assert (broker.observer.leader_id, broker.observer.epoch) == (3001, 7)
-    state = json.loads((path / "__cluster_metadata-0" / "quorum-state").read_text())
-    assert (state["leaderId"], state["leaderEpoch"]) == (3001, 7)
-    assert state["currentVoters"] == [{"voterId": 3000}, {"voterId": 3001}]
+def test_a_stored_epoch_is_known_after_a_restart(start, path):
+    start().enter(7)
+    text = json.loads((path / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert (text["leaderId"], text["leaderEpoch"]) == (3001, 7)
+    assert text["currentVoters"] == [{"voterId": 3000}, {"voterId": 3001}]
     assert start().observer.position.leader_epoch == 7
 
 
 def test_uncommitted_records_are_truncated_where_the_logs_diverge(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     broker.fetch(topics(0, "a"), high_watermark=1)
     broker.fetch(topics(1, "lost"), high_watermark=1)
-    broker.observer.elect(3001, 2, VOTERS)
+    broker.enter(2)
     # The new leader's epoch 1 ended at offset 1; its high watermark is not applied yet.
     assert broker.fetch(high_watermark=2, diverging=(1, 1))
     assert broker.observer.position == Position(2, 1, 1, 1)
@@ -142,7 +147,7 @@ def test_uncommitted_records_are_truncated_where_the_logs_diverge(start):
 
 def test_committed_metadata_is_never_truncated(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
     with pytest.raises(DivergedMetadata, match="below 2 was committed"):
         broker.fetch(diverging=(1, 1))
@@ -151,7 +156,7 @@ def test_committed_metadata_is_never_truncated(start):
 
 def test_a_corrupt_batch_is_fetched_again(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     batch = bytearray(topics(0, "a"))
     batch[-1] ^= 1
     with pytest.raises(KafkaError, match="corrupt"):
@@ -162,7 +167,7 @@ def test_a_corrupt_batch_is_fetched_again(start):
 
 def test_a_record_that_is_not_understood_is_an_error(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     unknown = encode_batch([Record(0, 5, None, b"\x01\x63\x00\x00", ())])
     batch = b"".join(with_prefix(unknown, 0, 1))
     with pytest.raises(UnknownMetadata, match="type 99"):
@@ -171,7 +176,7 @@ def test_a_record_that_is_not_understood_is_an_error(start):
 
 def test_after_a_restart_the_log_is_delivered_once_the_leader_confirms_it(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
     broker = start()
     assert broker.delivered == []
@@ -182,7 +187,7 @@ def test_after_a_restart_the_log_is_delivered_once_the_leader_confirms_it(start)
 
 def test_a_start_begins_with_its_own_snapshot(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
     grown = broker.observer.bytes_since_snapshot
     assert grown == len(topics(0, "a", "b"))
@@ -199,7 +204,7 @@ def test_a_start_begins_with_its_own_snapshot(start):
 
 def test_a_snapshot_of_the_leader_replaces_everything(start, path):
     broker = start()
-    broker.observer.elect(3000, 4, VOTERS)
+    broker.enter(4)
     broker.fetch(topics(0, "a"), high_watermark=1)
     broker.observer.install(SnapshotId(9, 3), snapshot("x", "y", epoch=3))
     assert broker.delivered == ["a", "snapshot", "x", "y"]
@@ -218,7 +223,7 @@ def test_a_snapshot_of_the_leader_replaces_everything(start, path):
 
 def test_a_broken_snapshot_changes_nothing(start, path):
     broker = start()
-    broker.observer.elect(3000, 4, VOTERS)
+    broker.enter(4)
     broker.fetch(topics(0, "a"), high_watermark=1)
     data = bytearray(snapshot("x"))
     with pytest.raises(BadSnapshot):
@@ -232,7 +237,7 @@ def test_a_broken_snapshot_changes_nothing(start, path):
 
 def test_a_snapshot_that_comes_late_is_ignored(start):
     broker = start()
-    broker.observer.elect(3000, 1, VOTERS)
+    broker.enter(1)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
     broker.observer.install(SnapshotId(2, 1), snapshot("a", "b"))
     assert broker.delivered == ["a", "b"]
@@ -240,7 +245,7 @@ def test_a_snapshot_that_comes_late_is_ignored(start):
 
 def test_a_crash_between_a_snapshot_and_the_new_log_is_repaired(start, path):
     broker = start()
-    broker.observer.elect(3000, 4, VOTERS)
+    broker.enter(4)
     broker.fetch(topics(0, "a"), high_watermark=1)
     name = SnapshotId(9, 3).file_name
     (path / "__cluster_metadata-0" / name).write_bytes(snapshot("x", epoch=3))
@@ -251,7 +256,7 @@ def test_a_crash_between_a_snapshot_and_the_new_log_is_repaired(start, path):
 
 def test_a_log_without_its_beginning_is_refused(start, path):
     broker = start()
-    broker.observer.elect(3000, 4, VOTERS)
+    broker.enter(4)
     broker.observer.install(SnapshotId(9, 3), snapshot("x", epoch=3))
     broker.fetch(topics(9, "y", epoch=4), high_watermark=10)
     (path / "__cluster_metadata-0" / SnapshotId(9, 3).file_name).unlink()
