@@ -51,6 +51,7 @@ from wirekafka.replication.internal_topics import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
+from wirekafka.replication.metadata_log import Sync, sync_inline
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Readers
@@ -92,6 +93,8 @@ class Broker:
         """Called with a new dynamic configuration; raises ConfigError if it cannot be applied."""
         self.sync_later: Callable[[Partition], None] | None = None
         """The `Replica.sync_later` of new partitions."""
+        self.run_apart: Sync = sync_inline
+        """Runs what takes long while requests are served, then calls back."""
         self.fetching: Fetching = NO_FETCHING
         """Fetches the partitions that other brokers lead."""
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.coordinator.group_machines import GroupMachines
 from tests.memory_log import MemoryLog
-from wirekafka.coordinator.classic.group import ClassicGroup
+from wirekafka.coordinator.classic.group import ClassicGroup, GroupState
 from wirekafka.coordinator.classic.member import ClassicMember
 from wirekafka.coordinator.consumer.commands import (
     ConsumerHeartbeat,
@@ -27,7 +27,12 @@ from wirekafka.coordinator.consumer.records import (
     ConsumerTargetEpochRecord,
     ConsumerTargetRecord,
 )
-from wirekafka.coordinator.group_commands import AssignorChoice, CommitOffsets, TopicsChanged
+from wirekafka.coordinator.group_commands import (
+    AssignorChoice,
+    CommitOffsets,
+    Heartbeat,
+    TopicsChanged,
+)
 from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
 from wirekafka.coordinator.records import ConsumerProtocolSubscription
 from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
@@ -126,6 +131,12 @@ class Crowd:
                 return
         raise AssertionError("the group is not stable after ten rounds")
 
+    def load_again(self) -> None:
+        """Load the group from its log, as after a move of the coordinator."""
+        index = self.broker.groups.partition_for("g")
+        self.broker.groups.lead(index, self.broker.logs[index])
+        self.broker.clock.advance(0)
+
     def records(self) -> list[Any]:
         codec = GroupRecordCodec()
         return [
@@ -195,10 +206,62 @@ def test_a_classic_group_becomes_a_consumer_group_in_short_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     crowd = Crowd({"big": PARTITIONS})
+    log = _load_classic_group(crowd, MEMBERS)
+    replayed = _replays_after_append(log, monkeypatch)
+    crowd.longest_s = 0
+    crowd.take({0: crowd.join(0)})
+    assert crowd.longest_s < LONGEST_S
+    assert not replayed, "the records of the one batch were replayed before, in steps"
+    assert len(crowd.group.members) == MEMBERS + 1
+    assert crowd.group.epoch == 8
+    converted = list(crowd.group.snapshot())
+    crowd.load_again()
+    assert list(crowd.group.snapshot()) == converted, "the state is that of the log"
+
+
+def test_a_consumer_group_becomes_a_classic_group_in_short_steps() -> None:
+    crowd = Crowd({"big": PARTITIONS})
+    log = _load_classic_group(crowd, MEMBERS)
+    crowd.take({0: crowd.join(0)})
+    batches = len(log.batches)
+    crowd.longest_s = 0
+    leaving = crowd.post(ConsumerHeartbeat(group_id="g", member_id="member-0", epoch=-1))
+    late = crowd.post(Heartbeat("g", 8, "classic-0"))
+    assert not leaving.done, "it takes several steps"
+    crowd.broker.clock.advance(0)
+    assert leaving.result().epoch == -1
+    with pytest.raises(KafkaError) as refused:
+        late.result()
+    assert refused.value.error is Error.REBALANCE_IN_PROGRESS
+    assert crowd.longest_s < LONGEST_S
+    assert len(log.batches) == batches + 1, "Kafka's format wants one batch"
+    classic = _converted(crowd)
+    stored = list(classic.snapshot())
+    crowd.load_again()
+    loaded = crowd.runtime.machine.groups["g"]  # type: ignore[attr-defined]
+    assert isinstance(loaded, ClassicGroup)
+    assert list(loaded.snapshot()) == stored, "the state is that of the log"
+
+
+def test_a_conversion_after_the_end_of_a_session_is_repeated_once_the_log_accepts_it() -> None:
+    crowd = Crowd({"big": 2_000})
+    log = _load_classic_group(crowd, 200)
+    crowd.take({0: crowd.join(0)})
+    # The sessions of the classic members last longer than that of the other one.
+    log.refuses = lambda batch: True
+    crowd.broker.clock.advance(45_500)
+    assert isinstance(crowd.group, ConsumerGroup)
+    log.refuses = None
+    crowd.broker.clock.advance(3_000)
+    assert len(_converted(crowd).members) == 200
+
+
+def _load_classic_group(crowd: Crowd, members: int) -> MemoryLog:
+    """Store a classic group "g" of generation 7, and load it; returns its log."""
     joined = ClassicGroup("g")
     joined.generation_id = 7
     subscription = b"\0\0" + bytes(ConsumerProtocolSubscription(topics=["big"]).encode(0))
-    for number in range(MEMBERS):
+    for number in range(members):
         protocols = (AssignorChoice("range", subscription),)
         joined.add(
             ClassicMember(
@@ -207,7 +270,7 @@ def test_a_classic_group_becomes_a_consumer_group_in_short_steps(
                 client_id="client",
                 client_host="/127.0.0.1",
                 rebalance_timeout_ms=60_000,
-                session_timeout_ms=45_000,
+                session_timeout_ms=60_000,
                 protocol_type=CONSUMER_PROTOCOL,
                 protocols=protocols,
             )
@@ -218,25 +281,26 @@ def test_a_classic_group_becomes_a_consumer_group_in_short_steps(
         f"classic-{number}": pack_assignment(
             [("big", range(number * each, (number + 1) * each))], subscription
         )
-        for number in range(MEMBERS)
+        for number in range(members)
     }
     index = crowd.broker.groups.partition_for("g")
     stored = GroupRecord("g", joined.to_record(0, assignments))
-    batch = GroupRecordCodec().encode([stored], 0, None)
-    crowd.broker.logs[index].append(batch)
-    crowd.broker.groups.lead(index, crowd.broker.logs[index])
-    crowd.broker.clock.advance(0)
-    crowd.longest_s = 0
-    replayed = _replays_after_append(crowd.broker.logs[index], monkeypatch)
-    crowd.take({0: crowd.join(0)})
-    assert crowd.longest_s < LONGEST_S
-    assert not replayed, "the records of the one batch were replayed before, in steps"
-    assert len(crowd.group.members) == MEMBERS + 1
-    assert crowd.group.epoch == 8
-    converted = list(crowd.group.snapshot())
-    crowd.broker.groups.lead(index, crowd.broker.logs[index])
-    crowd.broker.clock.advance(0)
-    assert list(crowd.group.snapshot()) == converted, "the state is that of the log"
+    log = crowd.broker.logs[index]
+    log.append(GroupRecordCodec().encode([stored], 0, None))
+    crowd.load_again()
+    return log
+
+
+def _converted(crowd: Crowd) -> ClassicGroup:
+    """The group "g", which has become classic: its members keep their partitions, and rejoin."""
+    classic = crowd.runtime.machine.groups["g"]  # type: ignore[attr-defined]
+    assert isinstance(classic, ClassicGroup)
+    assert classic.state is GroupState.PREPARING_REBALANCE
+    assert classic.generation_id == 8
+    assert classic.stored is not None
+    assert [each.member_id for each in classic.stored.members] == list(classic.members)
+    assert all(member.assignment for member in classic.members.values())
+    return classic
 
 
 def _replays_after_append(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> list[ConsumerRecord]:

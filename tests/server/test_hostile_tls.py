@@ -22,6 +22,7 @@ import pytest
 from tests.certificates import Authority, client_context
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
+from tests.server.tls_garbage import client_hello, garbage
 from wirekafka.apis.api_versions import ApiVersionsRequest
 
 _GARBAGE = int(os.environ.get("WIREKAFKA_GARBAGE", "400"))
@@ -74,12 +75,12 @@ def test_garbage_delays_no_other_client_and_is_logged_once_for_each_reason(
     serving: Serving, authority: Authority
 ) -> None:
     chance = random.Random(3)
-    hello = _client_hello(authority)
+    hello = client_hello(client_context(authority))
     with Honest(serving.port, client_context(authority)) as honest:
         honest.median_s()
         before = _memory_bytes(serving)
         for _ in range(_GARBAGE):
-            _send_garbage(serving.port, _garbage(chance, hello))
+            _send_garbage(serving.port, garbage(chance, hello))
         assert honest.median_s() < _SLOWEST_S
         assert _memory_bytes(serving) - before < _MEMORY_BYTES
         with Honest(serving.port, client_context(authority)) as another:
@@ -95,7 +96,7 @@ def test_garbage_delays_no_other_client_and_is_logged_once_for_each_reason(
 def test_stalled_handshakes_cost_little_and_delay_no_other_client(
     serving: Serving, authority: Authority, stage: str
 ) -> None:
-    hello = _client_hello(authority)
+    hello = client_hello(client_context(authority))
     sent = {"silent": b"", "part of a hello": hello[:100], "after a hello": hello}[stage]
     with (
         Honest(serving.port, client_context(authority)) as honest,
@@ -114,37 +115,12 @@ def test_stalled_handshakes_cost_little_and_delay_no_other_client(
     assert "Traceback" not in serving.errors
 
 
-def _garbage(chance: random.Random, hello: bytes) -> bytes:
-    """Bytes that are no handshake, or look like the beginning of one."""
-    match chance.randrange(4):
-        case 0:
-            return chance.randbytes(chance.randint(1, 2000))
-        case 1:
-            return b"\x16\x03\x01" + chance.randbytes(chance.randint(1, 2000))
-        case 2:
-            damaged = bytearray(hello)
-            for _ in range(chance.randint(1, 10)):
-                damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-            return bytes(damaged)
-        case _:
-            return hello + b"\x17\x03\x03" + chance.randbytes(chance.randint(1, 200))
-
-
 def _send_garbage(port: int, data: bytes) -> None:
     with suppress(OSError), socket.create_connection((_HOST, port), timeout=5) as sender:
         sender.sendall(data)
         sender.shutdown(socket.SHUT_WR)
         while sender.recv(1 << 16):
             pass
-
-
-def _client_hello(authority: Authority) -> bytes:
-    """The first message of an honest client."""
-    outgoing = ssl.MemoryBIO()
-    tls = client_context(authority).wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=_HOST)
-    with suppress(ssl.SSLWantReadError):
-        tls.do_handshake()
-    return outgoing.read()
 
 
 def _memory_bytes(serving: Serving) -> int:

@@ -8,9 +8,10 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirekafka.apis.node_endpoints import CurrentLeaders, NodeEndpoint
+from wirekafka.apis.produce_waiting import are_replicated
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.apis.topic_access import topics_by_id, topics_by_name
 from wirekafka.codec.batch import (
@@ -41,9 +42,11 @@ from wirekafka.codec.message import (
 from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.transaction_commands import ProducerIdentity
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.append import Ahead, TakesLong
+from wirekafka.log.validate import check_ahead
 from wirekafka.replication.leader import Leader
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.waiting import Watched
+from wirekafka.replication.promise import Promise
 from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE
 
 if TYPE_CHECKING:
@@ -100,6 +103,7 @@ _PartitionData = _TopicData.PartitionProduceData
 _TopicResponse = ProduceResponse.TopicProduceResponse
 _PartitionResponse = _TopicResponse.PartitionProduceResponse
 _RecordError = _PartitionResponse.BatchIndexAndErrorMessage
+_Delayed: TypeAlias = tuple[_TopicData, _PartitionData, list[_PartitionResponse], int]
 
 _ALL, _NONE = -1, 0
 _NO_GUARDS: dict[Partition, object] = {}
@@ -141,6 +145,8 @@ def produce(
     if request.transactional_id is not None:
         return _produce_in_transaction(request.transactional_id, request, writing)
     response = writing.append_all(request.topic_data)
+    if writing.delayed:
+        return _produce_rest(request, writing, response)
     if writing.uncommitted:
         return _produce_replicated(request, writing, response)
     return writing.final(response)
@@ -152,6 +158,15 @@ async def _produce_in_transaction(
     writing.call.needs_buffer = True
     await writing.confirm(transactional_id, request.topic_data)
     response = writing.append_all(request.topic_data)
+    return await _produce_rest(request, writing, response)
+
+
+async def _produce_rest(
+    request: ProduceRequest, writing: _Writing, response: ProduceResponse
+) -> ProduceResponse | None:
+    """Append the batches that take long to check, then wait for replicas if needed."""
+    writing.call.needs_buffer = True
+    await writing.append_delayed()
     if writing.uncommitted:
         return await _produce_replicated(request, writing, response)
     return writing.final(response)
@@ -160,7 +175,8 @@ async def _produce_in_transaction(
 async def _produce_replicated(
     request: ProduceRequest, writing: _Writing, response: ProduceResponse
 ) -> ProduceResponse | None:
-    await _wait_for_replicas(writing, request.timeout_ms, writing.call)
+    if not await are_replicated(writing.uncommitted, request.timeout_ms, writing.call):
+        writing.failed = True
     return writing.final(response)
 
 
@@ -179,6 +195,7 @@ class _Writing:
         "_refused",
         "_uses_topic_ids",
         "call",
+        "delayed",
         "failed",
         "uncommitted",
     )
@@ -199,6 +216,8 @@ class _Writing:
         self._denied = _NONE_DENIED
         self.failed = False
         self.uncommitted: list[tuple[Partition, Leader, int, _PartitionResponse]] = []
+        self.delayed: tuple[_Delayed, ...] = ()
+        """The batches that take long to check, with the place of each one's response."""
 
     def authorize(self, request: ProduceRequest) -> bool:
         """Find the topics that the client may not write to; False if the connection is closed.
@@ -228,14 +247,18 @@ class _Writing:
         """Append every batch and return the response with offsets and errors."""
         responses = []
         for topic in topics:
-            appended = []
+            appended: list[_PartitionResponse] = []
             is_denied = self._denied and (topic.name, topic.topic_id) in self._denied
             for data in topic.partition_data:
-                appended.append(
-                    self._refusal(data.index, KafkaError(Error.TOPIC_AUTHORIZATION_FAILED))
-                    if is_denied
-                    else self._append(topic, data)
-                )
+                try:
+                    appended.append(
+                        self._refusal(data.index, KafkaError(Error.TOPIC_AUTHORIZATION_FAILED))
+                        if is_denied
+                        else self._append(topic, data)
+                    )
+                except TakesLong:
+                    self.delayed += ((topic, data, appended, len(appended)),)
+                    appended.append(_PartitionResponse(index=data.index))
             responses.append(
                 _TopicResponse(
                     name=topic.name, topic_id=topic.topic_id, partition_responses=appended
@@ -255,7 +278,29 @@ class _Writing:
             self.call.close()
         return None
 
-    def _append(self, topic: _TopicData, data: _PartitionData) -> _PartitionResponse:
+    async def append_delayed(self) -> None:
+        """Append the batches of `delayed` after they have been checked in a thread."""
+        for topic, data, responses, at in self.delayed:
+            responses[at] = await self._append_later(topic, data)
+
+    async def _append_later(self, topic: _TopicData, data: _PartitionData) -> _PartitionResponse:
+        try:
+            partition = self._find(topic, data.index)
+        except KafkaError as error:
+            return self._refusal(data.index, error)
+        found: list[Ahead | KafkaError] = []
+        checked = Promise()
+        config, records = partition.log.config, data.records or b""
+        self._broker.run_apart(lambda: found.append(check_ahead(records, config)), checked.set)
+        await checked
+        [result] = found
+        if isinstance(result, KafkaError):
+            return self._failure(partition, data, result)
+        return self._append(topic, data, result)
+
+    def _append(
+        self, topic: _TopicData, data: _PartitionData, ahead: Ahead | None = None
+    ) -> _PartitionResponse:
         records: Any = data.records
         try:
             partition = self._partitions.get((topic.name, data.index))
@@ -275,8 +320,9 @@ class _Writing:
             leader = partition.leader
             if leader is None:
                 raise KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+            guard = self._guards.get(partition)
             appended = leader.append_from_client(
-                records, self._acks, self._now_ms, self._guards.get(partition)
+                records, self._acks, self._now_ms, guard, ahead=ahead
             )
         except KafkaError as error:
             return self._failure(partition, data, error)
@@ -424,40 +470,6 @@ def _has_transactional_batches(topics: list[_TopicData]) -> bool:
 def _is_one_batch(records: Any) -> bool:
     (length,) = SIZE.unpack_from(records, LENGTH_AT)
     return bool(length + LOG_OVERHEAD_BYTES == len(records) and records[MAGIC_AT] == MAGIC)
-
-
-async def _wait_for_replicas(writing: _Writing, timeout_ms: int, call: Call) -> None:
-    """Wait until all in-sync replicas have the batches, or report a timeout."""
-    uncommitted = writing.uncommitted
-
-    def done(_: Watched) -> bool:
-        return all(_settled(*waiting[:3]) for waiting in uncommitted)
-
-    await call.broker.waiting.until(
-        done, {partition for partition, *_ in uncommitted}, call.now_ms + timeout_ms
-    )
-    for partition, leader, end_offset, response in uncommitted:
-        if partition.log.has_failed and partition.high_watermark < end_offset:
-            response.error_code = Error.KAFKA_STORAGE_ERROR
-        elif partition.leader is not leader:
-            # It may lead again meanwhile, with other records at these offsets.
-            response.error_code = Error.NOT_LEADER_OR_FOLLOWER
-        elif partition.high_watermark < end_offset:
-            response.error_code = Error.REQUEST_TIMED_OUT
-        elif leader.lacks_maximal_replicas:
-            # Written, but to fewer replicas than min.insync.replicas.
-            response.error_code = Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        else:
-            continue
-        writing.failed = True  # The response keeps the offset, as in Kafka.
-
-
-def _settled(partition: Partition, leader: Leader, end_offset: int) -> bool:
-    return (
-        partition.high_watermark >= end_offset
-        or partition.leader is not leader
-        or partition.log.has_failed
-    )
 
 
 @failure_of(produce)

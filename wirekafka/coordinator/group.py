@@ -141,6 +141,11 @@ class Turn(Outcome):
         self.then(partial(self._groups.__setitem__, group.group_id, group))
         return group
 
+    def put_replayed(self, group: Group) -> None:
+        """Put a group in place which has the state after all records, so none is replayed."""
+        self._drafts[group.group_id] = group
+        self.replayed = partial(self._groups.__setitem__, group.group_id, group)
+
 
 class GroupKind(ABC, Generic[G]):
     """The behaviour of all groups of one kind in a shard.
@@ -161,10 +166,11 @@ class GroupKind(ABC, Generic[G]):
     the first kind that has it: classic members of a consumer group send Join.
     """
 
-    timers: Mapping[type, Callable[[Any, Turn], None]]
+    timers: Mapping[type, Callable[[Any, Turn], Steps[None] | None]]
     """The function to call when a timer with a key of this class is due.
 
-    No two kinds share a class. A key with a `group_id` waits while a command is processed in steps.
+    It may be a generator like that of a command. No two kinds share a class. A key with a
+    `group_id` waits while a command or timer of that group is processed in steps.
     """
 
     records: Mapping[type, Callable[[Any], None]]

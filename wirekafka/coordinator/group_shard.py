@@ -73,7 +73,7 @@ class GroupShard:
             TopicsChanged: self._topics_changed,
         }
         self._own_commands = frozenset(self._commands)
-        self._timers: dict[type, Callable[[Any, Turn], None]] = {str: self._expire}
+        self._timers: dict[type, Callable[[Any, Turn], Steps[None] | None]] = {str: self._expire}
         self._records: dict[type, Callable[[Any], None]] = {OffsetRecord: self._replay_offset}
         for make in kinds:
             kind = make(config, self.groups)
@@ -126,9 +126,9 @@ class GroupShard:
             return self._work.go_on(key, turn)
         if getattr(key, "group_id", "") in self._busy:
             self._work.wait_with_timer(key, turn)
-        else:
-            self._timers[type(key)](key, turn)
-        return turn
+            return turn
+        steps = self._timers[type(key)](key, turn)
+        return turn if steps is None else self._work.begin_timer(key, steps, turn)
 
     def snapshot(self) -> Iterator[Any]:
         """Yield the records that rebuild the groups and offsets."""

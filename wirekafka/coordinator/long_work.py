@@ -1,4 +1,4 @@
-"""Commands whose processing is cut into steps, so that none blocks the event loop for long.
+"""Commands and timers whose processing is cut into steps, so that none blocks the loop for long.
 
 Assigning thousands of partitions to a thousand members takes far longer than one turn of the event
 loop may take. The function that processes such a command is a generator (see `steps`). Other
@@ -26,6 +26,7 @@ _YIELDS_PER_STEP = 500
 _RECORDS_PER_BATCH = 100
 """A longer list of records is appended in several batches, one per step, unless it is atomic."""
 _TIMER_RETRY_MS = 20
+_FAILED_TIMER_RETRY_MS = 1_000
 
 
 class WorkKey(NamedTuple):
@@ -38,6 +39,9 @@ class WorkKey(NamedTuple):
 Encode: TypeAlias = Callable[[Sequence[Any], int], Steps[bytes]]
 """Encodes records as one batch, in steps, given the time in ms."""
 
+Failed: TypeAlias = Callable[[Turn, KafkaError], None]
+"""Adds to an outcome what follows from the failure of a command or timer."""
+
 Process: TypeAlias = Callable[[Any, Ticket, Turn], Steps[None] | None]
 """Processes a command; returns its steps unless it has finished."""
 
@@ -47,8 +51,8 @@ class LongWork:
 
     This is soft state, lost with the machine: callers that wait for a reply then get an error. Of a
     command with several batches of records, the soft effects take place with the first batch and
-    the replies are released with the last. If the log refuses a batch, the command fails; the
-    earlier ones stay, as after a crash.
+    the replies are released with the last. If the log refuses a batch, the command fails, or the
+    timer falls due again; the earlier batches stay, as after a crash.
     """
 
     def __init__(self, process: Process, encode: Encode):
@@ -70,12 +74,22 @@ class LongWork:
         turn.schedule(key, turn.now_ms + _TIMER_RETRY_MS)
 
     def begin(self, group_id: str, steps: Steps[None], turn: Turn, ticket: Ticket) -> Turn:
-        """Take the first step; returns `turn` if that was all, else an outcome without records."""
+        """Take the first step of a command.
+
+        Returns `turn` if that was all, else an outcome without records.
+        """
+        return self._begin(group_id, steps, turn, partial(_answer, ticket))
+
+    def begin_timer(self, key: Any, steps: Steps[None], turn: Turn) -> Turn:
+        """Take the first step of a timer, as `begin` does for a command."""
+        return self._begin(key.group_id, steps, turn, partial(_schedule_again, key))
+
+    def _begin(self, group_id: str, steps: Steps[None], turn: Turn, failed: Failed) -> Turn:
         steps = self._with_batch(steps, turn)
         if not _has_more(steps) and (turn.is_atomic or len(turn.records) <= _RECORDS_PER_BATCH):
             return turn
         outcome = turn.another()
-        outcome.then(partial(self._works.__setitem__, group_id, _Work(steps, turn, ticket)))
+        outcome.then(partial(self._works.__setitem__, group_id, _Work(steps, turn, failed)))
         outcome.schedule(WorkKey(group_id), turn.now_ms)
         return outcome
 
@@ -101,7 +115,7 @@ class LongWork:
 
     def _next(self, work: _Work, turn: Turn) -> _Work:
         command, ticket = work.waiting.popleft()
-        next_work = _Work(_no_steps(), turn.another(), ticket)
+        next_work = _Work(_no_steps(), turn.another(), partial(_answer, ticket))
         next_work.waiting = work.waiting
         try:
             steps = self._process(command, ticket, next_work.turn)
@@ -119,14 +133,14 @@ class LongWork:
 
 
 class _Work:
-    """A command in progress: its remaining steps, its outcome, and the commands that wait."""
+    """A command or timer in progress: remaining steps, its outcome, and the commands that wait."""
 
-    def __init__(self, steps: Steps[None], turn: Turn, ticket: Ticket):
+    def __init__(self, steps: Steps[None], turn: Turn, failed: Failed):
         self.steps = steps
         self.turn = turn
         self.waiting: deque[tuple[Any, Ticket]] = deque()
         self.is_over = False
-        self._ticket = ticket
+        self._failed = failed
         self._written = 0
         self._attempted = -1
 
@@ -150,18 +164,26 @@ class _Work:
         turn.then(partial(self._has_written, end, is_last))
 
     def fail(self, error: Exception) -> None:
-        """Replace the outcome by an error: there is no caller any more to raise it to."""
+        """Replace the outcome by what follows: there is no caller any more to raise it to."""
         if not isinstance(error, KafkaError):
-            logger.error("A command on a group failed", exc_info=error)
+            logger.error("A command or timer of a group failed", exc_info=error)
             error = KafkaError(Error.UNKNOWN_SERVER_ERROR)
         self.turn = self.turn.another()
-        self.turn.answer(self._ticket, error)
+        self._failed(self.turn, error)
         self.steps = _no_steps()
         self._written, self._attempted = 0, -1
 
     def _has_written(self, end: int, is_last: bool) -> None:
         self._written = end
         self.is_over = is_last
+
+
+def _answer(ticket: Ticket, turn: Turn, error: KafkaError) -> None:
+    turn.answer(ticket, error)
+
+
+def _schedule_again(key: Any, turn: Turn, error: KafkaError) -> None:
+    turn.schedule(key, turn.now_ms + _FAILED_TIMER_RETRY_MS)
 
 
 def _has_more(steps: Steps[None]) -> bool:

@@ -31,6 +31,23 @@ class Append:
     origin: Origin = Origin.CLIENT
     guard: object | None = None
     transaction_version: int = 0
+    defers: bool = False
+    """Whether a batch that inflates to much raises `TakesLong`, so that `ahead` is found first."""
+    ahead: Ahead | None = None
+
+
+class Ahead(NamedTuple):
+    """The result of checking a client's batch before its append: its inflated records.
+
+    `is_credible` says whether the header's maximum timestamp agrees with them.
+    """
+
+    body: bytes | memoryview
+    is_credible: bool
+
+
+class TakesLong(Exception):
+    """A client's batch inflates to more than may be checked while other requests wait."""
 
 
 class Checked(NamedTuple):

@@ -140,7 +140,7 @@ class Log:
         """Validate one batch, give it offsets and the leader epoch, and write it.
 
         A batch that its producer sent before is not written again: `duplicate` is set.
-        Raises KafkaError as `validate` and `ProducerStates.check` do.
+        Raises KafkaError as `validate` and `ProducerStates.check` do, and TakesLong.
         """
         batch = validate(records, append, self._config, self.name)
         header = batch.header

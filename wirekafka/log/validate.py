@@ -29,13 +29,26 @@ from wirekafka.codec.record import record_bytes
 from wirekafka.codec.walk import check_framing, check_record, longest_record
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Append, Checked, Origin, RecordsRefused, invalid_record, too_large
+from wirekafka.log.append import (
+    Ahead,
+    Append,
+    Checked,
+    Origin,
+    RecordsRefused,
+    TakesLong,
+    invalid_record,
+    too_large,
+)
 from wirekafka.log.conversion import Incoming, convert
 
 MOST_INFLATED_BYTES = 128 << 20
 """What a client's compressed batch may inflate to: well above any request, well below memory."""
 
+_INLINE_BYTES = 4 << 20
+"""What is inflated on the event loop, in some milliseconds; more is checked ahead in a thread."""
+
 _CLIENT = Origin.CLIENT
+_PATIENT = Append(leader_epoch=-1, now_ms=0)
 _new: Any = tuple.__new__
 _unpack_header = HEADER.unpack_from
 
@@ -45,7 +58,8 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
 
     `name` is `<topic>-<partition>`, for messages. Raises RecordsRefused: CORRUPT_MESSAGE for a
     broken frame or checksum, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP, UNKNOWN_SERVER_ERROR for
-    broken compression (as Kafka returns), INVALID_RECORD for everything else.
+    broken compression (as Kafka returns), INVALID_RECORD for everything else. Raises TakesLong if
+    the append defers what takes long.
 
     Not everything that Kafka checks is checked. Kafka parses every record of every batch. Here
     the header decides where it can, and records are skipped by their lengths alone, compressed
@@ -70,9 +84,7 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
     body: bytes | memoryview = b""
     is_credible = True
     if append.origin is _CLIENT:
-        body, is_credible = _check_client_batch(view, fields, config.max_message_bytes)
-        if fields[5] & COMPRESSION_MASK and len(body) > config.max_decompressed_message_bytes:
-            _check_record_sizes(body, config.max_decompressed_message_bytes)
+        body, is_credible = _check_client_batch(view, fields, config, append)
     elif len(view) > config.max_message_bytes and not header.is_control:
         raise too_large(len(view), config.max_message_bytes)
     if (
@@ -86,8 +98,21 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
     return convert(Incoming(view, header, body, append, config, name))
 
 
+def check_ahead(records: Buffer, config: TopicConfig) -> Ahead | RecordsRefused:
+    """Check a client's batch as `validate` does, for an append of the same bytes later.
+
+    It may run in a thread. A refusal is returned, as the traceback of one that is raised would
+    keep the inflated records.
+    """
+    try:
+        view = _only_batch(records)
+        return Ahead(*_check_client_batch(view, _unpack_header(view), config, _PATIENT))
+    except RecordsRefused as error:
+        return RecordsRefused(error.error, error.detail, error.message, error.record_errors)
+
+
 def _check_client_batch(
-    view: memoryview, fields: tuple[int, ...], max_message_bytes: int
+    view: memoryview, fields: tuple[int, ...], config: TopicConfig, append: Append
 ) -> tuple[bytes | memoryview, bool]:
     """Check a batch; its inflated records, and whether the header's maximum timestamp is credible.
 
@@ -111,8 +136,8 @@ def _check_client_batch(
     ) = fields
     if base_offset:
         raise invalid_record(f"The base offset of an appended batch should be 0, not {base_offset}")
-    if length + LOG_OVERHEAD_BYTES > max_message_bytes:
-        raise too_large(length + LOG_OVERHEAD_BYTES, max_message_bytes)
+    if length + LOG_OVERHEAD_BYTES > config.max_message_bytes:
+        raise too_large(length + LOG_OVERHEAD_BYTES, config.max_message_bytes)
     if crc32c(view[CRC_COVERS_FROM:]) != crc:
         raise RecordsRefused(Error.CORRUPT_MESSAGE, f"Record is corrupt (stored crc = {crc})")
     if last_delta + 1 != count or count <= 0:
@@ -123,7 +148,9 @@ def _check_client_batch(
         raise invalid_record(f"Invalid sequence number {base_sequence} of producer {producer_id}")
     body: bytes | memoryview = view[HEADER_BYTES:]
     if attributes & COMPRESSION_MASK:
-        body = _inflate(view, _new(BatchHeader, fields))
+        if append.ahead is not None:
+            return append.ahead
+        body = _inflate(view, _new(BatchHeader, fields), append)
     try:
         last = 0 if count == 1 else check_framing(body, count)
         timestamp_delta, offset_delta, end = check_record(body, last)
@@ -134,6 +161,8 @@ def _check_client_batch(
     if offset_delta != last_delta and attributes & COMPRESSION_MASK:
         # Kafka renumbers plain records and gives up on compressed ones.
         raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, f"The last offset delta is {offset_delta}")
+    if attributes & COMPRESSION_MASK and len(body) > config.max_decompressed_message_bytes:
+        _check_record_sizes(body, config.max_decompressed_message_bytes)
     last_timestamp = base_timestamp + timestamp_delta
     if count == 1:
         return body, last_timestamp == newest
@@ -197,11 +226,16 @@ def _framed_bytes(view: memoryview) -> int | None:
     return size_bytes if size_bytes <= len(view) else None
 
 
-def _inflate(view: memoryview, header: BatchHeader) -> bytes:
+def _inflate(view: memoryview, header: BatchHeader, append: Append) -> bytes:
+    limit_bytes = MOST_INFLATED_BYTES
+    if append.defers:
+        limit_bytes = min(_INLINE_BYTES, limit_bytes)
     try:
-        return record_bytes(view, header, limit_bytes=MOST_INFLATED_BYTES)
+        return record_bytes(view, header, limit_bytes=limit_bytes)
     except KafkaError as error:
         if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
             # Kafka's error code, intended or not; clients do not retry it.
             raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, error.message or "") from error
+        if limit_bytes < MOST_INFLATED_BYTES:
+            raise TakesLong from error
         raise invalid_record(error.message or "") from error

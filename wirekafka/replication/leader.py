@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Append, Appended, Origin
+from wirekafka.log.append import Ahead, Append, Appended, Origin, TakesLong
 from wirekafka.log.log import Log
 from wirekafka.log.verification import CoordinatorWrite, Verifications
 from wirekafka.replication.remote_replica import FetchTimes, IsrChange, IsrMember, RemoteReplica
@@ -44,7 +45,7 @@ class Leader:
         self._log = replica.log
         self._followers = _NO_FOLLOWERS
         # Shared by all appends of clients, to spare an allocation: the log does not keep it.
-        self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0)
+        self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0, defers=True)
         self._is_alone = False
         """Whether this is the only replica, so that an append waits for no follower."""
         self._is_sole = False
@@ -106,16 +107,23 @@ class Leader:
     # Appends.
 
     def append_from_client(
-        self, records: Buffer, required_acks: int, now_ms: int, guard: object | None = None
+        self,
+        records: Buffer,
+        required_acks: int,
+        now_ms: int,
+        guard: object | None = None,
+        *,
+        ahead: Ahead | None = None,
     ) -> Appended:
         """Append a producer's batch.
 
-        `guard` is what `begin_verification` returned for a transactional batch. KafkaError as
+        `guard` is what `begin_verification` returned for a transactional batch. `ahead` is the
+        result of `validate.check_ahead`, which is needed if this raises TakesLong. KafkaError as
         `Log.append_as_leader`, or NOT_ENOUGH_REPLICAS when acks=all and too few are in sync.
         """
         if required_acks == _ALL_ACKS and self.lacks_replicas:
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
-        append = self._client_append
+        append = self._client_append if ahead is None else replace(self._client_append, ahead=ahead)
         append.now_ms = now_ms
         append.guard = guard
         appended = self._log.append_as_leader(records, append)
@@ -139,7 +147,7 @@ class Leader:
         log = self._log
         try:
             appended = log.append_as_leader(records, append)
-        except KafkaError:
+        except (KafkaError, TakesLong):
             return None
         replica = self._replica
         replica.set_high_watermark(log.end_offset)

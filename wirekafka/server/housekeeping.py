@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from wirekafka.broker import Broker
@@ -12,6 +14,7 @@ from wirekafka.clock import Timer
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
 from wirekafka.log.log_directory import LogDirectory
+from wirekafka.replication.metadata_log import sync_inline
 from wirekafka.replication.partition import Partition
 from wirekafka.server.cleaning import Cleaning
 from wirekafka.server.listener import Listener
@@ -52,6 +55,8 @@ class Housekeeping:
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._is_checkpointing = False
         self._syncing = Syncing(broker)
+        # One batch at a time: each may take a hundred megabytes of memory.
+        self._checks = ThreadPoolExecutor(1, "checks")
         self._sync_task: asyncio.Task[None] | None = None
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
@@ -65,6 +70,7 @@ class Housekeeping:
         """Start every timer."""
         config = self._broker.config
         self._syncing.start()
+        self._broker.run_apart = partial(sync_in_thread, pool=self._checks)
         self._relocating.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REVIEW_MS, self._review_limits)
@@ -88,6 +94,8 @@ class Housekeeping:
             timer.cancel()
         self._cleaning.stop()
         self._relocating.stop()
+        self._broker.run_apart = sync_inline
+        self._checks.shutdown(wait=False, cancel_futures=True)
         self._syncing.stop()
 
     def _every(self, interval_ms: int, task: Callable[[], int | None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from concurrent.futures import Executor
 
 from wirekafka.broker import Broker
 from wirekafka.errors import KafkaError
@@ -15,9 +16,16 @@ from wirekafka.replication.partition import Partition
 logger = logging.getLogger(__name__)
 
 
-def sync_in_thread(run: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-    """Run an fsync in a thread, then call `done` on the event loop (a `quorum.Sync`)."""
-    future = asyncio.get_running_loop().run_in_executor(None, run)
+def sync_in_thread(
+    run: Callable[[], None],
+    done: Callable[[BaseException | None], None],
+    pool: Executor | None = None,
+) -> None:
+    """Run an fsync in a thread, then call `done` on the event loop (a `quorum.Sync`).
+
+    Other work that takes long has a `pool` of its own, so that no fsync waits for it.
+    """
+    future = asyncio.get_running_loop().run_in_executor(pool, run)
     future.add_done_callback(lambda ended: None if ended.cancelled() else done(ended.exception()))
 
 

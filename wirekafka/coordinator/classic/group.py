@@ -27,6 +27,7 @@ from wirekafka.coordinator.group_commands import (
 from wirekafka.coordinator.group_records import GroupRecord
 from wirekafka.coordinator.java_hash import java_map_order
 from wirekafka.coordinator.records import GroupMetadataValue
+from wirekafka.coordinator.steps import Steps, finish
 from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
@@ -139,6 +140,11 @@ class ClassicGroup(Group):
     @classmethod
     def load(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         """Build the group from a GroupMetadata record: stable if it has members, else empty."""
+        return finish(cls.load_in_steps(group_id, value))
+
+    @classmethod
+    def load_in_steps(cls, group_id: str, value: GroupMetadataValue) -> Steps[ClassicGroup]:
+        """Build the group as `load` does, but pause after each member."""
         group = cls(group_id)
         group.stored = value
         group.generation_id = value.generation
@@ -148,6 +154,7 @@ class ClassicGroup(Group):
             group.state_since_ms = value.current_state_timestamp
         for stored in value.members:
             group.add(ClassicMember.load(stored, value))
+            yield
         group.leader_id = value.leader
         if group.members:
             group.state = group.previous_state = GroupState.STABLE

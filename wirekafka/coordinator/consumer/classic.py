@@ -76,7 +76,7 @@ class ClassicMembers:
         at = self._steps.enter_epoch(group, member, updated, turn, has_news)
         reported = self._reported(subscription)
         if downgrades and before is not None:
-            updated = self._downgrade(
+            updated = yield from self._downgrade(
                 group,
                 before,
                 updated,
@@ -148,7 +148,7 @@ class ClassicMembers:
         *,
         is_stale: bool,
         has_news: bool,
-    ) -> ConsumerMember:
+    ) -> Steps[ConsumerMember]:
         """Convert the group when its last consumer-protocol member rejoins as a classic one."""
         if not is_stale:
             updated = self._steps.reconcile(
@@ -164,7 +164,7 @@ class ClassicMembers:
             for member_id in group.member_ids()
             if member_id != before.member_id
         ]
-        self._migration.convert(
+        yield from self._migration.convert(
             group,
             [*members, updated],
             turn,
@@ -229,7 +229,9 @@ class ClassicMembers:
         else:
             turn.answer(ticket, None)
 
-    def leave(self, group: ConsumerGroup, command: Leave, ticket: Ticket, turn: Turn) -> None:
+    def leave(
+        self, group: ConsumerGroup, command: Leave, ticket: Ticket, turn: Turn
+    ) -> Steps[None] | None:
         """Remove members of either protocol; responds with one error per member."""
         errors, leaving = [], {}
         for leaver in command.members:
@@ -240,8 +242,8 @@ class ClassicMembers:
             else:
                 errors.append(Error.NONE)
                 leaving[member.member_id] = member
-        self._departures.remove(group, list(leaving.values()), turn)
         turn.answer(ticket, errors)
+        return self._departures.remove(group, list(leaving.values()), turn)
 
     # Helpers
 

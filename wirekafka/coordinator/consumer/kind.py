@@ -115,11 +115,11 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
     ) -> Steps[None] | None:
         """Process ConsumerGroupHeartbeat: join, renew or leave."""
         if command.is_leaving:
-            self._departures.leave(self._known(command.group_id), command, ticket, turn)
-            return None
-        group = self.groups.get(command.group_id)
-        if isinstance(group, ClassicGroup) and command.is_joining and not group.is_empty:
-            return self._upgrade_and_join(group, command, ticket, turn)
+            group = self._known(command.group_id)
+            return self._departures.leave(group, command, ticket, turn)
+        known = self.groups.get(command.group_id)
+        if isinstance(known, ClassicGroup) and command.is_joining and not known.is_empty:
+            return self._upgrade_and_join(known, command, ticket, turn)
         return self._heartbeats.heartbeat(self._joined(command, turn), command, ticket, turn)
 
     def _upgrade_and_join(
@@ -131,7 +131,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
             yield from steps
         # All records must be in one batch, whose replay would block the event loop.
         after = yield from replayed_in_steps(command.group_id, turn.records)
-        turn.replayed = partial(self.groups.__setitem__, command.group_id, after)
+        turn.put_replayed(after)
 
     def join(self, command: Join, ticket: Ticket, turn: Turn) -> Steps[None] | None:
         """Process JoinGroup; an empty group is replaced by a classic one."""
@@ -224,24 +224,26 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
 
     def _member_lost(
         self, key: ConsumerSessionKey | ConsumerJoinKey | ConsumerSyncKey, turn: Turn
-    ) -> None:
+    ) -> Steps[None] | None:
         """Remove a member whose session, rejoin or sync timed out."""
         group = self.groups.get(key.group_id)
         if isinstance(group, ConsumerGroup) and key.member_id in group.members:
-            self._departures.remove(group, [group.members[key.member_id]], turn)
+            return self._departures.remove(group, [group.members[key.member_id]], turn)
+        return None
 
-    def _revocation_over(self, key: ConsumerRebalanceKey, turn: Turn) -> None:
+    def _revocation_over(self, key: ConsumerRebalanceKey, turn: Turn) -> Steps[None] | None:
         """Remove a member that did not revoke its partitions in time."""
         group = self.groups.get(key.group_id)
         if not isinstance(group, ConsumerGroup):
-            return
+            return None
         member = group.members.get(key.member_id)
         if (
             member is not None
             and member.epoch > 0
             and member.state is MemberState.UNREVOKED_PARTITIONS
         ):
-            self._departures.remove(group, [member], turn)
+            return self._departures.remove(group, [member], turn)
+        return None
 
     def _look_up(self, key: ConsumerRegexKey, turn: Turn) -> None:
         lookup = self._steps.lookups.get(key.group_id)

@@ -29,10 +29,11 @@ from wirekafka.coordinator.consumer.timers import (
 )
 from wirekafka.coordinator.consumer.topics import topics_hash
 from wirekafka.coordinator.group import Turn
+from wirekafka.coordinator.steps import Steps
 from wirekafka.replication.machine import Ticket
 
-Downgrade = Callable[[ConsumerGroup, Sequence[ConsumerMember], Turn], bool]
-"""Converts a group that loses these members to classic if it should be; returns whether it did."""
+Downgrade = Callable[[ConsumerGroup, Sequence[ConsumerMember], Turn], Steps[None] | None]
+"""Returns the steps that convert a group without these members to classic; None if it stays."""
 
 
 class Departures:
@@ -44,7 +45,7 @@ class Departures:
 
     def leave(
         self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
-    ) -> None:
+    ) -> Steps[None] | None:
         """Process a heartbeat with epoch -1, or -2 from a static member that will rejoin."""
         member = self._leaver(group, command)
         turn.answer(ticket, ConsumerHeartbeatReply(command.member_id, command.epoch))
@@ -64,8 +65,8 @@ class Departures:
                     ),
                 )
             )
-        else:
-            self.remove(group, [member], turn)
+            return None
+        return self.remove(group, [member], turn)
 
     def _leaver(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> ConsumerMember:
         if command.instance_id is not None:
@@ -77,14 +78,20 @@ class Departures:
             raise unknown_member(group.group_id, command.member_id)
         return member
 
-    def remove(self, group: ConsumerGroup, members: Sequence[ConsumerMember], turn: Turn) -> None:
-        """Remove members and begin a new epoch, in which others get their partitions."""
+    def remove(
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember], turn: Turn
+    ) -> Steps[None] | None:
+        """Remove members and begin a new epoch, in which others get their partitions.
+
+        Returns the steps that remain if this converts the group to a classic one.
+        """
         if not members:
-            return
+            return None
         for member in members:
             _cancel_timers(group.group_id, member.member_id, turn)
-        if self._downgrade(group, members, turn):
-            return
+        downgrade = self._downgrade(group, members, turn)
+        if downgrade is not None:
+            return downgrade
         after = group.subscriptions.copy()
         for member in members:
             turn.records.extend(removal(group.group_id, member.member_id))
@@ -100,6 +107,7 @@ class Departures:
         )
         if len(members) == len(group.members):
             turn.write(ConsumerTargetEpochRecord.of(group.group_id, epoch, 0))
+        return None
 
 
 def _cancel_timers(group_id: str, member_id: str, turn: Turn) -> None:

@@ -172,19 +172,18 @@ class Migration:
 
     def downgrade(
         self, group: ConsumerGroup, without: Sequence[ConsumerMember], turn: Turn
-    ) -> bool:
-        """Convert the group to classic if only classic members remain; returns whether it did."""
+    ) -> Steps[None] | None:
+        """Return the steps that convert the group to classic if only classic members remain."""
         left_classic = group.classics.count - sum(each.classic is not None for each in without)
         if left_classic < len(group.members) - len(without):
-            return False
+            return None
         gone = {member.member_id for member in without}
         left = [
             group.members[member_id] for member_id in group.member_ids() if member_id not in gone
         ]
         if not left or not self._may_be_classic(left, len(left)):
-            return False
-        self.convert(group, left, turn, replaced={}, rebalances=True)
-        return True
+            return None
+        return self.convert(group, left, turn, replaced={}, rebalances=True)
 
     def convert(
         self,
@@ -194,37 +193,35 @@ class Migration:
         *,
         replaced: dict[str, str],
         rebalances: bool,
-    ) -> ClassicGroup:
+    ) -> Steps[None]:
         """Replace the consumer group by a classic group of these members.
 
         `replaced` maps the id of a static member that rejoined to its previous id.
         """
         turn.is_atomic = True
-        turn.records.extend(_tombstones(group, {old: new for new, old in replaced.items()}))
+        yield from _write_tombstones(group, {old: new for new, old in replaced.items()}, turn)
         joined = ClassicGroup(group.group_id)
         joined.generation_id = group.epoch
         for each in members:
             joined.add(_classic_member(each))
+            yield
         joined.protocol_name = joined.select_protocol()
-        value = joined.to_record(
-            turn.now_ms,
-            {
-                member.member_id: self._packed(group, joined, member, replaced)
-                for member in joined.members.values()
-            },
-        )
-        classic = ClassicGroup.load(group.group_id, value)
+        assignments = {}
+        for member in joined.members.values():
+            assignments[member.member_id] = self._packed(group, joined, member, replaced)
+            yield
+        value = joined.to_record(turn.now_ms, assignments)
+        classic = yield from ClassicGroup.load_in_steps(group.group_id, value)
+        turn.write(GroupRecord(group.group_id, value))
         for member_id, member in joined.members.items():
             # The record has only the metadata of the selected protocol.
-            classic.set_protocols(classic.members[member_id], member.protocols)
-        turn.put(classic)
-        turn.write(GroupRecord(group.group_id, value))
-        for member in classic.members.values():
-            turn.cancel(ConsumerSessionKey(group.group_id, member.member_id))
-            self._rebalances.restart_session(classic, member, turn)
+            changed = classic.set_protocols(classic.members[member_id], member.protocols)
+            turn.cancel(ConsumerSessionKey(group.group_id, member_id))
+            self._rebalances.restart_session(classic, changed, turn)
+            yield
         if rebalances:
             self._rebalances.begin(classic, turn)
-        return classic
+        turn.put_replayed(classic)
 
     def _packed(
         self,
@@ -270,18 +267,19 @@ def _records(group: ConsumerGroup) -> Iterator[ConsumerRecord]:
         yield ConsumerCurrentRecord.of(group.group_id, member)
 
 
-def _tombstones(group: ConsumerGroup, renamed: dict[str, str]) -> Sequence[ConsumerRecord]:
-    """Return the tombstones of the group, with the current ids of replaced static members."""
+def _write_tombstones(group: ConsumerGroup, renamed: dict[str, str], turn: Turn) -> Steps[None]:
+    """Write the tombstones of the group, with the current ids of replaced static members."""
     current, targets, members = [], [], []
     for member_id in group.member_ids():
         first, second, third = removal(group.group_id, renamed.get(member_id, member_id))
         current.append(first)
         targets.append(second)
         members.append(third)
+        yield
     rest = ConsumerGroup(group.group_id)
     rest.subscriptions = group.subscriptions
     target_epoch, *others = rest.tombstones()
-    return [*current, *targets, target_epoch, *members, *others]
+    turn.records.extend((*current, *targets, target_epoch, *members, *others))
 
 
 def _classic_member(member: ConsumerMember) -> ClassicMember:

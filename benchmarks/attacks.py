@@ -1,0 +1,166 @@
+"""Latency of one honest producer during attacks, on wirekafka and on Apache Kafka in turn.
+
+`python -m benchmarks.attacks [SECONDS]` prints median and p99 in ms of an open loop of 100 Produce
+requests a second: alone, beside well-behaved newcomers, and during each attack, with the p99 as a
+multiple of that alone and the broker's additional memory. An attacker is one process, as fast as
+the broker lets it be. `--alone` leaves out Apache Kafka. Meant for an idle machine with a core for
+each of broker, attacker and producer: with fewer, the newcomers show what their load alone costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import socket
+import ssl
+import statistics
+import struct
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+from benchmarks.crowd import TOPIC, beside, latencies
+from benchmarks.driver import Connection, create_topic, produce_frame
+from benchmarks.peers import ApacheKafka, Peer, Security, Target, Wirekafka
+from tests.certificates import Authority, client_context
+from tests.fuzz.frames import is_unfinished, malformed_frames
+from tests.server.tls_garbage import client_hello, garbage
+from wirekafka.codec.compression import Codec
+from wirekafka.codec.record import BatchOptions, batch_of
+
+STALLED = 2_000
+_BOMB_BYTES = 256 << 20
+_TURNS = 3
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+Address = tuple[str, int]
+Crowd = Callable[[Address, Event, Event], None]
+
+
+def join_and_leave(address: Address, ready: Event, stop: Event) -> None:
+    """Connect, send one request and disconnect, again and again."""
+    ready.set()
+    while not stop.is_set():
+        newcomer = Connection(*address)
+        newcomer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        newcomer.api_versions()
+        newcomer.close()
+
+
+def send_malformed_frames(address: Address, ready: Event, stop: Event) -> None:
+    """Send a malformed frame on a new connection, again and again."""
+    ready.set()
+    for frame in malformed_frames(1):
+        if stop.is_set():
+            return
+        _send(address, frame, awaits_close=not is_unfinished(frame))
+
+
+def send_garbage(address: Address, ready: Event, stop: Event, tls_port: int, hello: bytes) -> None:
+    """Send garbage in place of a TLS handshake, again and again."""
+    chance = random.Random(3)
+    ready.set()
+    while not stop.is_set():
+        _send((address[0], tls_port), garbage(chance, hello), awaits_close=True)
+
+
+def stall(address: Address, ready: Event, stop: Event, tls_port: int, hello: bytes) -> None:
+    """Hold connections that stall before, within and after a TLS handshake, and in a request."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    tls = (address[0], tls_port)
+    stages = ((tls, b""), (tls, hello[:100]), (tls, hello), (address, b"\0\0\x10\0\0\0"))
+    with ExitStack() as held:
+        for number in range(STALLED):
+            place, sent = stages[number % len(stages)]
+            held.enter_context(socket.create_connection(place)).sendall(sent)
+        ready.set()
+        stop.wait()
+
+
+def send_bombs(address: Address, ready: Event, stop: Event) -> None:
+    """Produce batches that are 256 MiB large when they are decompressed, again and again."""
+    codecs = [codec for codec in Codec if codec is not Codec.NONE]
+    bombs = [
+        batch_of(bytearray(_BOMB_BYTES), 1, 0, BatchOptions(compression=codec)) for codec in codecs
+    ]
+    frames = [produce_frame(TOPIC, bomb, 1) for bomb in bombs]
+    attacker = Connection(*address)
+    ready.set()
+    while not stop.is_set():
+        for frame in frames:
+            attacker.send(frame)
+            attacker.response()
+    attacker.close()
+
+
+def _send(address: Address, data: bytes, *, awaits_close: bool) -> None:
+    with suppress(OSError), socket.create_connection(address, timeout=5) as connection:
+        # A huge number of connections in TIME_WAIT would use up the ports.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        connection.sendall(data)
+        if awaits_close:
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1 << 16):
+                pass
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seconds", nargs="?", type=float, default=20.0)
+    parser.add_argument("--alone", action="store_true", help="wirekafka only")
+    arguments = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    peers: list[Peer] = [Wirekafka()] if arguments.alone else [Wirekafka(), ApacheKafka()]
+    for peer in peers:
+        with tempfile.TemporaryDirectory() as scratch:
+            directory = Path(scratch)
+            with peer.start(directory, Security.TLS) as target:
+                _measure(target, directory, arguments.seconds)
+
+
+def _measure(target: Target, directory: Path, seconds: float) -> None:
+    assert target.secured is not None
+    address = target.host, target.port
+    create_topic(*address, TOPIC)
+    hello = client_hello(_context(directory))
+    tls = {"tls_port": target.secured.port, "hello": hello}
+    crowds: dict[str, Crowd] = {
+        "newcomers": join_and_leave,
+        "malformed frames": send_malformed_frames,
+        "garbage handshakes": partial(send_garbage, **tls),
+        f"{STALLED} stalled connections": partial(stall, **tls),
+        "decompression bombs": send_bombs,
+    }
+    latencies(address, 3)
+    for name, crowd in crowds.items():
+        alone, during = [], []
+        before_mib = target.resident_mib()
+        for _ in range(_TURNS):
+            alone += latencies(address, seconds / _TURNS)
+            with beside(crowd, address):
+                during += latencies(address, seconds / _TURNS)
+        growth_mib = target.resident_mib() - before_mib
+        base, p99 = (statistics.quantiles(each, n=100)[98] for each in (alone, during))
+        print(
+            f"{target.name}, {name}: alone p50 {statistics.median(alone):.2f} p99 {base:.2f} ms, "
+            f"then p50 {statistics.median(during):.2f} p99 {p99:.2f} ms, x{p99 / base:.2f}; "
+            f"{growth_mib:+.1f} MiB",
+            flush=True,
+        )
+
+
+def _context(directory: Path) -> ssl.SSLContext:
+    """Of a client, whose hello does not depend on whom it trusts."""
+    other = directory / "other"
+    other.mkdir()
+    return client_context(Authority(other))
+
+
+if __name__ == "__main__":
+    main()

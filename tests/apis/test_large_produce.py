@@ -1,0 +1,106 @@
+"""Batches that inflate to much are checked apart, while other requests are served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apis.test_produce import batch, produce, produce_request, stored
+from tests.in_process import InProcessBroker, now
+from tests.manual_clock import ManualClock
+from wirekafka.codec.compression import Codec
+from wirekafka.codec.record import BatchOptions, Record, batch_of, encode_batch
+from wirekafka.errors import Error
+from wirekafka.metadata.topics import DeleteTopics, TopicReference
+
+_ZSTD = BatchOptions(compression=Codec.ZSTD)
+_LARGE = encode_batch([Record(0, 0, None, bytes(8 << 20), ())], options=_ZSTD)
+_BOMB = batch_of(bytearray(8 << 20), 1, 0, _ZSTD)
+
+
+class Apart:
+    """Holds what would run in a thread until the test lets it run."""
+
+    def __init__(self) -> None:
+        self.held: list[tuple[Callable[[], None], Callable[[BaseException | None], None]]] = []
+
+    def __call__(
+        self, run: Callable[[], None], done: Callable[[BaseException | None], None]
+    ) -> None:
+        self.held.append((run, done))
+
+    def run(self) -> None:
+        [(run, done)] = self.held
+        self.held.clear()
+        try:
+            run()
+        except Exception as error:
+            done(error)
+        else:
+            done(None)
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[InProcessBroker]:
+    running = InProcessBroker(tmp_path, ManualClock())
+    running.create("t")
+    running.create("other")
+    yield running
+    running.stop()
+
+
+def produced(
+    kafka: InProcessBroker, records: bytes, meanwhile: Callable[[], None] = lambda: None
+) -> Any:
+    """Produce a batch that is checked apart; the response of its partition."""
+    apart = kafka.broker.run_apart = Apart()
+
+    async def run() -> Any:
+        waiting = kafka.begin(produce_request(records), 9)
+        assert waiting.response is None and len(apart.held) == 1
+        meanwhile()
+        apart.run()
+        return (await waiting.settled()).response
+
+    return asyncio.run(run()).responses[0].partition_responses[0]
+
+
+def test_other_requests_are_served_while_a_large_batch_is_checked(kafka: InProcessBroker) -> None:
+    def meanwhile() -> None:
+        assert produce(kafka, batch(b"a"), "other").error_code == 0
+        assert produce(kafka, batch(b"first")).base_offset == 0
+
+    answer = produced(kafka, _LARGE, meanwhile)
+    assert (answer.error_code, answer.base_offset) == (0, 1)
+    assert stored(kafka) == [(0, b"first"), (1, bytes(8 << 20))]
+
+
+def test_a_bomb_is_refused_after_the_check(kafka: InProcessBroker) -> None:
+    assert produced(kafka, _BOMB).error_code == Error.INVALID_RECORD
+    assert stored(kafka) == []
+
+
+def test_a_topic_that_is_deleted_during_the_check_is_unknown(kafka: InProcessBroker) -> None:
+    def delete() -> None:
+        now(kafka.broker.controller.submit(DeleteTopics([TopicReference("t", None)])))
+
+    answer = produced(kafka, _LARGE, delete)
+    assert answer.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_repeated_request_whose_batch_is_large_is_checked_apart_too(
+    kafka: InProcessBroker,
+) -> None:
+    for _ in range(3):
+        assert produce(kafka, batch(b"a")).error_code == 0
+    assert produced(kafka, _LARGE).base_offset == 3
+
+
+def test_without_a_thread_the_check_is_done_at_once(kafka: InProcessBroker) -> None:
+    assert produce(kafka, _LARGE).error_code == 0
+    assert produce(kafka, _BOMB).error_code == Error.INVALID_RECORD
+    assert len(stored(kafka)) == 1

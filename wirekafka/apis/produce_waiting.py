@@ -1,0 +1,50 @@
+"""Waits until the batches of a Produce request with acks=all are on all in-sync replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from wirekafka.apis.registry import Call
+from wirekafka.errors import Error
+from wirekafka.replication.leader import Leader
+from wirekafka.replication.partition import Partition
+from wirekafka.replication.waiting import Watched
+
+Uncommitted: TypeAlias = tuple[Partition, Leader, int, Any]
+"""A partition, the leader that appended a batch, the batch's end, and its part of the response."""
+
+
+async def are_replicated(uncommitted: Sequence[Uncommitted], timeout_ms: int, call: Call) -> bool:
+    """Wait until all in-sync replicas have the batches; False if a response now has an error."""
+
+    def done(_: Watched) -> bool:
+        return all(_settled(*waiting[:3]) for waiting in uncommitted)
+
+    await call.broker.waiting.until(
+        done, {partition for partition, *_ in uncommitted}, call.now_ms + timeout_ms
+    )
+    has_failed = False
+    for partition, leader, end_offset, response in uncommitted:
+        if partition.log.has_failed and partition.high_watermark < end_offset:
+            response.error_code = Error.KAFKA_STORAGE_ERROR
+        elif partition.leader is not leader:
+            # It may lead again meanwhile, with other records at these offsets.
+            response.error_code = Error.NOT_LEADER_OR_FOLLOWER
+        elif partition.high_watermark < end_offset:
+            response.error_code = Error.REQUEST_TIMED_OUT
+        elif leader.lacks_maximal_replicas:
+            # Written, but to fewer replicas than min.insync.replicas.
+            response.error_code = Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        else:
+            continue
+        has_failed = True  # The response keeps the offset, as in Kafka.
+    return not has_failed
+
+
+def _settled(partition: Partition, leader: Leader, end_offset: int) -> bool:
+    return (
+        partition.high_watermark >= end_offset
+        or partition.leader is not leader
+        or partition.log.has_failed
+    )
