@@ -58,6 +58,7 @@ from wirekafka.replication.relocation import Relocations
 from wirekafka.replication.replica import NO_LEADER, PartitionIdentity
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
+from wirekafka.telemetry.instances import ClientTelemetry
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +113,7 @@ class Broker:
         self.metadata = Publisher(self.node_id, self, self.clock, failed)
         self.image = self.metadata.image
         self.authorizer = Authorizer.of(self.config, lambda: self.image.security.acl_index)
+        self.telemetry = ClientTelemetry(self.image, self.new_id)
         self._topics = CoordinatedImage(self.image)
         self._followers = ImageBrokers(self.image, self.config.replica_lag_time_max_ms)
         self.source = foundation.source(
