@@ -23,6 +23,7 @@ from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 from wirekafka.metrics.measures import Measures
 from wirekafka.server.monitoring.client_metrics import TelemetryCollector
+from wirekafka.telemetry.instances import Push
 from wirekafka.telemetry.subscriptions import Client
 
 KNOWN_ID = uuid.UUID(int=0x1234567890ABCDEF1122334455667788).bytes
@@ -267,3 +268,25 @@ def test_names_of_others_are_not_served(stand: Stand) -> None:
     served = stand.served()
     assert "wirekafka_telemetry_dropped_values_total 4\n" in served
     assert "cpu" not in served and "up" not in served.replace("group", "")
+
+
+@pytest.mark.parametrize("depth", range(5))
+def test_half_a_million_empty_parts_take_little_time(stand: Stand, depth: int) -> None:
+    # Of a push, a resource, a scope, a metric's gauge, a point: the tags of what they repeat.
+    tags = [0x0A, 0x12, 0x12, 0x0A, 0x3A]
+    data = bytes([tags[depth], 0]) * (1 << 19)
+    for outer in reversed([0x0A, 0x12, 0x12, 0x2A, 0x0A][: depth + (depth > 2)]):
+        data = inside(outer, data)
+    push = Push(KNOWN_ID, 0, False, Codec.NONE, data)
+    client = Client("wire", ("x", "1"), "127.0.0.1", "1", "c")
+    began_s = time.process_time()
+    stand.collector.receive(push, client, 1 << 21, 1000)
+    assert time.process_time() - began_s < 0.25
+
+
+def inside(tag: int, data: bytes) -> bytes:
+    """A protobuf field with a message."""
+    size, left = b"", len(data)
+    while left > 127:
+        size, left = size + bytes([left & 127 | 128]), left >> 7
+    return bytes([tag]) + size + bytes([left]) + data

@@ -29,6 +29,8 @@ _LEAST_KEPT_MS = 60_000
 _KEPT_INTERVALS = 3
 _MOST_POINTS = 4 * MOST_OF_CLIENT
 """After so many of one push the rest is not looked at."""
+_MOST_PARTS = 4 * MOST_OF_CLIENT
+_MOST_LABELS = 32
 _ROWS_PER_STEP = 200
 
 
@@ -120,16 +122,31 @@ class TelemetryCollector:
 
 
 def _metrics(data: Any) -> Iterator[tuple[Any, Mapping[str, str]]]:
-    """Each metric of a push with the attributes of its resource."""
+    """The metrics of a push, each with the attributes of its resource.
+
+    Empty parts take 2 bytes each, so that they are bounded as well.
+    """
+    left = _MOST_PARTS
     for each in data.resource_metrics:
         attributes = _texts(each.resource.attributes)
         for scope in each.scope_metrics:
             for metric in scope.metrics:
                 yield metric, attributes
+                left -= 1
+                if left <= 0:
+                    return
+            left -= 1
+            if left <= 0:
+                return
+        left -= 1
+        if left <= 0:
+            return
 
 
 def _texts(attributes: Any) -> Mapping[str, str]:
-    return {each.key.replace(".", "_"): _text(each.value) for each in attributes}
+    return {
+        each.key.replace(".", "_"): _text(each.value) for each in islice(attributes, _MOST_LABELS)
+    }
 
 
 def _text(value: Any) -> str:
