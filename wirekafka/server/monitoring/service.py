@@ -25,7 +25,11 @@ from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
-from wirekafka.server.monitoring.topics import PartitionCollector, TrafficCollector
+from wirekafka.server.monitoring.topics import (
+    FollowerCollector,
+    PartitionCollector,
+    TrafficCollector,
+)
 from wirekafka.server.node import Node
 
 logger = logging.getLogger(__name__)
@@ -109,6 +113,7 @@ class Monitoring:
             ConnectionCollector(measures.requests.clients, lambda: node.listeners),
             TrafficCollector(measures.traffic, broker),
             PartitionCollector(broker),
+            FollowerCollector(broker),
             self._broker,
             CoordinatorCollector(broker),
             *([self._telemetry] if self._telemetry is not None else ()),
