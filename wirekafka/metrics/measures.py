@@ -45,6 +45,8 @@ class Measures:
     """The compactions of logs."""
     compacted_bytes: int = 0
     """The bytes that they have removed; appends meanwhile are subtracted."""
+    compacting_bytes: int = 0
+    """The bytes that the running compaction has still to read; 0 if none runs."""
     stalls: Stalls = field(default_factory=Stalls)
     telemetry: Callable[..., None] | None = None
     """Takes the metrics that clients push (KIP-714); clients see that it is there."""
