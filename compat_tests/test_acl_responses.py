@@ -46,6 +46,7 @@ from wirekafka.apis.elect_leaders import ElectLeadersRequest
 from wirekafka.apis.end_txn import EndTxnRequest
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from wirekafka.apis.heartbeat import HeartbeatRequest
 from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.apis.init_producer_id import InitProducerIdRequest
@@ -62,6 +63,7 @@ from wirekafka.apis.offset_delete import OffsetDeleteRequest
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from wirekafka.apis.produce import ProduceRequest
+from wirekafka.apis.push_telemetry import PushTelemetryRequest
 from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.apis.unregister_broker import UnregisterBrokerRequest
@@ -518,6 +520,11 @@ CASES: dict[str, Callable[[Stage], Request]] = {
     "describe consumer groups": lambda _: ConsumerGroupDescribeRequest(
         group_ids=["g", "h"], include_authorized_operations=True
     ),
+    # Without an ACL, as in Kafka: after the first, its other clients ask too soon.
+    "telemetry subscriptions": lambda _: GetTelemetrySubscriptionsRequest(
+        client_instance_id=bytes(range(16))
+    ),
+    "push telemetry": lambda _: PushTelemetryRequest(client_instance_id=bytes(16)),
     "list config resources": lambda _: ListConfigResourcesRequest(resource_types=[2]),
     "describe topic partitions": lambda _: DescribeTopicPartitionsRequest(
         topics=[DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in ("t", "u", "no")]

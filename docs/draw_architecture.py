@@ -38,6 +38,7 @@ _COLOURS = {
     "broker": "#1f8a8a",
     "controller": "#1f8a8a",
     "coordinator": "#2e8b57",
+    "telemetry": "#2e8b57",
     "metadata": "#2e8b57",
     "replication": "#2e8b57",
     "security": "#a23e6b",

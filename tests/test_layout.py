@@ -31,6 +31,7 @@ LAYERS = (
     "replication",
     "metadata",
     "coordinator",
+    "telemetry",
     "controller",
     "broker",
     "apis",

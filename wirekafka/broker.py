@@ -59,6 +59,7 @@ from wirekafka.replication.relocation import Relocations
 from wirekafka.replication.replica import NO_LEADER, PartitionIdentity
 from wirekafka.replication.waiting import Waiting
 from wirekafka.security.authorizer import Authorizer
+from wirekafka.telemetry.instances import ClientTelemetry
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +116,7 @@ class Broker:
         self.metadata = Publisher(self.node_id, self, self.clock, failed)
         self.image = self.metadata.image
         self.authorizer = Authorizer.of(self.config, lambda: self.image.security.acl_index)
+        self.telemetry = ClientTelemetry(self.image, self.new_id)
         self._topics = CoordinatedImage(self.image)
         self._followers = ImageBrokers(self.image, self.config.replica_lag_time_max_ms)
         self.source = foundation.source(
@@ -142,7 +144,7 @@ class Broker:
         self._membership.on_unreported = failed
         DirectoryFailures(self.directories, self._membership, self.clock, self._retire, failed)
         self._reports = DirectoryReports(self._membership, self.image, self.clock)
-        self._isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
+        self.isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
         self.relocations = Relocations(self, self._directory_of)
         self.leader_throttle = replication_throttle(self.image, self.config, "leader")
         self._open_coordinators(foundation)
@@ -233,7 +235,7 @@ class Broker:
         await self.source.start()
         await self._membership.join(endpoints)
         await self.metadata.start()
-        self._isr_keeper.start(self.config.replica_lag_time_max_ms)
+        self.isr_keeper.start(self.config.replica_lag_time_max_ms)
         for key, directory in list(self._directory_of.items()):
             known = self.image.partition(*key)
             # A partition that is assigned to this broker is kept even if placing it has failed.
@@ -275,7 +277,7 @@ class Broker:
         self.transactions.stop()
         self.groups.stop()
         self.share_coordinator.stop()
-        self._isr_keeper.stop()
+        self.isr_keeper.stop()
         await self.source.stop()
         self.metadata_snapshots.write_at_stop()
         high_watermarks = self.high_watermarks()
@@ -288,7 +290,7 @@ class Broker:
     def abort(self) -> None:
         """Release the directories without closing the logs, as if the process was killed."""
         self._membership.stop()
-        self._isr_keeper.stop()
+        self.isr_keeper.stop()
         self.fetching.stop()
         self.source.abort()
         for directory in self.directories:
@@ -460,7 +462,7 @@ class Broker:
         partition.sync_later = self.sync_later
         partition.traffic = self.measures.traffic.of(topic) if self.measures else None
         partition.truncated = partial(directory.checkpoint_truncation, key)
-        partition.propose_later = self._isr_keeper.note
+        partition.propose_later = self.isr_keeper.note
         partition.restore_high_watermark(directory.high_watermarks.get(key, 0))
         return partition
 

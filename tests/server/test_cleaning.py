@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from signal import SIGKILL
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,28 @@ def test_compactions_are_counted_while_there_are_metrics(
     asyncio.run(finished(Cleaning(kafka.broker)))
     assert measures.compactions.count == 1
     assert measures.compacted_bytes == before_bytes - kafka.partition("t").log.size_bytes > 0
+    kafka.stop()
+
+
+def test_the_rest_of_a_running_compaction_is_known(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    measures = Measures()
+    kafka = InProcessBroker(tmp_path / "data", manual_clock, measures=measures)
+    kafka.create("t", **COMPACTED | {"internal_segment_bytes": "300"})
+    put(kafka, 500, keys=500)  # More segments than are merged into one.
+    log = kafka.partition("t").log
+    sealed_bytes = log.size_bytes - log.segments.active.size_bytes
+    seen: list[int] = []
+
+    class Observed(Cleaning):
+        async def _swap_in(self, *swap: Any) -> None:
+            seen.append(measures.compacting_bytes)
+            await super()._swap_in(*swap)
+
+    asyncio.run(finished(Observed(kafka.broker)))
+    assert seen[0] == sealed_bytes and len(seen) > 1
+    assert seen == sorted(set(seen), reverse=True) and seen[-1] > measures.compacting_bytes == 0
     kafka.stop()
 
 

@@ -32,6 +32,9 @@ class Recorded:
     def configured(self) -> None:
         self.calls.append("configured")
 
+    def lags(self) -> Iterator[tuple[str, Partition, int]]:
+        return iter(())
+
     def stop(self) -> None:
         self.calls.append("stop")
 

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import InProcessBroker, batch
+from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_request
+from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.apis.delete_records import DeleteRecordsRequest
 from wirekafka.apis.delete_topics import DeleteTopicsRequest
 from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.metrics.lag import Behind
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import GROUP, READER, LagRow, LagTracker
+from wirekafka.server.monitoring.share_lag import SHARE
 
 SAMPLES = int(os.environ.get("WIREKAFKA_LAG_SAMPLES", "20000"))
 """1,000,000 take some minutes."""
@@ -141,6 +143,40 @@ def test_the_sums_of_a_group_are_those_of_its_partitions(
     assert 'kafka_consumergroup_lag_sum{consumergroup="g",topic="t"} 2\n' in text
     assert 'kafka_consumergroup_current_offset_sum{consumergroup="g",topic="t"} 1\n' in text
     assert 'kafka_consumergroup_members{consumergroup="g"} 0\n' in text
+
+
+def test_a_share_group_lags_by_what_is_not_delivered(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    kafka.create("__share_group_state")
+    produce(kafka, 2)
+    manual_clock.advance(5_000)
+    produce(kafka, 3)
+    of = AlterShareGroupOffsetsRequest.Topic
+    start = of.Partition(partition_index=0, start_offset=2)
+    request = AlterShareGroupOffsetsRequest(
+        group_id="s", topics=[of(topic_name="t", partitions=[start])]
+    )
+    assert kafka.call(request, 0).error_code == 0
+
+    def shares() -> list[LagRow]:
+        now(tracker.find_elsewhere())
+        return [row for row in rows(tracker) if row.kind == SHARE]
+
+    [row] = shares()
+    assert (row.name, row.topic, row.partition, row.behind.lag) == ("s", "t", 0, 3)
+    manual_clock.advance(4_000)
+    produce(kafka, 1)
+    [row] = shares()
+    assert row.behind.lag == 4 and (row.behind.behind_ms or 0) >= 4_000
+    collector = LagCollector(tracker)
+    for _ in collector.collect():
+        pass
+    text = "".join(text for table in collector.tables for text in table.texts())
+    assert 'wirekafka_sharegroup_lag{sharegroup="s",topic="t",partition="0"} 4\n' in text
+    assert 'wirekafka_sharegroup_seconds_behind{sharegroup="s",topic="t",partition="0"} ' in text
+    kafka.call(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    assert shares() == []
 
 
 def test_lag_is_never_negative_under_churn(

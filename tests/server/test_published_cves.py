@@ -20,17 +20,12 @@ Tested where the mechanisms are:
 | 2022-34917 | sent large SASL messages | `tests/server/test_logins.py` |
 | 2024-56128 | finished SCRAM with another nonce | `tests/security/test_scram.py` |
 | 2025-27819 | configured a login module with JNDI | `tests/server/test_logins.py` |
+| 2026-111073 | pushed metrics that inflate without bound | `tests/telemetry/test_telemetry.py` |
 | 2026-33557 | sent a token with a wrong signature | `tests/security/test_bearer_tokens.py` |
 | 2026-110985 | sent a token of any issuer or audience | `tests/security/test_bearer_tokens.py` |
 
 No CVE of their own, the same kind of attack: compressed batches that inflate without bound, record
 varints that lie. Kafka 4.4 limits a record by max.decompressed.message.bytes.
-
-With the features they need, not there yet:
-
-| CVE | Waits for |
-|---|---|
-| 2026-111073 (PushTelemetry inflates without bound) | PushTelemetry |
 
 No concern of a broker written in Python:
 

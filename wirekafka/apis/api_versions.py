@@ -75,6 +75,9 @@ _APIS_OF_FEATURES = {
 """The keys of the client APIs that a feature announces: clients that see the feature use them
 (KIP-848, KIP-932, KIP-1071)."""
 
+_TELEMETRY = frozenset({71, 72})
+"""The keys of the APIs of client telemetry (KIP-714)."""
+
 
 @api(ApiVersionsRequest, ApiVersionsResponse, on_every_listener=True, before_authentication=True)
 def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse:
@@ -136,7 +139,11 @@ def _served(call: Call) -> list[_ApiVersion]:
     """The APIs of this listener."""
     if call.is_for_controllers:
         return [_advertised(declared) for declared in CONTROLLERS.served()]
-    return _served_with(call.broker.controller_channel.controller_versions)
+    measures = call.broker.measures
+    # As in Kafka: clients push only where something takes their metrics.
+    unused = frozenset() if measures is not None and measures.telemetry else _TELEMETRY
+    versions = call.broker.controller_channel.controller_versions
+    return [each for each in _served_with(versions) if each.api_key not in unused]
 
 
 def _served_with(controller: Mapping[int, tuple[int, int]]) -> list[_ApiVersion]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.client_match import ClientMatch
 from wirekafka.config.group_bounds import violations
 from wirekafka.config.option import ConfigError, Type, Update
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, TOPIC
@@ -14,16 +14,6 @@ from wirekafka.config.prefixed import CLUSTER_LEVEL, split
 from wirekafka.config.topic_config import validate_topic_config
 from wirekafka.errors import Error, KafkaError
 
-_MATCH_KEYS = frozenset(
-    (
-        "client_instance_id",
-        "client_id",
-        "client_software_name",
-        "client_software_version",
-        "client_source_address",
-        "client_source_port",
-    )
-)
 _RACK_TAGS = "streams.rack.aware.assignment.tags"
 _STREAMS_ASSIGNOR = "streams.assignor.name"
 _DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
@@ -119,14 +109,15 @@ def validate_client_metrics(values: Mapping[str, str]) -> None:
             value = CLIENT_METRICS[name].parse(text)
         except ConfigError as error:
             raise _invalid(str(error)) from None
+        if CLIENT_METRICS[name].type is Type.LIST and "" in value:
+            raise _invalid(f"Configuration '{name}' values must not be empty.")
         if name == "interval.ms" and not 100 <= value <= 3_600_000:
             raise _refused(
                 f"Invalid value {value} for interval.ms, interval must be between 100 "
                 "and 3600000 (1 hour)"
             )
         if name == "match":
-            for pattern in value:
-                _check_match(pattern)
+            ClientMatch(value)
 
 
 def _is_per_broker(name: str) -> bool:
@@ -182,17 +173,6 @@ def _check_heartbeat(
     ]
     if values[0] <= values[1]:
         raise _invalid(f"{session} must be greater than {heartbeat}")
-
-
-def _check_match(pattern: str) -> None:
-    key, equals, expression = pattern.partition("=")
-    try:
-        re.compile(expression)
-        legal = bool(equals) and key.strip() in _MATCH_KEYS
-    except re.error:
-        legal = False
-    if not legal:
-        raise _invalid(f"Illegal client matching pattern: {pattern}")
 
 
 def _refused(message: str) -> KafkaError:

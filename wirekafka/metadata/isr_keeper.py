@@ -60,6 +60,8 @@ class IsrKeeper:
         self._due: dict[Partition, None] = {}
         self._is_sending = False
         self._has_stopped = False
+        self.shrinks = self.expands = self.refusals = 0
+        """How many proposals were accepted, and how many refused or outdated."""
         self._failures: set[str] = set()
         """The messages of failures that are logged already and persist."""
 
@@ -170,6 +172,8 @@ class IsrKeeper:
     def _apply(self, partition: Partition, decided: DecidedIsr) -> None:
         """Apply an accepted ISR before the metadata feed delivers it."""
         leadership = partition.leadership
+        self.shrinks += len(decided.isr) < len(leadership.isr)
+        self.expands += len(decided.isr) > len(leadership.isr)
         if decided.leader_epoch != leadership.leader_epoch:
             return  # The feed delivers the election.
         partition.lead(
@@ -189,6 +193,7 @@ class IsrKeeper:
         """Handle the refusal of one proposal; False if it has to be sent again."""
         if error is None:
             return False
+        self.refusals += error.error in _REFUSALS or error.error in _OUTDATED
         if error.error in _REFUSALS:
             logger.info("ISR of %s-%d refused: %s", partition.topic, partition.index, error)
             assert partition.leader is not None, "still proposed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wirekafka.metrics.histogram import Histogram
@@ -44,7 +45,11 @@ class Measures:
     """The compactions of logs."""
     compacted_bytes: int = 0
     """The bytes that they have removed; appends meanwhile are subtracted."""
+    compacting_bytes: int = 0
+    """The bytes that the running compaction has still to read; 0 if none runs."""
     stalls: Stalls = field(default_factory=Stalls)
+    telemetry: Callable[..., None] | None = None
+    """Takes the metrics that clients push (KIP-714); clients see that it is there."""
     idle: float = 1.0
     """The share of the last seconds in which the thread of the event loop did nothing."""
 

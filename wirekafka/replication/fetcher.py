@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from wirekafka.errors import Error, KafkaError
@@ -70,6 +70,12 @@ class Fetcher:
 
     def __len__(self) -> int:
         return len(self._followed)
+
+    def lags(self) -> Iterator[tuple[Partition, int]]:
+        """How far each partition was behind its leader's high watermark at the last Fetch."""
+        for followed in list(self._followed.values()):
+            if followed.lag is not None:
+                yield followed.partition, followed.lag
 
     # The partitions.
 
@@ -248,7 +254,11 @@ class Fetcher:
         if followed.is_fenced or now_ms < followed.retry_ms:
             self._held_back[key] = None
             return None
-        if followed.lags and self._is_throttled(partition) and self._throttle.is_exceeded(now_ms):
+        if (
+            followed.lag != 0
+            and self._is_throttled(partition)
+            and self._throttle.is_exceeded(now_ms)
+        ):
             followed.retry_ms = now_ms + self._backoff_ms()
             self._held_back[key] = None
             return None
@@ -293,7 +303,7 @@ class Fetcher:
         )
         if not is_current:
             return
-        followed.lags = fetched.high_watermark > follower.fetch_offset
+        followed.lag = max(fetched.high_watermark - follower.fetch_offset, 0)
         if followed.last_error is not None:
             logger.info("Fetching %s succeeds again", followed.partition.log.name)
             followed.last_error = None
@@ -328,7 +338,7 @@ class _Followed:
     __slots__ = (
         "_fetcher",
         "is_fenced",
-        "lags",
+        "lag",
         "last_error",
         "leader_epoch",
         "partition",
@@ -343,8 +353,8 @@ class _Followed:
         """The time before which it is not fetched."""
         self.is_fenced = False
         """Whether the leader has a newer leader epoch, so that this one cannot be fetched."""
-        self.lags = True
-        """Whether its log ends below the leader's high watermark, or that is not known yet."""
+        self.lag: int | None = None
+        """From the end of its log to the leader's high watermark; None until that is known."""
         self.last_error: int | None = None
         """The last error, which is logged again only after another one or a success."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from wirekafka.replication.partition import Partition
@@ -22,6 +23,9 @@ class Fetching(Protocol):
     def configured(self) -> None:
         """Apply a change of the broker's configuration."""
 
+    def lags(self) -> Iterator[tuple[str, Partition, int]]:
+        """The fetcher, by its name in Kafka's metrics, and the lag in records of each partition."""
+
     def stop(self) -> None:
         """Stop fetching."""
 
@@ -37,6 +41,9 @@ class _NoFetching:
 
     def configured(self) -> None:
         pass
+
+    def lags(self) -> Iterator[tuple[str, Partition, int]]:
+        return iter(())
 
     def stop(self) -> None:
         pass

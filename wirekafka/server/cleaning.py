@@ -122,13 +122,23 @@ class Cleaning:
         directory = self._broker.directory_of(partition.topic, partition.index)
         began_ms, before_bytes = clock.now_ms(), log.size_bytes
         job = job_for(log, range_to_clean, self._broker.config, began_ms)
-        async with aclosing(self._backend.clean(job)) as outcome:
-            async for progress in outcome:
-                if isinstance(progress, Cleaned):
-                    await self._swap_in(log, job, progress)
-                else:
-                    await self._record_clean(directory, partition, progress)
         measures = self._broker.measures
+        left_bytes = {piece.base_offset: piece.log_bytes for piece in job.pieces}
+        try:
+            async with aclosing(self._backend.clean(job)) as outcome:
+                if measures is not None:
+                    measures.compacting_bytes = sum(left_bytes.values())
+                async for progress in outcome:
+                    if not isinstance(progress, Cleaned):
+                        await self._record_clean(directory, partition, progress)
+                        continue
+                    await self._swap_in(log, job, progress)
+                    if measures is not None:
+                        for base_offset in progress.replaced:
+                            measures.compacting_bytes -= left_bytes.pop(base_offset, 0)
+        finally:
+            if measures is not None:
+                measures.compacting_bytes = 0
         if measures is not None:
             measures.compactions.record(max(clock.now_ms() - began_ms, 0) * 1000)
             measures.compacted_bytes += max(before_bytes - log.size_bytes, 0)

@@ -128,7 +128,7 @@ class Node:
             # it, and accept afterwards: clients that connect in between wait.
             clients.bind(listeners.bound)
             for listener in clients.listeners:
-                listener.closed = broker.shares.disconnected
+                listener.closed = self._disconnected
             broker.check_config = self._bindings.check
             self._connect_to_brokers()
             if nodes.listeners:
@@ -161,6 +161,10 @@ class Node:
         self.cut_connections()
         self._close_links()
         self.broker.abort()
+
+    def _disconnected(self, connection_id: str) -> None:
+        self.broker.shares.disconnected(connection_id)
+        self.broker.telemetry.disconnected(connection_id)
 
     def _pipeline(self) -> Pipeline:
         platform = self._platform

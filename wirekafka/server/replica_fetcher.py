@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
@@ -134,6 +134,13 @@ class ReplicaFetchers:
         self._fetcher_count = count
         for _, partition in list(self._places.values()):
             self.follow(partition)
+
+    def lags(self) -> Iterator[tuple[str, Partition, int]]:
+        """The fetcher, by its name in Kafka's metrics, and the lag in records of each partition."""
+        for place, fetcher in list(self._fetchers.items()):
+            name = f"ReplicaFetcherThread-{place.number}-{place.leader_id}"
+            for partition, lag in fetcher.fetcher.lags():
+                yield name, partition, lag
 
     def stop(self) -> None:
         """Close all connections; nothing is fetched or appended afterwards."""

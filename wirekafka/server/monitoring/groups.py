@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from wirekafka.metrics.exposition import GAUGE, Column, Table, Value, single
 from wirekafka.server.monitoring.lag import GROUP, LagRow, LagTracker
+from wirekafka.server.monitoring.share_lag import SHARE
 
 _MEMBERS_PER_STEP = 500
 
@@ -56,17 +57,32 @@ class LagCollector:
                 Column("wirekafka_reader_idle_seconds", GAUGE, "Since its last Fetch."),
             ],
         )
-        self.tables = (self._groups, self._sums, self._members, self._readers)
+        self._shares = Table(
+            ["sharegroup", "topic", "partition"],
+            [
+                Column("wirekafka_sharegroup_lag", GAUGE, "Records that are to be delivered."),
+                Column(
+                    "wirekafka_sharegroup_seconds_behind",
+                    GAUGE,
+                    "How long ago the first of these records was appended; 0 without any.",
+                ),
+            ],
+        )
+        self.tables = (self._groups, self._sums, self._members, self._shares, self._readers)
 
     def collect(self) -> Iterator[None]:
         sums: dict[tuple[str, str], tuple[int, int]] = {}
         self._groups.begin()
         self._readers.begin()
+        self._shares.begin()
         for row in self._tracker.rows():
             if row is None:
                 yield
                 continue
             found, key = row.behind, (row.name, row.topic, str(row.partition))
+            if row.kind == SHARE:
+                self._shares.put(key, _values(row)[1:])
+                continue
             if row.kind != GROUP:
                 self._readers.put(key, (*_values(row), row.idle_ms // 1000))
                 continue

@@ -16,10 +16,12 @@ from wirekafka.errors import KafkaError
 from wirekafka.metrics.lag import HISTORY_MS, Behind, EndOffsets, LagHistory, LagSample, behind
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.readers import Reader
+from wirekafka.server.monitoring.share_lag import SHARE, ShareOffsets
 
 logger = logging.getLogger(__name__)
 
 GROUP, READER = "group", "reader"
+"""Kinds of rows; `SHARE` is the third."""
 _OBSERVE_S = 1.0
 _SAMPLE_EVERY = LagHistory.EVERY_MS // 1000
 _ROWS_PER_STEP = 100
@@ -33,7 +35,7 @@ class LagRow(NamedTuple):
     """The lag of a group, or of a client that reads, in one partition."""
 
     kind: str
-    """GROUP or READER."""
+    """GROUP, READER or SHARE."""
     name: str
     """The group id, or the client id."""
     topic: str
@@ -47,7 +49,8 @@ class LagTracker:
     """Computes lag on demand, and keeps its history.
 
     A group's position is its committed offset, that of a reader the end of what was sent to it:
-    readers that never commit, such as Spark, are seen too. The end is the high watermark. For a
+    readers that never commit, such as Spark, are seen too. What share groups have delivered is read
+    every ten seconds. The end is the high watermark. For a
     partition that another broker leads, that is the one which this broker has requested last, at
     most ten seconds ago.
     """
@@ -59,6 +62,7 @@ class LagTracker:
         self._elsewhere: dict[TopicPartition, int | None] = {}
         """High watermarks of partitions led by other brokers; None until one is known."""
         self._stamps: dict[tuple[str, int, int], int | None] = {}
+        self._shares = ShareOffsets(broker, self._end)
         self._task: asyncio.Task[None] | None = None
         self.histories: dict[tuple[str, str], LagHistory] = {}
         """The last hour of each group and reader, by kind and name."""
@@ -126,7 +130,8 @@ class LagTracker:
                 del self._elsewhere[partition]
 
     async def find_elsewhere(self) -> None:
-        """Request the high watermarks of partitions that other brokers lead."""
+        """Request what is on other brokers: high watermarks, and the states of share groups."""
+        await self._shares.read()
         wanted = list(self._elsewhere)
         if not wanted:
             return
@@ -158,6 +163,13 @@ class LagTracker:
                     if found is not None:
                         yield LagRow(GROUP, group_id, topic, index, found, 0)
             yield None
+        for (group_id, topic, index), progress in list(self._shares.known.items()):
+            found = self._behind((topic, index), progress.start_offset, now_ms)
+            if found is not None:
+                found = found._replace(position=progress.position)
+                if found.lag == 0:  # What follows the start offset has been delivered.
+                    found = found._replace(behind_ms=0)
+                yield LagRow(SHARE, group_id, topic, index, found, 0)
         newest: dict[tuple[str, str, int], tuple[Reader, int]] = {}
         for reader in self._broker.readers.since(now_ms - HISTORY_MS):
             for partition, position in reader.positions(self._find):

@@ -58,6 +58,11 @@ class LoopCollector:
                 ),
                 Column("wirekafka_compaction_seconds", SUMMARY, "Finished compactions of logs."),
                 Column(
+                    "wirekafka_compaction_remaining_bytes",
+                    GAUGE,
+                    "Bytes that the running compaction has still to read; 0 if none runs.",
+                ),
+                Column(
                     "wirekafka_compacted_bytes_total", COUNTER, "Bytes that compactions removed."
                 ),
             ],
@@ -79,6 +84,7 @@ class LoopCollector:
                         _summary(measures.flushes, 1000),
                         _summary(measures.metadata_flushes, _US_PER_S),
                         _summary(measures.compactions, _US_PER_S),
+                        measures.compacting_bytes,
                         measures.compacted_bytes,
                     ),
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import time
 from collections.abc import Callable, Iterable
 
@@ -12,6 +13,7 @@ from wirekafka.controller import ControllerRole
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.replication.raft.quorum_log import QuorumLog
+from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.collector import Collector
@@ -23,8 +25,14 @@ from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
-from wirekafka.server.monitoring.topics import PartitionCollector, TrafficCollector
+from wirekafka.server.monitoring.topics import (
+    FollowerCollector,
+    PartitionCollector,
+    TrafficCollector,
+)
 from wirekafka.server.node import Node
+
+logger = logging.getLogger(__name__)
 
 _SCRAPE_S = 10.0
 _BLOCKED_S = 30.0
@@ -41,6 +49,7 @@ class Monitoring:
         self._pulse = Pulse(self._loop, self.measures)
         self._exposition = Exposition()
         self._exposition.collectors = [LoopCollector(self.measures), DiskCollector()]
+        self._telemetry = _telemetry(self.measures)
         self._node: Node | ControllerNode | None = None
         self._broker: BrokerCollector | None = None
         self.lag: LagTracker | None = None
@@ -104,8 +113,10 @@ class Monitoring:
             ConnectionCollector(measures.requests.clients, lambda: node.listeners),
             TrafficCollector(measures.traffic, broker),
             PartitionCollector(broker),
+            FollowerCollector(broker),
             self._broker,
             CoordinatorCollector(broker),
+            *([self._telemetry] if self._telemetry is not None else ()),
         ]
 
     def _of_quorum(self, node: Node | ControllerNode) -> list[Collector]:
@@ -151,3 +162,15 @@ class Monitoring:
         if registered is None or registered.fenced:
             return "the controller has fenced the broker"
         return self._not_live()
+
+
+def _telemetry(measures: Measures) -> Collector | None:
+    """Let clients push their metrics (KIP-714), if what decodes them is installed."""
+    try:
+        from wirekafka.server.monitoring.client_metrics import TelemetryCollector
+    except ImportError:
+        logger.info("Clients cannot push their metrics: wirekafka[telemetry] is not installed")
+        return None
+    collector = TelemetryCollector(LoopClock(asyncio.get_running_loop()).now_ms)
+    measures.telemetry = collector.receive
+    return collector

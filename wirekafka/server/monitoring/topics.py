@@ -105,7 +105,18 @@ class PartitionCollector:
                 )
             ],
         )
-        self.tables = (self._replicas, self._topics, self._counts)
+        self._isrs = Table(
+            [],
+            [
+                Column(f"{prefix}_{name}_total", COUNTER, text)
+                for name, text in (
+                    ("isrshrinks", "Replicas that this leader removed from an ISR."),
+                    ("isrexpands", "Replicas that this leader returned to an ISR."),
+                    ("failedisrupdates", "Changes of an ISR that the controller refused."),
+                )
+            ],
+        )
+        self.tables = (self._replicas, self._topics, self._counts, self._isrs)
 
     def collect(self) -> Iterator[None]:
         broker = self._broker
@@ -146,8 +157,39 @@ class PartitionCollector:
                 late += since_ms is not None and since_ms < late_ms
             if number % _PARTITIONS_PER_STEP == _PARTITIONS_PER_STEP - 1:
                 yield
+        keeper = broker.isr_keeper
+        self._isrs.fill([((), (keeper.shrinks, keeper.expands, keeper.refusals))])
         offline = sum(len(directory.offline) for directory in broker.directories)
         self._counts.fill([((), (*counts, offline, producers, late))])
+
+
+class FollowerCollector:
+    """How far the replicas that follow leaders on other brokers are behind them."""
+
+    def __init__(self, broker: Broker):
+        self._broker = broker
+        self._lags = single(
+            "kafka_server_fetcherlagmetrics_consumerlag",
+            GAUGE,
+            "Records from the end of a replica to the leader's high watermark.",
+            "clientId",
+            "topic",
+            "partition",
+        )
+        self._most = single(
+            "kafka_server_replicafetchermanager_maxlag", GAUGE, "The largest of these.", "clientId"
+        )
+        self.tables = (self._lags, self._most)
+
+    def collect(self) -> Iterator[None]:
+        most = 0
+        self._lags.begin()
+        for number, (fetcher, partition, lag) in enumerate(self._broker.fetching.lags()):
+            self._lags.put((fetcher, partition.topic, str(partition.index)), (lag,))
+            most = max(most, lag)
+            if number % _PARTITIONS_PER_STEP == _PARTITIONS_PER_STEP - 1:
+                yield
+        self._most.fill([(("Replica",), (most,))])
 
 
 class _Known(NamedTuple):
