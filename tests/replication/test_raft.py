@@ -200,6 +200,37 @@ def test_a_leader_that_no_majority_fetches_from_resigns():
     assert one.events[-1] == "resigned"
 
 
+def test_a_node_notices_that_no_majority_can_be_reached():
+    quorum = Quorum()
+    one = quorum.elect(1)
+    assert not one.raft.is_cut_off
+    quorum.lost |= {2, 3}
+    quorum.clock.advance(1_000)
+    one.raft.tick(one.now)
+    first, second = one.raft.take_outbox()
+    one.raft.answered(first, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    assert not one.raft.is_cut_off, "two of three can still elect one"
+    one.raft.answered(second, KafkaError(Error.REQUEST_TIMED_OUT), one.now)
+    assert one.raft.is_cut_off
+    one.fetch(quorum[3], one.log.end_offset)
+    assert not one.raft.is_cut_off, "a voter that sends requests is there"
+
+
+def test_a_leader_that_resigns_counts_only_those_that_do_not_answer_from_then_on():
+    quorum = Quorum()
+    one = quorum.elect(1)
+    quorum.lost |= {2, 3}
+    quorum.clock.advance(1_000)
+    one.raft.tick(one.now)
+    for outgoing in one.raft.take_outbox():
+        one.raft.answered(outgoing, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    one.raft.resign(one.now)
+    assert not one.raft.is_cut_off
+    for outgoing in one.raft.take_outbox():
+        one.raft.answered(outgoing, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    assert one.raft.is_cut_off
+
+
 def test_a_leader_announces_itself_to_those_that_do_not_fetch():
     quorum = Quorum()
     one = quorum.elect(1)

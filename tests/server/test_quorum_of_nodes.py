@@ -24,7 +24,7 @@ QUICK = {
 }
 
 
-def configs(path: Path, roles: str, count: int) -> list[BrokerConfig]:
+def configs(path: Path, roles: str, count: int, **further: str) -> list[BrokerConfig]:
     """The configurations of the nodes 1, 2, ... with these roles, which are the voters."""
     with ExitStack() as bound:
         sockets = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
@@ -43,7 +43,7 @@ def configs(path: Path, roles: str, count: int) -> list[BrokerConfig]:
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(listeners),
         }
-        config = BrokerConfig.of(QUICK | settings)
+        config = BrokerConfig.of(QUICK | settings | further)
         refuse_unsupported(config)
         found.append(config)
     return found
@@ -85,6 +85,22 @@ def test_combined_nodes_go_on_without_the_active_controller(tmp_path: Path) -> N
         assert not again.broker.controller.is_active
         for node in (again, *standbys):
             node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_combined_nodes_that_are_stopped_together_all_stop_soon(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"broker.session.timeout.ms": "60000"}
+        given = configs(tmp_path, "broker,controller", 3, **settings)
+        nodes = [Node(each, platform()) for each in given]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await create(nodes[0], "led", 3)
+        await until(lambda: all(len(node.broker.partitions) == 2 for node in nodes))
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(node.stop() for node in nodes))
+        for id in (1, 2, 3):
+            assert (tmp_path / str(id) / ".kafka_cleanshutdown").exists()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
 

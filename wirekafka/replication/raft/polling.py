@@ -37,6 +37,7 @@ from wirekafka.replication.snapshot_file import BadSnapshot
 logger = logging.getLogger(__name__)
 
 _NEVER = 1 << 62
+_SILENCE = (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT)
 
 
 class Polling(Transitions):
@@ -315,6 +316,8 @@ class Polling(Transitions):
     def _failed(self, outgoing: Outgoing, error: KafkaError, now_ms: int) -> None:
         """Process that there is no response."""
         self._sending.back_off(outgoing, now_ms)
+        if error.error in _SILENCE:
+            self._sending.lost(outgoing)
         role, request = self._role, outgoing.request
         if isinstance(request, SupportedVersions) and self._voter_changes is not None:
             self._voter_changes.answered(error, now_ms)

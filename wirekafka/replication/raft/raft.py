@@ -96,6 +96,7 @@ class Raft(Polling):
         The requests are in the outbox; the node takes part in no election any more.
         """
         self._is_stopping = True
+        self._sending.silent.clear()  # Only what is sent from now on shows who can succeed it.
         if isinstance(self._role, Leading):
             self._resign(self._role, now_ms)
         self._poll(now_ms)
@@ -196,6 +197,7 @@ class Raft(Polling):
         if position.replica.id < 0:
             end_offset = role.high_watermark or 0
         else:
+            self._sending.heard(position.replica.id)
             role.fetched(position.replica, offset, end_offset, now_ms)
             self._advance(role, now_ms)
             self._poll(now_ms)
@@ -303,7 +305,11 @@ class Raft(Polling):
             return
         if isinstance(answer, KafkaError):
             self._failed(outgoing, answer, now_ms)
-        elif isinstance(answer, VersionsAnswer):
+            self._poll(now_ms)
+            return
+        if outgoing.to is not None:
+            self._sending.heard(outgoing.to.id)
+        if isinstance(answer, VersionsAnswer):
             if self._voter_changes is not None:
                 self._voter_changes.answered(answer, now_ms)
         elif self._learned(outgoing, answer, now_ms):

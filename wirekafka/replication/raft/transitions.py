@@ -91,6 +91,12 @@ class Transitions:
         return self.log.voters
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether so many voters did not answer their last request that no majority is left."""
+        voters = self.voters
+        return len(voters) - len(self._sending.silent.intersection(voters.ids)) < voters.majority
+
+    @property
     def role(self) -> str:
         """Kafka's name of this node's state, for logs and metrics."""
         role = self._role
@@ -307,6 +313,7 @@ class Transitions:
             raise KafkaError(Error.FENCED_LEADER_EPOCH)
         if sender < 0:
             raise KafkaError(Error.INVALID_REQUEST)
+        self._sending.heard(sender)
 
     def _check_addressed(self, voter: ReplicaKey) -> None:
         """Raise INVALID_VOTER_KEY for a request that was meant for another directory."""
