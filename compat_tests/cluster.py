@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, KafkaDied, free_ports, java_command
 from compat_tests.wire import Wire
+from tests import kafka_jars
 from tests.eventually import eventually
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.log.checkpoints import meta_properties_text, uuid_text
@@ -59,6 +60,8 @@ class Shape:
     """Further settings of every node."""
     log_directories: int = 1
     """How many log directories each node has."""
+    jvm: Sequence[str] = SMALL_JVM
+    """The JVM options of Apache Kafka's nodes."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
 
@@ -69,15 +72,14 @@ class Node:
     Its log directories are `log_dirs`; the first, `data`, has the metadata log.
     """
 
-    def __init__(
-        self, id: int, engine: str, roles: Collection[str], directory: Path, directories: int = 1
-    ):
+    def __init__(self, id: int, engine: str, roles: Collection[str], directory: Path, shape: Shape):
         self.id = id
         self.engine = engine
         self.roles = roles
+        self.jvm = shape.jvm
         self.directory = directory
         self.data = directory / "data"
-        self.log_dirs = [self.data, *(directory / f"data{n}" for n in range(2, directories + 1))]
+        self.log_dirs = [self.data, *self._further(shape.log_directories)]
         self.log = directory / "out.log"
         self.directory_ids = [uuid4().bytes for _ in self.log_dirs]
         """The ids of `log_dirs`, where these are formatted."""
@@ -105,7 +107,12 @@ class Node:
         properties = str(self.directory / "server.properties")
         if self.engine == WIREKAFKA:
             return [sys.executable, "-m", "wirekafka", "serve", "--config", properties]
-        return [*java_command(self.directory), *SMALL_JVM, "kafka.Kafka", properties]
+        # With other options there is no archive of classes, as in Kafka's own scripts.
+        jars = None if self.jvm == SMALL_JVM else kafka_jars.kafka_jars()
+        return [*java_command(self.directory, jars), *self.jvm, "kafka.Kafka", properties]
+
+    def _further(self, directories: int) -> list[Path]:
+        return [self.directory / f"data{number}" for number in range(2, directories + 1)]
 
     def written(self) -> str:
         """The end of what the process has written."""
@@ -305,14 +312,13 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
         id = 1 + index
         is_controller = shape.is_combined and index < shape.controllers
         roles = {"broker", "controller"} if is_controller else {"broker"}
-        nodes.append(Node(id, engine, roles, directory / str(id), shape.log_directories))
+        nodes.append(Node(id, engine, roles, directory / str(id), shape))
     if not shape.is_combined:
         for index in range(shape.controllers):
             id = FIRST_CONTROLLER + index
             given = shape.controller_engines[index : index + 1]
             [engine] = given or [shape.controller_engine]
-            data = shape.log_directories
-            nodes.append(Node(id, engine, {"controller"}, directory / str(id), data))
+            nodes.append(Node(id, engine, {"controller"}, directory / str(id), shape))
     return nodes
 
 

@@ -122,7 +122,9 @@ class Polling(Transitions):
             return now_ms
         if role.is_pre_vote:
             if now_ms >= role.expires_at_ms or role.has_lost(voters) or self._is_stopping:
-                unattached = Unattached(self._election_timeout(now_ms))
+                has_expired = now_ms >= role.expires_at_ms
+                due = self._first_election if has_expired else self._election_timeout
+                unattached = Unattached(due(now_ms))
                 self._become(unattached, self._election.elected)
                 self._follow_if_possible(self.leadership, now_ms)
                 return now_ms
@@ -166,10 +168,9 @@ class Polling(Transitions):
             self._is_stopping = self._is_stopping or has_failed
             self._resign(role, now_ms)
             return now_ms
-        interval_ms = max(self._options.fetch_timeout_ms // 2, 1)
         if now_ms >= role.announce_at_ms:
-            role.announce_at_ms = now_ms + interval_ms
-            role.pending |= {each.key.id for each in role.to_announce(now_ms, interval_ms)}
+            role.announce_at_ms = now_ms + self._announce_ms
+            role.pending |= {each.key.id for each in role.to_announce(now_ms, self._announce_ms)}
         due_ms = min(_or_never(check_at_ms), role.announce_at_ms, _or_never(changes.expires_at_ms))
         for id in sorted(role.pending):
             voter = self.voters.get(id)
@@ -180,6 +181,11 @@ class Polling(Transitions):
             due_ms = min(due_ms, self._send_to_voter(voter, request, now_ms))
         return due_ms
 
+    @property
+    def _announce_ms(self) -> int:
+        """How often a leader announces itself to those that do not fetch, and its resignation."""
+        return max(self._options.fetch_timeout_ms // 2, 1)
+
     def _poll_resigned(self, role: Resigned, now_ms: int) -> int:
         due_ms = _NEVER
         if not self._is_stopping:
@@ -189,6 +195,12 @@ class Polling(Transitions):
                 self._become_unattached(Leadership(epoch=epoch), now_ms)
                 return now_ms
             due_ms = role.until_ms
+        else:
+            # The others may stop as well, after they have acknowledged it.
+            if now_ms >= role.repeat_at_ms:
+                role.repeat_at_ms = now_ms + self._announce_ms
+                role.unacknowledged |= {id for id in self.voters.ids if id != self._own.id}
+            due_ms = role.repeat_at_ms
         for id in sorted(role.unacknowledged):
             voter = self.voters.get(id)
             if voter is not None:
@@ -200,11 +212,11 @@ class Polling(Transitions):
         is_late = now_ms >= role.fetch_by_ms
         due_ms = _NEVER
         if self.is_voter and not self._is_stopping:
-            if is_late:
+            due_ms = min(role.fetch_by_ms, _or_never(role.lost_at_ms))
+            if now_ms >= due_ms:
                 logger.info("The leader %d has not answered in time", role.leader.id)
                 self._become_prospective(0, now_ms)
                 return now_ms
-            due_ms = role.fetch_by_ms
         elif is_late or role.has_failed:
             # Others may count it as a voter already: it must not refuse them for a failed leader.
             role.has_fetched = role.has_fetched and not is_late
@@ -323,6 +335,8 @@ class Polling(Transitions):
             self._voter_changes.answered(error, now_ms)
         if isinstance(role, Follower) and outgoing.to is not None:
             role.has_failed = True
+            if error.error is Error.NETWORK_EXCEPTION and role.lost_at_ms is None:
+                role.lost_at_ms = self._lost_at(now_ms)
         if (
             error.error is Error.UNSUPPORTED_VERSION
             and isinstance(role, Nominee)
@@ -338,7 +352,7 @@ class Polling(Transitions):
         if request.leader_epoch != self._election.elected.epoch:
             return
         role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
-        role.has_fetched, role.has_failed = True, False
+        role.has_fetched, role.has_failed, role.lost_at_ms = True, False, None
         if answer.snapshot is not None:
             logger.info("Fetching the metadata snapshot %s", answer.snapshot.file_name)
             role.download = Download(answer.snapshot)
@@ -372,7 +386,7 @@ class Polling(Transitions):
         if (request.snapshot, answer.position) != (download.id, len(download.data)):
             return
         role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
-        role.has_failed = False
+        role.has_failed, role.lost_at_ms = False, None
         download.data += answer.data
         if len(download.data) < answer.size_bytes and len(answer.data):
             return

@@ -82,7 +82,7 @@ class Raft(Polling):
             others = {id for id in voters.ids if id != self._own.id}
             self._role = Resigned(self._election_timeout(now_ms), others)
         else:
-            self._role = Unattached(self._election_timeout(now_ms))
+            self._role = Unattached(self._first_election(now_ms))
             self._follow_if_possible(self.leadership, now_ms)
         self._is_started = True
         self.log.on_append = self._log_changed
