@@ -103,6 +103,10 @@ class Simulation:
         )
         if leader is None or len(leader.raft.voters) < 3 or self.random.random() < 0.5:
             return
+        if (leader.log.voters_offset or 0) >= leader.log.committed_offset:
+            # As in Kafka, a voter whose removal is in its log asks for no votes, although others
+            # may not win without it before the removal is committed.
+            return
         leader.kill(Outcome.ALL_KEPT)
         others = [each for each in self._controllers if each is not leader]
 
