@@ -10,9 +10,9 @@ started until a record is acknowledged by all three replicas, works for a while,
 controller by SIGKILL until a survivor has created a topic, gets it back, and is stopped with
 SIGTERM to all nodes at once, until the last has ended.
 
-With `--partitions`, a topic with three replicas of each partition is created, until each of the
-nodes has all directories and knows all leaders. Then a broker that leads a third, and is not the
-active controller, is killed, until a record is acknowledged in each partition that it led; that
+With `--partitions`, topics of at most 5,000 partitions with three replicas are created, until each
+of the nodes has all directories and knows all leaders. Then a broker that leads a third, and is not
+the active controller, is killed, until a record is acknowledged in each partition that it led; that
 includes its session, broker.session.timeout.ms = 9 s in both.
 """
 
@@ -36,6 +36,7 @@ from benchmarks.driver import (
     ALL,
     CREATE_VERSION,
     PRODUCE_VERSION,
+    TOPIC_ALREADY_EXISTS,
     Connection,
     RequestFailed,
     batch_of,
@@ -51,6 +52,8 @@ from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 
 Figures = dict[str, float]
+Key = tuple[str, int]
+"""A partition: topic and index."""
 
 FIRST_RECORD = "start to first acknowledged record, s"
 PROPORTIONAL = "memory of three nodes, PSS, MiB"
@@ -73,6 +76,8 @@ _LIMIT_S = 600.0
 _LOOK_S = 0.01
 _WORK_S = 3.0
 _AT_A_TIME = 500
+_TOPIC_SIZE = 5_000
+"""Apache Kafka refuses more than 10,000 records in one request."""
 
 
 class Row(NamedTuple):
@@ -161,12 +166,12 @@ def one_round(engine: str, scratch: Path, partitions: int) -> Figures:
 def _first_record(cluster: Cluster) -> None:
     """Return when all three nodes have a record that was just sent."""
     _until(lambda: _create(cluster.nodes[1], _TOPIC, 1, 3))
-    _until(lambda: _produced_to(cluster, _TOPIC, [0]))
+    _until(lambda: _produced_to(cluster, [(_TOPIC, 0)]))
 
 
 def _work(cluster: Cluster) -> None:
     """Produce to the topic for a while, one request in flight, acks=all."""
-    leader = cluster.nodes[_leaders(cluster.nodes[1], _TOPIC)[0]]
+    leader = cluster.nodes[_leaders(cluster.nodes[1], [_TOPIC])[_TOPIC, 0]]
     frame = produce_frame(_TOPIC, batch_of(10, 200), ALL)
     deadline = time.perf_counter() + _WORK_S
     with closing(Connection(HOST, leader.port)) as connection:
@@ -200,10 +205,16 @@ def _stopped_together(cluster: Cluster) -> float:
 
 def _with_partitions(cluster: Cluster, count: int) -> Figures:
     nodes = list(cluster.nodes.values())
+    sizes = {
+        f"{_MANY}-{first}": min(_TOPIC_SIZE, count - first)
+        for first in range(0, count, _TOPIC_SIZE)
+    }
+    topics = list(sizes)
     cpu, begun = _cpu_s(nodes), time.perf_counter()
-    _until(lambda: _create(nodes[0], _MANY, count, 3))
+    for topic, size in sizes.items():
+        _until(lambda topic=topic, size=size: _create(nodes[0], topic, size, 3))
     _until(lambda: all(_directories(node) == count for node in nodes))
-    _until(lambda: all(_are_led(node, count) for node in nodes))
+    _until(lambda: all(len(_leaders(node, topics)) == count for node in nodes))
     figures = {
         CREATED: time.perf_counter() - begun,
         CREATE_CPU: _cpu_s(nodes) - cpu,
@@ -211,13 +222,13 @@ def _with_partitions(cluster: Cluster, count: int) -> Figures:
     }
     active = await_leader(cluster).leader
     failing = next(node.id for node in nodes if node.id != active)
-    led = [index for index, id in _leaders(nodes[0], _MANY).items() if id == failing]
+    led = [key for key, id in _leaders(nodes[0], topics).items() if id == failing]
     survivors = [node for node in nodes if node.id != failing]
     cpu = _cpu_s(survivors)
     cluster.kill(failing)
     begun = time.perf_counter()
-    _until(lambda: failing not in set(_leaders(survivors[0], _MANY).values()))
-    _until(lambda: _produced_to(cluster, _MANY, led))
+    _until(lambda: failing not in set(_leaders(survivors[0], topics).values()))
+    _until(lambda: _produced_to(cluster, led))
     figures[FAILED_OVER] = time.perf_counter() - begun
     figures[FAIL_OVER_CPU] = _cpu_s(survivors) - cpu
     return figures
@@ -248,48 +259,50 @@ def _create(node: Node, name: str, partitions: int, replicas: int) -> bool:
     )
     with closing(Connection(HOST, node.port)) as connection:
         response = connection.ask(request, CreateTopicsResponse, CREATE_VERSION)
-    return bool(response.topics[0].error_code == 0)
+    return response.topics[0].error_code in (0, TOPIC_ALREADY_EXISTS)
 
 
-def _leaders(node: Node, topic: str) -> dict[int, int]:
+def _leaders(node: Node, topics: Sequence[str]) -> dict[Key, int]:
     """The leader of each partition, as one node knows it; without those that have none."""
-    request = MetadataRequest(topics=[MetadataRequest.Topic(name=topic)])
+    request = MetadataRequest(topics=[MetadataRequest.Topic(name=topic) for topic in topics])
     with closing(Connection(HOST, node.port)) as connection:
         response = connection.ask(request, MetadataResponse, _METADATA_VERSION)
-    found = response.topics[0].partitions
-    return {each.partition_index: each.leader_id for each in found if each.leader_id >= 0}
+    return {
+        (topic.name, each.partition_index): each.leader_id
+        for topic in response.topics
+        for each in topic.partitions
+        if each.leader_id >= 0
+    }
 
 
-def _are_led(node: Node, count: int) -> bool:
-    return len(_leaders(node, _MANY)) == count
-
-
-def _produced_to(cluster: Cluster, topic: str, partitions: Sequence[int]) -> bool:
+def _produced_to(cluster: Cluster, partitions: Sequence[Key]) -> bool:
     """Whether a record is acknowledged in each of the partitions, by all of its replicas."""
-    running = [node for node in cluster.nodes.values() if node.is_running]
-    leaders = _leaders(running[0], topic)
-    by_leader: dict[int, list[int]] = {}
-    for index in partitions:
-        by_leader.setdefault(leaders.get(index, -1), []).append(index)
-    if -1 in by_leader:
-        return False
+    running = next(node for node in cluster.nodes.values() if node.is_running)
+    leaders = _leaders(running, sorted({topic for topic, _ in partitions}))
+    by_leader: dict[tuple[int, str], list[int]] = {}
+    for topic, index in partitions:
+        by_leader.setdefault((leaders.get((topic, index), -1), topic), []).append(index)
+    return all(
+        id in cluster.nodes and _are_acknowledged(cluster.nodes[id], topic, indexes)
+        for (id, topic), indexes in by_leader.items()
+    )
+
+
+def _are_acknowledged(leader: Node, topic: str, indexes: Sequence[int]) -> bool:
     records = batch_of(1, 200)
     data = ProduceRequest.TopicProduceData
-    for id, indexes in by_leader.items():
-        with closing(Connection(HOST, cluster.nodes[id].port)) as connection:
-            for first in range(0, len(indexes), _AT_A_TIME):
-                wanted = [
-                    data.PartitionProduceData(index=index, records=records)
-                    for index in indexes[first : first + _AT_A_TIME]
-                ]
-                request = ProduceRequest(
-                    acks=ALL,
-                    timeout_ms=30_000,
-                    topic_data=[data(name=topic, partition_data=wanted)],
-                )
-                response = connection.ask(request, ProduceResponse, PRODUCE_VERSION)
-                if any(each.error_code for each in response.responses[0].partition_responses):
-                    return False
+    with closing(Connection(HOST, leader.port)) as connection:
+        for first in range(0, len(indexes), _AT_A_TIME):
+            wanted = [
+                data.PartitionProduceData(index=index, records=records)
+                for index in indexes[first : first + _AT_A_TIME]
+            ]
+            request = ProduceRequest(
+                acks=ALL, timeout_ms=30_000, topic_data=[data(name=topic, partition_data=wanted)]
+            )
+            response = connection.ask(request, ProduceResponse, PRODUCE_VERSION)
+            if any(each.error_code for each in response.responses[0].partition_responses):
+                return False
     return True
 
 

@@ -130,7 +130,7 @@ class QuorumDriver:
         if due_ms is not None and due_ms <= now_ms:
             try:
                 raft.tick(now_ms)
-            except OSError as error:
+            except (UnusableDirectory, OSError, KafkaError) as error:
                 self._fail(error)
                 return
         for outgoing in raft.take_outbox():

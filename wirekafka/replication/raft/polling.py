@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from wirekafka.errors import Error, KafkaError
@@ -51,6 +52,7 @@ class Polling(Transitions):
         self._is_started = False
         self._is_polling = self._has_changed = False
         self._reported_leader = Leadership()
+        self._not_installed: BaseException | None = None
         self._election.on_durable = self._log_changed
 
     def _log_changed(self) -> None:
@@ -257,6 +259,8 @@ class Polling(Transitions):
         return _NEVER
 
     def _next_fetch(self, role: Follower) -> FetchPosition | FetchSnapshot | None:
+        if self.log.is_installing:
+            return None
         if role.download is None:
             return self._position()
         return FetchSnapshot(
@@ -390,13 +394,23 @@ class Polling(Transitions):
         download.data += answer.data
         if len(download.data) < answer.size_bytes and len(answer.data):
             return
+        done = partial(self._snapshot_installed, role, outgoing)
+        self.log.install(download.id, bytes(download.data), done)
+
+    def _snapshot_installed(
+        self, role: Follower, outgoing: Outgoing, error: BaseException | None
+    ) -> None:
+        """Fetch on after a snapshot; after a broken one, ask again."""
+        now_ms = self.log.now_ms()
         role.download = None
-        try:
-            self.log.install(download.id, bytes(download.data))
-        except BadSnapshot as error:
-            logger.warning("The leader's snapshot %s is broken: %s", download.id.file_name, error)
+        role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
+        if isinstance(error, BadSnapshot):
+            logger.warning("The leader's snapshot is broken: %s", error)
             self._sending.back_off(outgoing, now_ms)
+        elif error is not None:
+            self._not_installed = error
         self._notify()
+        self._poll(now_ms)
 
 
 def _or_never(due_ms: int | None) -> int:

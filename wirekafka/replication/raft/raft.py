@@ -103,10 +103,16 @@ class Raft(Polling):
 
     def deadline(self) -> int | None:
         """When `tick` has to be called next, in ms; None: not before something else happens."""
-        return self._deadline
+        return self._deadline if self._not_installed is None else 0
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due: elections, announcements, resignation without a majority, fetches."""
+        """Do what is due: elections, announcements, resignation without a majority, fetches.
+
+        Raises the error of a snapshot that could not be installed, after which the node must stop:
+        OSError, KafkaError, UnusableDirectory.
+        """
+        if self._not_installed is not None:
+            raise self._not_installed
         self._poll(now_ms)
 
     def take_outbox(self) -> list[Outgoing]:
@@ -229,15 +235,10 @@ class Raft(Polling):
         role = self._leading(request.leader_epoch)
         if request.replica.id >= 0:
             role.heard(request.replica, now_ms)
-        data = self.log.read_snapshot(request.snapshot)
-        if not 0 <= request.position < len(data):
-            raise KafkaError(Error.POSITION_OUT_OF_RANGE)
+        size_bytes, data = self.log.read_snapshot(request.snapshot, request.position, max_bytes)
         self._poll(now_ms)
         return SnapshotAnswer(
-            leadership=self.leadership,
-            size_bytes=len(data),
-            position=request.position,
-            data=data[request.position : request.position + max_bytes],
+            leadership=self.leadership, size_bytes=size_bytes, position=request.position, data=data
         )
 
     def add_voter(self, request: AddVoter, now_ms: int) -> Promise:
