@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
 from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.codec.message import Message
 from wirekafka.log.checkpoints import meta_properties_text, uuid_text
 from wirekafka.log.control_records import KRaftVersionRecord
 from wirekafka.log.log_directory import METADATA_LOG
@@ -62,6 +63,10 @@ class Shape:
     """How many log directories each node has."""
     jvm: Sequence[str] = SMALL_JVM
     """The JVM options of Apache Kafka's nodes."""
+    jars: Mapping[int, Path] = field(default_factory=dict)
+    """The jars of another release of Apache Kafka, by node."""
+    records: Sequence[Message] = ()
+    """The first records of the cluster; by default its features, at their newest levels."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
 
@@ -77,6 +82,7 @@ class Node:
         self.engine = engine
         self.roles = roles
         self.jvm = shape.jvm
+        self.jars = shape.jars.get(id)
         self.directory = directory
         self.data = directory / "data"
         self.log_dirs = [self.data, *self._further(shape.log_directories)]
@@ -108,7 +114,7 @@ class Node:
         if self.engine == WIREKAFKA:
             return [sys.executable, "-m", "wirekafka", "serve", "--config", properties]
         # With other options there is no archive of classes, as in Kafka's own scripts.
-        jars = None if self.jvm == SMALL_JVM else kafka_jars.kafka_jars()
+        jars = self.jars or (None if self.jvm == SMALL_JVM else kafka_jars.kafka_jars())
         return [*java_command(self.directory, jars), *self.jvm, "kafka.Kafka", properties]
 
     def _further(self, directories: int) -> list[Path]:
@@ -291,7 +297,8 @@ class Cluster:
             frame = snapshot_file.Frame(
                 now_ms=0, epoch=int(end > 0), quorum=self._quorum_records() if voters else ()
             )
-            batches = snapshot_file.encode(bootstrap_features(), MetadataCodec(), frame)
+            records = self._shape.records or bootstrap_features()
+            batches = snapshot_file.encode(records, MetadataCodec(), frame)
             metadata = node.data / METADATA_LOG
             metadata.mkdir()
             (metadata / SnapshotId(end, int(end > 0)).file_name).write_bytes(b"".join(batches))

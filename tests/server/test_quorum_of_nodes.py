@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from wirekafka.apis.describe_cluster import DescribeClusterRequest
+from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.metadata.topics import NewTopic
@@ -101,6 +103,35 @@ def test_combined_nodes_that_are_stopped_together_all_stop_soon(tmp_path: Path) 
             await asyncio.gather(*(node.stop() for node in nodes))
         for id in (1, 2, 3):
             assert (tmp_path / str(id) / ".kafka_cleanshutdown").exists()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_controllers_with_sasl_log_in_at_each_other_and_serve_nobody_who_does_not(
+    tmp_path: Path,
+) -> None:
+    login = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="node" password="node-secret" user_node="node-secret";'
+    )
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": login,
+    }
+
+    async def scenario() -> None:
+        given = configs(tmp_path, "controller", 3, **settings)
+        nodes = [ControllerNode(each, platform()) for each in given]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await until(lambda: any(node.source.controller.is_active for node in nodes))
+        reader, writer = await asyncio.open_connection(*nodes[0].address)
+        writer.write(encode_request(1, "stranger", DescribeClusterRequest(endpoint_type=2), 1))
+        assert await reader.read() == b"", "closed without an answer"
+        writer.close()
+        for node in nodes:
+            node.abort()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
 
