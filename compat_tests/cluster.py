@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,10 @@ from uuid import uuid4
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, KafkaDied, free_ports, java_command
 from compat_tests.wire import Wire
+from tests import kafka_jars
 from tests.eventually import eventually
 from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.codec.message import Message
 from wirekafka.log.checkpoints import meta_properties_text, uuid_text
 from wirekafka.log.control_records import KRaftVersionRecord
 from wirekafka.log.log_directory import METADATA_LOG
@@ -59,6 +61,12 @@ class Shape:
     """Further settings of every node."""
     log_directories: int = 1
     """How many log directories each node has."""
+    jvm: Sequence[str] = SMALL_JVM
+    """The JVM options of Apache Kafka's nodes."""
+    jars: Mapping[int, Path] = field(default_factory=dict)
+    """The jars of another release of Apache Kafka, by node."""
+    records: Sequence[Message] = ()
+    """The first records of the cluster; by default its features, at their newest levels."""
     snapshot_end: int = 0
     """The offset at which the metadata log begins; a snapshot of the new cluster precedes it."""
 
@@ -69,15 +77,15 @@ class Node:
     Its log directories are `log_dirs`; the first, `data`, has the metadata log.
     """
 
-    def __init__(
-        self, id: int, engine: str, roles: Collection[str], directory: Path, directories: int = 1
-    ):
+    def __init__(self, id: int, engine: str, roles: Collection[str], directory: Path, shape: Shape):
         self.id = id
         self.engine = engine
         self.roles = roles
+        self.jvm = shape.jvm
+        self.jars = shape.jars.get(id)
         self.directory = directory
         self.data = directory / "data"
-        self.log_dirs = [self.data, *(directory / f"data{n}" for n in range(2, directories + 1))]
+        self.log_dirs = [self.data, *self._further(shape.log_directories)]
         self.log = directory / "out.log"
         self.directory_ids = [uuid4().bytes for _ in self.log_dirs]
         """The ids of `log_dirs`, where these are formatted."""
@@ -105,7 +113,12 @@ class Node:
         properties = str(self.directory / "server.properties")
         if self.engine == WIREKAFKA:
             return [sys.executable, "-m", "wirekafka", "serve", "--config", properties]
-        return [*java_command(self.directory), *SMALL_JVM, "kafka.Kafka", properties]
+        # With other options there is no archive of classes, as in Kafka's own scripts.
+        jars = self.jars or (None if self.jvm == SMALL_JVM else kafka_jars.kafka_jars())
+        return [*java_command(self.directory, jars), *self.jvm, "kafka.Kafka", properties]
+
+    def _further(self, directories: int) -> list[Path]:
+        return [self.directory / f"data{number}" for number in range(2, directories + 1)]
 
     def written(self) -> str:
         """The end of what the process has written."""
@@ -284,7 +297,8 @@ class Cluster:
             frame = snapshot_file.Frame(
                 now_ms=0, epoch=int(end > 0), quorum=self._quorum_records() if voters else ()
             )
-            batches = snapshot_file.encode(bootstrap_features(), MetadataCodec(), frame)
+            records = self._shape.records or bootstrap_features()
+            batches = snapshot_file.encode(records, MetadataCodec(), frame)
             metadata = node.data / METADATA_LOG
             metadata.mkdir()
             (metadata / SnapshotId(end, int(end > 0)).file_name).write_bytes(b"".join(batches))
@@ -305,14 +319,13 @@ def _nodes(shape: Shape, directory: Path) -> list[Node]:
         id = 1 + index
         is_controller = shape.is_combined and index < shape.controllers
         roles = {"broker", "controller"} if is_controller else {"broker"}
-        nodes.append(Node(id, engine, roles, directory / str(id), shape.log_directories))
+        nodes.append(Node(id, engine, roles, directory / str(id), shape))
     if not shape.is_combined:
         for index in range(shape.controllers):
             id = FIRST_CONTROLLER + index
             given = shape.controller_engines[index : index + 1]
             [engine] = given or [shape.controller_engine]
-            data = shape.log_directories
-            nodes.append(Node(id, engine, {"controller"}, directory / str(id), data))
+            nodes.append(Node(id, engine, {"controller"}, directory / str(id), shape))
     return nodes
 
 

@@ -78,7 +78,10 @@ class Links:
         return asyncio.run_coroutine_threadsafe(serve(), self._loop).result(30)
 
     def cut(self, node: int, kinds: Collection[str]) -> None:
-        """Cut a broker off from the controllers, the other brokers, or both."""
+        """Cut a broker off from the controllers, the other brokers, or both.
+
+        A controller that is cut off from the controllers is reached by no broker either.
+        """
         self._cut = {**self._cut, node: kinds}
 
     def heal(self) -> None:
@@ -145,7 +148,8 @@ class Links:
     def _is_cut(self, link: _Ends) -> bool:
         kinds = self._cut.get(link.source, ())
         if link.owner.is_controller:
-            return CONTROLLERS in kinds or (REQUESTS in kinds and not link.follows)
+            is_cut = CONTROLLERS in kinds or CONTROLLERS in self._cut.get(link.owner.id, ())
+            return is_cut or (REQUESTS in kinds and not link.follows)
         return BROKERS in kinds or BROKERS in self._cut.get(link.owner.id, ())
 
 

@@ -251,7 +251,7 @@ class Broker:
         if not others:
             return
         try:
-            await self._membership.leave()
+            await self._membership.leave(self.source.cut_off)
         except KafkaError as error:
             logger.error("The leaderships were not moved to other brokers: %s", error)
 
@@ -269,7 +269,7 @@ class Broker:
         """
         self.release_waiting()
         try:
-            await self._membership.leave()
+            await self._membership.leave(self.source.cut_off)
             await self.feed.reached(self.quorum.committed_offset)
         except Exception as error:  # Including the error that ended the feed, if one did.
             logger.error("The shutdown was not recorded in the metadata log: %s", error)

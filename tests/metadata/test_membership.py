@@ -16,6 +16,7 @@ from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.membership import Membership
 from wirekafka.metadata.records import RegisterBrokerRecord
 from wirekafka.metadata.registration import Endpoint
+from wirekafka.replication.promise import Promise
 
 EPOCH = 40
 SERVING = Standing(is_caught_up=True, is_fenced=False, should_shut_down=False)
@@ -68,6 +69,8 @@ class Stage:
     def __init__(self, **settings: str) -> None:
         self.clock = ManualClock()
         self.controllers = Controllers(self.clock)
+        self.cut_off = Promise()
+        """Set once no majority of the controllers can be reached."""
         config = BrokerConfig.of({name.replace("_", "."): text for name, text in settings.items()})
         self.membership = Membership(
             self.controllers,  # type: ignore[arg-type]
@@ -90,7 +93,7 @@ class Stage:
         )
 
     async def leave(self, most_ms: int = 600_000) -> Error | None:
-        return await self._over(self.membership.leave(), most_ms)
+        return await self._over(self.membership.leave(lambda: self.cut_off), most_ms)
 
     async def _over(self, coroutine: Any, most_ms: int) -> Error | None:
         """Run a coroutine while time passes; returns the error that it ended with, if any."""
@@ -176,6 +179,25 @@ def test_a_controlled_shutdown_ends_with_the_session_if_no_controller_responds(
         begun_ms = stage.clock.now_ms()
         assert await stage.leave() is Error.REQUEST_TIMED_OUT
         assert 9_000 <= stage.clock.now_ms() - begun_ms <= 11_100
+
+    asyncio.run(test())
+
+
+def test_a_controlled_shutdown_ends_early_if_the_other_controllers_have_stopped(
+    stage: Stage,
+) -> None:
+    async def test() -> None:
+        assert await stage.join() is None
+        stage.controllers.to_beats = [Error.REQUEST_TIMED_OUT]
+        stage.cut_off.set(None)
+        begun_ms = stage.clock.now_ms()
+        assert await stage.leave() is Error.NETWORK_EXCEPTION
+        assert 2_000 <= stage.clock.now_ms() - begun_ms <= 2_100
+        beats = len(stage.controllers.beats)
+        for _ in range(200):
+            stage.clock.advance(50)
+            await asyncio.sleep(0)
+        assert len(stage.controllers.beats) <= beats + 1
 
     asyncio.run(test())
 

@@ -234,6 +234,12 @@ class Quorum:
                 for outgoing in node.raft.take_outbox():
                     self._pass_on(node, outgoing)
 
+    def deliver_from(self, *ids):
+        """Deliver the requests of some nodes, once."""
+        for id in ids:
+            for outgoing in self[id].raft.take_outbox():
+                self._pass_on(self[id], outgoing)
+
     def _pass_on(self, node, outgoing):
         if outgoing.to is None:
             reachable = [id for id in self.nodes if id not in (node.id, *self.lost)]

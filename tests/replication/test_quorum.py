@@ -36,6 +36,7 @@ from wirekafka.metadata.registration import Endpoint
 from wirekafka.metadata.topics import CreateTopics, NewTopic
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import WrongQuorum, sync_inline
+from wirekafka.replication.promise import Promise
 from wirekafka.replication.quorum_state import BadQuorumState
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
@@ -126,7 +127,7 @@ class Node:
         return now(self.role.submit(command))
 
     def stop(self):
-        now(self.membership.leave())
+        now(self.membership.leave(Promise))
         self.crash()
 
     def crash(self):

@@ -61,6 +61,12 @@ class Start:
             )
         )
 
+    def install(self, id, data):
+        ended = []
+        self.observer.install(id, data, ended.append)
+        if ended[0] is not None:
+            raise ended[0]
+
     def stop(self):
         self.directory.release()
 
@@ -206,7 +212,7 @@ def test_a_snapshot_of_the_leader_replaces_everything(start, path):
     broker = start()
     broker.enter(4)
     broker.fetch(topics(0, "a"), high_watermark=1)
-    broker.observer.install(SnapshotId(9, 3), snapshot("x", "y", epoch=3))
+    broker.install(SnapshotId(9, 3), snapshot("x", "y", epoch=3))
     assert broker.delivered == ["a", "snapshot", "x", "y"]
     assert broker.observer.position == Position(4, 9, 3, 9)
     assert broker.fetch(topics(9, "z", epoch=4), high_watermark=10)
@@ -227,19 +233,57 @@ def test_a_broken_snapshot_changes_nothing(start, path):
     broker.fetch(topics(0, "a"), high_watermark=1)
     data = bytearray(snapshot("x"))
     with pytest.raises(BadSnapshot):
-        broker.observer.install(SnapshotId(9, 3), bytes(data[:-5]))
+        broker.install(SnapshotId(9, 3), bytes(data[:-5]))
     data[-90] ^= 1
     with pytest.raises(BadSnapshot):
-        broker.observer.install(SnapshotId(9, 3), bytes(data))
+        broker.install(SnapshotId(9, 3), bytes(data))
     assert broker.delivered == ["a"] and broker.observer.end_offset == 1
     assert start().observer.end_offset == 1
+
+
+def test_a_snapshot_is_written_apart_and_ignored_if_the_log_has_come_further(start):
+    broker = start()
+    broker.enter(1)
+    later, ended = [], []
+    broker.observer._sync = lambda run, done: later.append((run, done))
+    broker.observer.install(SnapshotId(2, 1), snapshot("a", "b"), ended.append)
+    assert broker.observer.is_installing and broker.observer._is_busy
+    assert broker.observer.newest_snapshot() is None and ended == [], "nothing is written yet"
+    [(run, done)] = later
+    broker.fetch(topics(0, "a", "b"), high_watermark=2)
+    run()
+    done(None)
+    assert ended == [None] and not broker.observer.is_installing
+    assert broker.delivered == ["a", "b"], "not once more"
+
+
+def test_a_snapshot_that_cannot_be_written_changes_nothing(start):
+    broker = start()
+    broker.enter(1)
+    ended = []
+    broker.observer._sync = lambda run, done: done(OSError("full"))
+    broker.observer.install(SnapshotId(9, 3), snapshot("x"), ended.append)
+    assert [str(error) for error in ended] == ["full"]
+    assert broker.observer.end_offset == 0 and broker.delivered == []
+
+
+def test_a_part_of_a_snapshot_is_read(start):
+    broker = start()
+    broker.enter(4)
+    data = snapshot("x", epoch=3)
+    broker.install(SnapshotId(9, 3), data)
+    assert broker.observer.read_snapshot(SnapshotId(9, 3), 10, 7) == (len(data), data[10:17])
+    assert broker.observer.read_snapshot(SnapshotId(9, 3), len(data) - 2, 7)[1] == data[-2:]
+    for id, position in ((SnapshotId(8, 3), 0), (SnapshotId(9, 3), len(data))):
+        with pytest.raises(KafkaError):
+            broker.observer.read_snapshot(id, position, 1)
 
 
 def test_a_snapshot_that_comes_late_is_ignored(start):
     broker = start()
     broker.enter(1)
     broker.fetch(topics(0, "a", "b"), high_watermark=2)
-    broker.observer.install(SnapshotId(2, 1), snapshot("a", "b"))
+    broker.install(SnapshotId(2, 1), snapshot("a", "b"))
     assert broker.delivered == ["a", "b"]
 
 
@@ -257,7 +301,7 @@ def test_a_crash_between_a_snapshot_and_the_new_log_is_repaired(start, path):
 def test_a_log_without_its_beginning_is_refused(start, path):
     broker = start()
     broker.enter(4)
-    broker.observer.install(SnapshotId(9, 3), snapshot("x", epoch=3))
+    broker.install(SnapshotId(9, 3), snapshot("x", epoch=3))
     broker.fetch(topics(9, "y", epoch=4), high_watermark=10)
     (path / "__cluster_metadata-0" / SnapshotId(9, 3).file_name).unlink()
     with pytest.raises(WrongQuorum, match="begins at offset 9"):

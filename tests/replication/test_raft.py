@@ -10,6 +10,7 @@ from wirekafka.replication.raft.messages import (
     AddVoter,
     BeginEpoch,
     EndEpoch,
+    EpochAnswer,
     Leadership,
     RemoveVoter,
     ReplicaKey,
@@ -65,6 +66,43 @@ def test_followers_of_a_live_leader_refuse_pre_votes():
     quorum.elect(1)
     assert not quorum[2].vote(quorum[3], 1, 1, 100, pre_vote=True).granted
     assert not quorum[1].vote(quorum[3], 1, 1, 100, pre_vote=True).granted
+
+
+def test_a_leader_whose_port_refuses_connections_is_succeeded_before_the_fetch_timeout():
+    quorum = Quorum()
+    one, two, three = quorum.elect(1), quorum[2], quorum[3]
+    quorum.advance(200)
+    quorum.lost.add(1)
+    for _ in range(60):
+        quorum.clock.advance(10)
+        for node in (two, three):
+            node.raft.tick(node.now)
+            for outgoing in node.raft.take_outbox():
+                if outgoing.to is None or outgoing.to.id == one.id:
+                    node.raft.answered(outgoing, KafkaError(Error.NETWORK_EXCEPTION), node.now)
+                else:
+                    quorum._pass_on(node, outgoing)
+    assert {two.raft.role, three.raft.role} == {"leader", "follower"}
+
+
+def test_a_follower_that_cannot_connect_to_a_live_leader_does_not_depose_it():
+    quorum = Quorum()
+    one, two = quorum.elect(1), quorum[2]
+    quorum.advance(200)
+    epoch = one.log.epoch
+    for _ in range(100):
+        quorum.clock.advance(10)
+        for node in quorum.nodes.values():
+            node.raft.tick(node.now)
+        for outgoing in two.raft.take_outbox():
+            if outgoing.to is None or outgoing.to.id == one.id:
+                lost = KafkaError(Error.NETWORK_EXCEPTION)
+                two.raft.answered(outgoing, lost, two.now)
+            else:
+                quorum._pass_on(two, outgoing)
+        quorum.deliver_from(3, 1)
+    assert two.raft.role != "follower"
+    assert one.raft.is_leader and one.log.epoch == epoch == two.log.epoch
 
 
 def test_a_vote_is_granted_once_in_an_epoch():
@@ -198,6 +236,51 @@ def test_a_leader_that_no_majority_fetches_from_resigns():
     one.raft.tick(one.now)
     assert one.raft.role == "resigned"
     assert one.events[-1] == "resigned"
+
+
+def test_a_node_notices_that_no_majority_can_be_reached():
+    quorum = Quorum()
+    one = quorum.elect(1)
+    assert not one.raft.is_cut_off
+    quorum.lost |= {2, 3}
+    quorum.clock.advance(1_000)
+    one.raft.tick(one.now)
+    first, second = one.raft.take_outbox()
+    one.raft.answered(first, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    assert not one.raft.is_cut_off, "two of three can still elect one"
+    one.raft.answered(second, KafkaError(Error.REQUEST_TIMED_OUT), one.now)
+    assert one.raft.is_cut_off
+    one.fetch(quorum[3], one.log.end_offset)
+    assert not one.raft.is_cut_off, "a voter that sends requests is there"
+
+
+def test_a_leader_that_resigns_counts_only_those_that_do_not_answer_from_then_on():
+    quorum = Quorum()
+    one = quorum.elect(1)
+    quorum.lost |= {2, 3}
+    quorum.clock.advance(1_000)
+    one.raft.tick(one.now)
+    for outgoing in one.raft.take_outbox():
+        one.raft.answered(outgoing, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    one.raft.resign(one.now)
+    assert not one.raft.is_cut_off
+    for outgoing in one.raft.take_outbox():
+        one.raft.answered(outgoing, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    assert one.raft.is_cut_off
+
+
+def test_a_leader_that_resigned_notices_when_its_successors_stop_too():
+    quorum = Quorum()
+    one = quorum.elect(1)
+    one.raft.resign(one.now)
+    for outgoing in one.raft.take_outbox():
+        acknowledged = EpochAnswer(leadership=one.raft.leadership)
+        one.raft.answered(outgoing, acknowledged, one.now)
+    assert one.raft.take_outbox() == [] and not one.raft.is_cut_off
+    due(quorum, one)
+    for outgoing in one.raft.take_outbox():
+        one.raft.answered(outgoing, KafkaError(Error.NETWORK_EXCEPTION), one.now)
+    assert one.raft.is_cut_off
 
 
 def test_a_leader_announces_itself_to_those_that_do_not_fetch():

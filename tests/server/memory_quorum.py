@@ -138,6 +138,11 @@ class Member:
         self._disk = self._disk.after_crash(outcome, self._starts)
         self._end(self.run)
 
+    def lose_disk(self) -> None:
+        """Begin again with an empty disk; the node must be down."""
+        assert self.run is None
+        self._disk = SimulatedDisk(self.id)
+
     def _end(self, run: Run) -> None:
         run.clock.is_dead = True
         self.run = None

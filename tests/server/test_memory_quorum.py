@@ -25,6 +25,39 @@ def test_three_voters_elect_a_leader_whose_records_all_of_them_commit() -> None:
     play(3, story)
 
 
+def test_a_new_quorum_does_not_wait_before_its_first_election() -> None:
+    async def story(quorum: MemoryQuorum) -> None:
+        await quorum.leader(within_ms=500)
+
+    play(3, story)
+
+
+def test_a_new_quorum_elects_a_leader_as_soon_as_a_majority_has_started() -> None:
+    async def story(quorum: MemoryQuorum) -> None:
+        for id in (2, 3):
+            quorum.members[id].crash()
+        await asyncio.sleep(4.5)
+        quorum.members[2].start()
+        await quorum.leader(within_ms=500)
+
+    play(3, story)
+
+
+def test_a_voter_that_lost_its_disk_does_not_depose_the_leader() -> None:
+    async def story(quorum: MemoryQuorum) -> None:
+        leader = await quorum.leader()
+        await leader.append("a")
+        epoch = leader.raft.leadership.epoch
+        other = next(each for each in quorum.running if each is not leader)
+        other.crash()
+        other.lose_disk()
+        other.start()
+        await quorum.until(lambda: other.topics == ["a"], within_ms=3_000)
+        assert leader.raft.is_leader and leader.raft.leadership.epoch == epoch
+
+    play(3, story)
+
+
 def test_the_crash_of_the_leader_costs_one_election_and_no_record() -> None:
     async def story(quorum: MemoryQuorum) -> None:
         leader = await quorum.leader()

@@ -50,7 +50,7 @@ class ScriptedRaft:
         self.outbox: list[Outgoing] = []
         self.answers: list[tuple[Outgoing, Answer | KafkaError]] = []
         self.ticks: list[int] = []
-        self.has_resigned = False
+        self.has_resigned = self.is_cut_off = False
         self.failure: Exception | None = None
 
     def start(self, now_ms: int) -> None:
@@ -309,6 +309,35 @@ def test_a_stopping_leader_waits_for_five_seconds_at_most() -> None:
         assert not stopping.done()
         await stage.run(1)
         assert stopping.done()
+
+    run(test)
+
+
+def test_a_stopping_leader_does_not_wait_if_nobody_is_left_to_succeed_it() -> None:
+    async def test(stage: Stage) -> None:
+        stage.raft.is_leader = True
+        stopping = asyncio.create_task(stage.driver.stop())
+        await stage.run()
+        assert not stopping.done()
+        stage.raft.is_cut_off = True
+        stage.raft.on_output()
+        await stage.run()
+        assert stopping.done()
+
+    run(test)
+
+
+def test_it_is_reported_that_no_majority_can_be_reached() -> None:
+    async def test(stage: Stage) -> None:
+        waiting = asyncio.create_task(stage.driver.cut_off())
+        stage.raft.on_output()
+        await stage.run()
+        assert not waiting.done()
+        stage.raft.is_cut_off = True
+        stage.raft.on_output()
+        await stage.run()
+        assert waiting.done()
+        await stage.driver.cut_off()
 
     run(test)
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from wirekafka.apis.describe_cluster import DescribeClusterRequest
+from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.metadata.topics import NewTopic
@@ -24,7 +26,7 @@ QUICK = {
 }
 
 
-def configs(path: Path, roles: str, count: int) -> list[BrokerConfig]:
+def configs(path: Path, roles: str, count: int, **further: str) -> list[BrokerConfig]:
     """The configurations of the nodes 1, 2, ... with these roles, which are the voters."""
     with ExitStack() as bound:
         sockets = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
@@ -43,7 +45,7 @@ def configs(path: Path, roles: str, count: int) -> list[BrokerConfig]:
             "controller.listener.names": "CONTROLLER",
             "listeners": ",".join(listeners),
         }
-        config = BrokerConfig.of(QUICK | settings)
+        config = BrokerConfig.of(QUICK | settings | further)
         refuse_unsupported(config)
         found.append(config)
     return found
@@ -84,6 +86,51 @@ def test_combined_nodes_go_on_without_the_active_controller(tmp_path: Path) -> N
         await until(lambda: len(again.broker.image.topics) == 5)
         assert not again.broker.controller.is_active
         for node in (again, *standbys):
+            node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_combined_nodes_that_are_stopped_together_all_stop_soon(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        settings = {"broker.session.timeout.ms": "60000"}
+        given = configs(tmp_path, "broker,controller", 3, **settings)
+        nodes = [Node(each, platform()) for each in given]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await create(nodes[0], "led", 3)
+        await until(lambda: all(len(node.broker.partitions) == 2 for node in nodes))
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(node.stop() for node in nodes))
+        for id in (1, 2, 3):
+            assert (tmp_path / str(id) / ".kafka_cleanshutdown").exists()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_controllers_with_sasl_log_in_at_each_other_and_serve_nobody_who_does_not(
+    tmp_path: Path,
+) -> None:
+    login = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="node" password="node-secret" user_node="node-secret";'
+    )
+    settings = {
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": login,
+    }
+
+    async def scenario() -> None:
+        given = configs(tmp_path, "controller", 3, **settings)
+        nodes = [ControllerNode(each, platform()) for each in given]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await until(lambda: any(node.source.controller.is_active for node in nodes))
+        reader, writer = await asyncio.open_connection(*nodes[0].address)
+        writer.write(encode_request(1, "stranger", DescribeClusterRequest(endpoint_type=2), 1))
+        assert await reader.read() == b"", "closed without an answer"
+        writer.close()
+        for node in nodes:
             node.abort()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from wirekafka.metadata.heartbeats import Standing
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.producer_ids import Block
 from wirekafka.metadata.registration import Endpoint
-from wirekafka.replication.promise import pause, start
+from wirekafka.replication.promise import Pauses, Promise, pause, start
 from wirekafka.replication.remote_replica import DecidedIsr, IsrChange
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ _RETRIABLE = frozenset(
 _FIRST_SHUTDOWN_PAUSE_MS = 50
 _LONGEST_SHUTDOWN_MS = 300_000
 """How long a controlled shutdown may take, as in Kafka."""
+_PATIENCE_MS = 2_000
+"""How long a controlled shutdown goes on without a majority of controllers: one may return."""
 
 
 class Follower(Protocol):
@@ -90,31 +92,26 @@ class Membership:
         await self._follower.until(lambda image: _serves(image, id))
         self._beat_later()
 
-    async def leave(self) -> None:
+    async def leave(self, cut_off: Callable[[], Awaitable[None]]) -> None:
         """Stop heartbeats, and perform a controlled shutdown: leaderships move to other brokers.
 
         There is no controlled shutdown the second time, before `join`, or without
         `controlled.shutdown.enable`. Raises KafkaError if no controller has processed it within
-        `broker.session.timeout.ms`, after which this broker is fenced anyway.
+        `broker.session.timeout.ms`, after which this broker is fenced anyway, or, after two
+        seconds, once `cut_off` returns: the other controllers have stopped too.
         """
         self.stop()
         if self.broker_epoch < 0 or self._has_left or not self._config().controlled_shutdown_enable:
             return
         self._has_left = True
-        begun_ms = answered_ms = self._clock.now_ms()
-        pause_ms = _FIRST_SHUTDOWN_PAUSE_MS
-        while self._clock.now_ms() - begun_ms < _LONGEST_SHUTDOWN_MS:
-            try:
-                if (await self._beat(wants_shut_down=True)).should_shut_down:
-                    return
-                answered_ms = self._clock.now_ms()
-            except KafkaError as error:
-                silent_ms = self._clock.now_ms() - answered_ms
-                has_expired = silent_ms >= self._config().broker_session_timeout_ms
-                if error.error not in _UNREACHABLE or has_expired:
-                    raise
-            await pause(self._clock, pause_ms)
-            pause_ms = self._config().broker_heartbeat_interval_ms
+        left, patience = Promise(), Pauses(self._clock)
+        start(self._shut_down(left))
+        if not left.done:
+            start(_give_up(left, patience, cut_off))
+        try:
+            await left
+        finally:
+            patience.end()
 
     def report_failed(self, directory: bytes) -> None:
         """Report a failed log directory, by its id, in this heartbeat and all later ones.
@@ -148,6 +145,26 @@ class Membership:
     ) -> dict[Replica, DecidedIsr | KafkaError]:
         """Propose ISRs of partitions led here; returns the decisions. Raises KafkaError."""
         return await self._channel.alter_partition(self.broker_id, self.broker_epoch, changes)
+
+    async def _shut_down(self, left: Promise) -> None:
+        """Send heartbeats that request a controlled shutdown until it is over, or `left` is set."""
+        begun_ms = answered_ms = self._clock.now_ms()
+        pause_ms = _FIRST_SHUTDOWN_PAUSE_MS
+        while not left.done and self._clock.now_ms() - begun_ms < _LONGEST_SHUTDOWN_MS:
+            try:
+                if (await self._beat(wants_shut_down=True)).should_shut_down:
+                    break
+                answered_ms = self._clock.now_ms()
+            except Exception as error:
+                silent_ms = self._clock.now_ms() - answered_ms
+                has_expired = silent_ms >= self._config().broker_session_timeout_ms
+                is_unreachable = isinstance(error, KafkaError) and error.error in _UNREACHABLE
+                if has_expired or not is_unreachable:
+                    left.set(error)
+                    return
+            await pause(self._clock, pause_ms)
+            pause_ms = self._config().broker_heartbeat_interval_ms
+        left.set(None)
 
     async def _register(self) -> None:
         give_up_ms = self._next_registration_timeout()
@@ -217,6 +234,14 @@ class Membership:
     async def _pause(self) -> None:
         """Wait for `broker.heartbeat.interval.ms`."""
         await pause(self._clock, self._config().broker_heartbeat_interval_ms)
+
+
+async def _give_up(left: Promise, patience: Pauses, cut_off: Callable[[], Awaitable[None]]) -> None:
+    """End a controlled shutdown that no controller can process any more."""
+    await patience.wait(_PATIENCE_MS)
+    if not left.done:
+        await cut_off()
+        left.set(KafkaError(Error.NETWORK_EXCEPTION, "no majority of the controllers is left"))
 
 
 def _epoch(image: MetadataImage, broker: int) -> int:

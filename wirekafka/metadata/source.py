@@ -113,6 +113,9 @@ class MetadataSource(Protocol):
     async def start(self) -> None:
         """Start the controller in this process, if any."""
 
+    async def cut_off(self) -> None:
+        """Wait until no majority of the controllers can be reached, as far as that is noticed."""
+
     async def resign(self) -> None:
         """Let another controller become active, if the one here is; called while it can answer."""
 

@@ -33,7 +33,7 @@ def sync_inline(run: Callable[[], None], done: Callable[[BaseException | None], 
     """A `Sync` that runs on the calling thread, for tests and simulations with a disk in memory."""
     try:
         run()
-    except OSError as error:
+    except Exception as error:
         done(error)
     else:
         done(None)

@@ -234,8 +234,9 @@ class Listener:
 
 def _needs_login(name: str, config: BrokerConfig) -> bool:
     """Whether the listener of this name is one for SASL."""
-    bound = addresses.listeners(config).bound
-    return any(each.name == name and logs_in(each.protocol) for each in bound)
+    found = addresses.listeners(config)
+    each_of = (*found.bound, *found.controller)
+    return any(each.name == name and logs_in(each.protocol) for each in each_of)
 
 
 def _ignore(peer: str) -> None:

@@ -87,6 +87,10 @@ class LocalSource:
         else:
             self._registrar.start()
 
+    async def cut_off(self) -> None:
+        """As `MetadataSource`; the only voter never is."""
+        await self._driver.cut_off()
+
     async def resign(self) -> None:
         """Leave the quorum, before its listeners are closed: another voter takes over."""
         if not self.controller.is_alone:

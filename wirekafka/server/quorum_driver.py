@@ -64,6 +64,7 @@ class QuorumDriver:
         self._is_awaited = False
         self._succeeded: Promise | None = None
         self._resigned_epoch = 0
+        self._cut_off: Promise | None = None
         self._is_closed = False
 
     def start(self) -> None:
@@ -82,8 +83,18 @@ class QuorumDriver:
         if not self._raft.is_leader:
             await self._caught_up
 
+    async def cut_off(self) -> None:
+        """Wait until no majority of the voters can be reached; forever after `stop`."""
+        self._cut_off = Promise()
+        if self._raft.is_cut_off:
+            self._cut_off.set(None)
+        await self._cut_off
+
     async def stop(self) -> None:
-        """Leave the quorum: a leader first waits for its successor, at most 5 s."""
+        """Leave the quorum: a leader first waits for its successor, at most 5 s.
+
+        It does not wait if no majority is left to elect one.
+        """
         raft = self._raft
         if raft.is_leader and len(raft.voters) > 1:
             self._resigned_epoch = raft.leadership.epoch
@@ -119,7 +130,7 @@ class QuorumDriver:
         if due_ms is not None and due_ms <= now_ms:
             try:
                 raft.tick(now_ms)
-            except OSError as error:
+            except (UnusableDirectory, OSError, KafkaError) as error:
                 self._fail(error)
                 return
         for outgoing in raft.take_outbox():
@@ -128,8 +139,11 @@ class QuorumDriver:
             exchange.add_done_callback(self._exchanges.discard)
         if raft.is_leader:
             self._caught_up.set(None)
-        if self._succeeded is not None and raft.leadership.epoch > self._resigned_epoch:
+        is_succeeded = raft.leadership.epoch > self._resigned_epoch
+        if self._succeeded is not None and (is_succeeded or raft.is_cut_off):
             self._succeeded.set(None)
+        if self._cut_off is not None and raft.is_cut_off:
+            self._cut_off.set(None)
         self._set_timer(raft.deadline(), now_ms)
 
     def _set_timer(self, due_ms: int | None, now_ms: int) -> None:

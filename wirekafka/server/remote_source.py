@@ -13,7 +13,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.source import SourceParts
-from wirekafka.replication.promise import pause
+from wirekafka.replication.promise import Promise, pause
 from wirekafka.replication.raft.messages import NO_DIRECTORY
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
@@ -164,6 +164,10 @@ class RemoteSource:
 
     async def start(self) -> None:
         """Do nothing: the controllers are other nodes."""
+
+    async def cut_off(self) -> None:
+        """Wait forever: this node does not send requests to all of the controllers."""
+        await Promise()
 
     async def resign(self) -> None:
         """Do nothing: this node is no voter."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from wirekafka.errors import Error, KafkaError
@@ -37,6 +38,7 @@ from wirekafka.replication.snapshot_file import BadSnapshot
 logger = logging.getLogger(__name__)
 
 _NEVER = 1 << 62
+_SILENCE = (Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT)
 
 
 class Polling(Transitions):
@@ -50,6 +52,7 @@ class Polling(Transitions):
         self._is_started = False
         self._is_polling = self._has_changed = False
         self._reported_leader = Leadership()
+        self._not_installed: BaseException | None = None
         self._election.on_durable = self._log_changed
 
     def _log_changed(self) -> None:
@@ -121,7 +124,9 @@ class Polling(Transitions):
             return now_ms
         if role.is_pre_vote:
             if now_ms >= role.expires_at_ms or role.has_lost(voters) or self._is_stopping:
-                unattached = Unattached(self._election_timeout(now_ms))
+                has_expired = now_ms >= role.expires_at_ms
+                due = self._first_election if has_expired else self._election_timeout
+                unattached = Unattached(due(now_ms))
                 self._become(unattached, self._election.elected)
                 self._follow_if_possible(self.leadership, now_ms)
                 return now_ms
@@ -165,10 +170,9 @@ class Polling(Transitions):
             self._is_stopping = self._is_stopping or has_failed
             self._resign(role, now_ms)
             return now_ms
-        interval_ms = max(self._options.fetch_timeout_ms // 2, 1)
         if now_ms >= role.announce_at_ms:
-            role.announce_at_ms = now_ms + interval_ms
-            role.pending |= {each.key.id for each in role.to_announce(now_ms, interval_ms)}
+            role.announce_at_ms = now_ms + self._announce_ms
+            role.pending |= {each.key.id for each in role.to_announce(now_ms, self._announce_ms)}
         due_ms = min(_or_never(check_at_ms), role.announce_at_ms, _or_never(changes.expires_at_ms))
         for id in sorted(role.pending):
             voter = self.voters.get(id)
@@ -179,6 +183,11 @@ class Polling(Transitions):
             due_ms = min(due_ms, self._send_to_voter(voter, request, now_ms))
         return due_ms
 
+    @property
+    def _announce_ms(self) -> int:
+        """How often a leader announces itself to those that do not fetch, and its resignation."""
+        return max(self._options.fetch_timeout_ms // 2, 1)
+
     def _poll_resigned(self, role: Resigned, now_ms: int) -> int:
         due_ms = _NEVER
         if not self._is_stopping:
@@ -188,6 +197,12 @@ class Polling(Transitions):
                 self._become_unattached(Leadership(epoch=epoch), now_ms)
                 return now_ms
             due_ms = role.until_ms
+        else:
+            # The others may stop as well, after they have acknowledged it.
+            if now_ms >= role.repeat_at_ms:
+                role.repeat_at_ms = now_ms + self._announce_ms
+                role.unacknowledged |= {id for id in self.voters.ids if id != self._own.id}
+            due_ms = role.repeat_at_ms
         for id in sorted(role.unacknowledged):
             voter = self.voters.get(id)
             if voter is not None:
@@ -199,11 +214,11 @@ class Polling(Transitions):
         is_late = now_ms >= role.fetch_by_ms
         due_ms = _NEVER
         if self.is_voter and not self._is_stopping:
-            if is_late:
+            due_ms = min(role.fetch_by_ms, _or_never(role.lost_at_ms))
+            if now_ms >= due_ms:
                 logger.info("The leader %d has not answered in time", role.leader.id)
                 self._become_prospective(0, now_ms)
                 return now_ms
-            due_ms = role.fetch_by_ms
         elif is_late or role.has_failed:
             # Others may count it as a voter already: it must not refuse them for a failed leader.
             role.has_fetched = role.has_fetched and not is_late
@@ -244,6 +259,8 @@ class Polling(Transitions):
         return _NEVER
 
     def _next_fetch(self, role: Follower) -> FetchPosition | FetchSnapshot | None:
+        if self.log.is_installing:
+            return None
         if role.download is None:
             return self._position()
         return FetchSnapshot(
@@ -315,11 +332,15 @@ class Polling(Transitions):
     def _failed(self, outgoing: Outgoing, error: KafkaError, now_ms: int) -> None:
         """Process that there is no response."""
         self._sending.back_off(outgoing, now_ms)
+        if error.error in _SILENCE:
+            self._sending.lost(outgoing)
         role, request = self._role, outgoing.request
         if isinstance(request, SupportedVersions) and self._voter_changes is not None:
             self._voter_changes.answered(error, now_ms)
         if isinstance(role, Follower) and outgoing.to is not None:
             role.has_failed = True
+            if error.error is Error.NETWORK_EXCEPTION and role.lost_at_ms is None:
+                role.lost_at_ms = self._lost_at(now_ms)
         if (
             error.error is Error.UNSUPPORTED_VERSION
             and isinstance(role, Nominee)
@@ -335,7 +356,7 @@ class Polling(Transitions):
         if request.leader_epoch != self._election.elected.epoch:
             return
         role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
-        role.has_fetched, role.has_failed = True, False
+        role.has_fetched, role.has_failed, role.lost_at_ms = True, False, None
         if answer.snapshot is not None:
             logger.info("Fetching the metadata snapshot %s", answer.snapshot.file_name)
             role.download = Download(answer.snapshot)
@@ -369,17 +390,27 @@ class Polling(Transitions):
         if (request.snapshot, answer.position) != (download.id, len(download.data)):
             return
         role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
-        role.has_failed = False
+        role.has_failed, role.lost_at_ms = False, None
         download.data += answer.data
         if len(download.data) < answer.size_bytes and len(answer.data):
             return
+        done = partial(self._snapshot_installed, role, outgoing)
+        self.log.install(download.id, bytes(download.data), done)
+
+    def _snapshot_installed(
+        self, role: Follower, outgoing: Outgoing, error: BaseException | None
+    ) -> None:
+        """Fetch on after a snapshot; after a broken one, ask again."""
+        now_ms = self.log.now_ms()
         role.download = None
-        try:
-            self.log.install(download.id, bytes(download.data))
-        except BadSnapshot as error:
-            logger.warning("The leader's snapshot %s is broken: %s", download.id.file_name, error)
+        role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
+        if isinstance(error, BadSnapshot):
+            logger.warning("The leader's snapshot is broken: %s", error)
             self._sending.back_off(outgoing, now_ms)
+        elif error is not None:
+            self._not_installed = error
         self._notify()
+        self._poll(now_ms)
 
 
 def _or_never(due_ms: int | None) -> int:

@@ -86,6 +86,8 @@ class QuorumLog(MetadataLog):
         self._serial = count()
         self._is_leader = False
         self._is_syncing = self._is_named = False
+        self.is_installing = False
+        """Whether a snapshot of the leader is being written; nothing is fetched meanwhile."""
         self.failure: KafkaError | None = None
         """The error of a failed sync, after which the log accepts no appends; None before."""
         self.on_failure: Callable[[KafkaError], None] | None = None
@@ -170,11 +172,22 @@ class QuorumLog(MetadataLog):
         ids = self._snapshots()
         return ids[0] if ids and ids[0].end_offset else None
 
-    def read_snapshot(self, id: SnapshotId) -> bytes:
-        """The bytes of a snapshot file. Raises KafkaError(SNAPSHOT_NOT_FOUND)."""
-        if not self._disk.exists(self._path(id)):
+    def read_snapshot(self, id: SnapshotId, position: int, max_bytes: int) -> tuple[int, bytes]:
+        """The size of a snapshot file, and a part of it.
+
+        Raises KafkaError: SNAPSHOT_NOT_FOUND, POSITION_OUT_OF_RANGE.
+        """
+        entries = self._disk.list_directory(self._log.directory)
+        size = next((each.size_bytes for each in entries if each.name == id.file_name), None)
+        if size is None:
             raise KafkaError(Error.SNAPSHOT_NOT_FOUND)
-        return self._disk.read(self._path(id))
+        if not 0 <= position < size:
+            raise KafkaError(Error.POSITION_OUT_OF_RANGE)
+        file = self._disk.open(self._path(id), size)
+        try:
+            return size, file.pread(max_bytes, position)
+        finally:
+            file.close()
 
     def diverging(self, offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         """(epoch, end offset) where a replica diverges that ends at an offset; None if it does not.
@@ -277,20 +290,35 @@ class QuorumLog(MetadataLog):
         self.commit(min(fetched.high_watermark, log.end_offset))
         return True
 
-    def install(self, id: SnapshotId, data: bytes) -> None:
+    def install(
+        self, id: SnapshotId, data: bytes, done: Callable[[BaseException | None], None]
+    ) -> None:
         """Replace log and state by a snapshot that the leader sent; the log begins again after it.
 
-        Raises `BadSnapshot`, with nothing changed; OSError, KafkaError.
+        It is checked and written by `Sync`; then `done` is called, with None or the exception:
+        `BadSnapshot`, with nothing changed; OSError, KafkaError. One at a time.
         """
+
+        def write() -> None:
+            for _ in snapshot_file.decode(data):
+                pass  # Decode every batch, so that a broken file is not kept.
+            self._disk.write_atomic(self._path(id), data)
+
+        def finish(error: BaseException | None) -> None:
+            self.is_installing = False
+            try:
+                if error is None:
+                    self._installed(id)
+            except (OSError, KafkaError, UnusableDirectory) as failure:
+                error = failure
+            done(error)
+            self._release_settled()
+
         if id.end_offset <= self._committed:
+            done(None)
             return
-        for _ in snapshot_file.decode(data):
-            pass  # Decode every batch, so that a broken file is not kept.
-        self._disk.write_atomic(self._path(id), data)
-        self._restore(id)
-        for older in self._snapshots():
-            if older < id:
-                self._disk.unlink(self._path(older))
+        self.is_installing = True
+        self._sync(write, finish)
 
     # The quorum state
 
@@ -361,7 +389,16 @@ class QuorumLog(MetadataLog):
 
     @property
     def _is_busy(self) -> bool:
-        return self._is_syncing or self._is_writing_snapshot
+        return self._is_syncing or self._is_writing_snapshot or self.is_installing
+
+    def _installed(self, id: SnapshotId) -> None:
+        """Continue after a snapshot in the directory, unless the log has come further meanwhile."""
+        if id.end_offset <= self._committed:
+            return
+        self._restore(id)
+        for older in self._snapshots():
+            if older < id:
+                self._disk.unlink(self._path(older))
 
     def _received(self, records: Buffer, before: int) -> None:
         """Note the batches of a response that were appended: a cut-off last one was not."""

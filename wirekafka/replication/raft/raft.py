@@ -82,7 +82,7 @@ class Raft(Polling):
             others = {id for id in voters.ids if id != self._own.id}
             self._role = Resigned(self._election_timeout(now_ms), others)
         else:
-            self._role = Unattached(self._election_timeout(now_ms))
+            self._role = Unattached(self._first_election(now_ms))
             self._follow_if_possible(self.leadership, now_ms)
         self._is_started = True
         self.log.on_append = self._log_changed
@@ -96,16 +96,23 @@ class Raft(Polling):
         The requests are in the outbox; the node takes part in no election any more.
         """
         self._is_stopping = True
+        self._sending.silent.clear()  # Only what is sent from now on shows who can succeed it.
         if isinstance(self._role, Leading):
             self._resign(self._role, now_ms)
         self._poll(now_ms)
 
     def deadline(self) -> int | None:
         """When `tick` has to be called next, in ms; None: not before something else happens."""
-        return self._deadline
+        return self._deadline if self._not_installed is None else 0
 
     def tick(self, now_ms: int) -> None:
-        """Do what is due: elections, announcements, resignation without a majority, fetches."""
+        """Do what is due: elections, announcements, resignation without a majority, fetches.
+
+        Raises the error of a snapshot that could not be installed, after which the node must stop:
+        OSError, KafkaError, UnusableDirectory.
+        """
+        if self._not_installed is not None:
+            raise self._not_installed
         self._poll(now_ms)
 
     def take_outbox(self) -> list[Outgoing]:
@@ -196,6 +203,7 @@ class Raft(Polling):
         if position.replica.id < 0:
             end_offset = role.high_watermark or 0
         else:
+            self._sending.heard(position.replica.id)
             role.fetched(position.replica, offset, end_offset, now_ms)
             self._advance(role, now_ms)
             self._poll(now_ms)
@@ -227,15 +235,10 @@ class Raft(Polling):
         role = self._leading(request.leader_epoch)
         if request.replica.id >= 0:
             role.heard(request.replica, now_ms)
-        data = self.log.read_snapshot(request.snapshot)
-        if not 0 <= request.position < len(data):
-            raise KafkaError(Error.POSITION_OUT_OF_RANGE)
+        size_bytes, data = self.log.read_snapshot(request.snapshot, request.position, max_bytes)
         self._poll(now_ms)
         return SnapshotAnswer(
-            leadership=self.leadership,
-            size_bytes=len(data),
-            position=request.position,
-            data=data[request.position : request.position + max_bytes],
+            leadership=self.leadership, size_bytes=size_bytes, position=request.position, data=data
         )
 
     def add_voter(self, request: AddVoter, now_ms: int) -> Promise:
@@ -303,7 +306,11 @@ class Raft(Polling):
             return
         if isinstance(answer, KafkaError):
             self._failed(outgoing, answer, now_ms)
-        elif isinstance(answer, VersionsAnswer):
+            self._poll(now_ms)
+            return
+        if outgoing.to is not None:
+            self._sending.heard(outgoing.to.id)
+        if isinstance(answer, VersionsAnswer):
             if self._voter_changes is not None:
                 self._voter_changes.answered(answer, now_ms)
         elif self._learned(outgoing, answer, now_ms):

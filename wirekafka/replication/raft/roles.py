@@ -70,6 +70,11 @@ class Follower:
     has_fetched: bool = False
     has_failed: bool = False
     """Whether the last request to the leader failed: an observer searches for another one."""
+    lost_at_ms: int | None = None
+    """When a voter takes the leader for dead unless it can connect to it again; None while it can.
+
+    This is before `fetch_by_ms`, which a leader that is merely slow is given.
+    """
     download: Download | None = None
 
 
@@ -80,3 +85,5 @@ class Resigned:
     until_ms: int
     unacknowledged: set[int]
     preferred: Sequence[ReplicaKey] = ()
+    repeat_at_ms: int = 0
+    """When a node that stops asks again whether the others are still there to succeed it."""

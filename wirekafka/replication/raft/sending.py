@@ -17,6 +17,8 @@ class Sending:
         self._outbox: list[Outgoing] = []
         self._under_way: dict[int, Outgoing] = {}
         self._not_before: dict[int, int] = {}
+        self.silent: set[int] = set()
+        """The nodes that could not be reached, or did not answer, when last sent a request."""
 
     def is_free(self, node: int, now_ms: int) -> bool:
         """Whether a request may be sent: none is under way, and none has just failed."""
@@ -54,6 +56,15 @@ class Sending:
         """Send nothing to the node of a failed request for a while."""
         node = ANY if outgoing.to is None else outgoing.to.id
         self._not_before[node] = now_ms + self._backoff_ms
+
+    def lost(self, outgoing: Outgoing) -> None:
+        """Note that a request was not answered."""
+        if outgoing.to is not None:
+            self.silent.add(outgoing.to.id)
+
+    def heard(self, node: int) -> None:
+        """Note that a node has answered a request, or sent one."""
+        self.silent.discard(node)
 
     def reset(self) -> None:
         """Forget all requests: they were those of another role or epoch."""

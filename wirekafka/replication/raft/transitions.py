@@ -91,6 +91,12 @@ class Transitions:
         return self.log.voters
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether so many voters did not answer their last request that no majority is left."""
+        voters = self.voters
+        return len(voters) - len(self._sending.silent.intersection(voters.ids)) < voters.majority
+
+    @property
     def role(self) -> str:
         """Kafka's name of this node's state, for logs and metrics."""
         role = self._role
@@ -295,7 +301,8 @@ class Transitions:
         if isinstance(role, Leading):
             return False
         if request.pre_vote:
-            return up_to_date and not (isinstance(role, Follower) and role.has_fetched)
+            follows = isinstance(role, Follower) and role.has_fetched and not role.has_failed
+            return up_to_date and not follows
         if not self._parts.can_vote or not isinstance(role, Unattached | Nominee):
             return False
         if not elected.may_vote_for(request.candidate):
@@ -307,6 +314,7 @@ class Transitions:
             raise KafkaError(Error.FENCED_LEADER_EPOCH)
         if sender < 0:
             raise KafkaError(Error.INVALID_REQUEST)
+        self._sending.heard(sender)
 
     def _check_addressed(self, voter: ReplicaKey) -> None:
         """Raise INVALID_VOTER_KEY for a request that was meant for another directory."""
@@ -317,6 +325,20 @@ class Transitions:
         """When an election is due: at random, so that voters seldom begin one together."""
         timeout_ms = self._options.election_timeout_ms
         return now_ms + timeout_ms + self._parts.random.randrange(max(timeout_ms, 1))
+
+    def _lost_at(self, now_ms: int) -> int:
+        """When a leader that cannot be connected to any more counts as dead: a killed one."""
+        shortest_ms = max(self._options.fetch_timeout_ms // 8, 1)
+        return now_ms + shortest_ms + self._parts.random.randrange(shortest_ms)
+
+    def _first_election(self, now_ms: int) -> int:
+        """As `_election_timeout`, but at once in a new quorum, where nobody can have a leader.
+
+        If others have one after all, they refuse the pre-vote of a node without records.
+        """
+        if self._election.elected.epoch > 0 or self.log.end_offset > 0:
+            return self._election_timeout(now_ms)
+        return now_ms + self._parts.random.randrange(_FIRST_BACKOFF_MS)
 
     def _election_backoff_ms(self, retries: int) -> int:
         """How long a candidate waits that has lost: at random, longer after each loss."""
