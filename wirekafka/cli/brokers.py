@@ -12,7 +12,7 @@ from pathlib import Path
 from wirekafka.cli import cluster_directory as layout
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import Listener, listeners
+from wirekafka.config.listeners import Listener, controller_names, listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import METRICS_LISTENER, metrics_listener
 from wirekafka.config.sources import BUILT_IN, SINGLE_NODE, Setting
@@ -206,7 +206,7 @@ def _controller(config: BrokerConfig, count: int, held: ExitStack) -> Listener:
     configured = listeners(config)
     if configured.controller:
         return _moved(configured.controller[0], 0, held)
-    name = config.controller_listener_names[0].upper()
+    name = (controller_names(config) or ["CONTROLLER"])[0]
     return _moved(Listener(name, _LOOPBACK, configured.bound[0].port, ""), count, held)
 
 
