@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wirekafka.cli import cluster_directory as layout
-from wirekafka.config.address import ANYWHERE, Address
+from wirekafka.config.address import ANYWHERE, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import Listener, controller_names, listeners
 from wirekafka.config.option import ConfigError
@@ -219,6 +219,9 @@ def _moved(listener: Listener, steps: int, held: ExitStack) -> Listener:
 
 
 def _take(taken: dict[int, str], listener: Listener, node: str) -> None:
+    if listener.port > LARGEST_PORT:
+        reason = f"{node} would have port {listener.port}; the last one is {LARGEST_PORT}"
+        raise _refused(str(listener), reason)
     other = taken.setdefault(listener.port, node)
     if other != node:
         reason = f"port {listener.port} would be that of both {other} and {node}"
