@@ -131,9 +131,6 @@ class Subject:
         return float(sum(each.user + each.system for each in times))
 
 
-Start = Callable[[Path], "contextmanager[Subject]"]
-
-
 @contextmanager
 def wirekafka(brokers: int, directory: Path) -> Iterator[Subject]:
     """One broker as `serve` runs it, or several by `--brokers`."""

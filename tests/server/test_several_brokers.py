@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -227,6 +229,14 @@ def test_brokers_stop_cleanly_when_their_parent_is_killed(tmp_path: Path) -> Non
         assert len(gone) == 3 and not alive
     for node in ("broker1", "broker2", "controller"):
         assert (data / node / ".kafka_cleanshutdown").exists(), node
+    handed_over = subprocess.run(
+        [sys.executable, "-m", "wirekafka", "handover", str(data / "broker1")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert handed_over.returncode == 1
+    assert "node 1 is one of a cluster with the controllers [3000]" in handed_over.stderr
 
 
 def test_a_node_that_cannot_start_is_named_in_one_line(tmp_path: Path) -> None:

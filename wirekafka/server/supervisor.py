@@ -117,7 +117,7 @@ class Child:
         )
         self._process = process
         if self._stop.is_set():
-            self.signal(signal.SIGKILL)  # It was being started when the stop was requested.
+            self.signal(signal.SIGTERM)  # It was being started when the stop was requested.
         await output.ended
         status = process.get_returncode()
         assert status is not None, "ended"
