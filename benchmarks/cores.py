@@ -7,7 +7,8 @@ Every subject serves the same requests from the same prepared sockets, in proces
 each connection has one partition, and is with the broker that leads it. All brokers together have
 the cores that `--client-cores` leaves; without it, the clients share all cores with them, and
 rates show what is left for the brokers. CPU is that of all processes of a subject, controller and
-parent included, for each request or MB (1e6 bytes of records).
+parent included, for each request or MB (1e6 bytes of records). Each case is run once before it
+counts.
 
 Below the measured rows are estimates for machines with more cores: what the cores would serve if
 each were busy at the measured CPU, and clients ran elsewhere.
@@ -413,6 +414,10 @@ def _measure(arguments: argparse.Namespace) -> int:
                 os.sched_setaffinity(0, own)  # The brokers inherit it.
                 with start(Path(directory)) as subject:  # type: ignore[attr-defined]
                     os.sched_setaffinity(0, before)
+                    for case in cases:
+                        # Not counted: a JVM compiles frequently run code.
+                        print(f"{turn + 1}: warming up, {subject.name}", file=sys.stderr)
+                        measure(subject, case, arguments.seconds, arguments.client_cores)
                     for case in cases:
                         print(f"{turn + 1}: {case.name}: {subject.name}", file=sys.stderr)
                         run = measure(subject, case, arguments.seconds, arguments.client_cores)
