@@ -163,8 +163,8 @@ def produce_frame(topic: str, batch: bytes, acks: int, partition: int = 0) -> by
     return encode_request(1, "benchmark", request, PRODUCE_VERSION)
 
 
-def fetch_frame(topic: str, offset: int, max_bytes: int) -> bytes:
-    """A Fetch request for partition 0, without a session, as it is sent."""
+def fetch_frame(topic: str, offset: int, max_bytes: int, partition: int = 0) -> bytes:
+    """A Fetch request for one partition, without a session, as it is sent."""
     wanted = FetchRequest.Topic
     request = FetchRequest(
         max_wait_ms=500,
@@ -176,7 +176,7 @@ def fetch_frame(topic: str, offset: int, max_bytes: int) -> bytes:
                 topic=topic,
                 partitions=[
                     wanted.Partition(
-                        partition=0, fetch_offset=offset, partition_max_bytes=max_bytes
+                        partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
                     )
                 ],
             )

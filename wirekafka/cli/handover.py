@@ -10,7 +10,8 @@ import typer
 from wirekafka.cli.client import CliError
 from wirekafka.log.files import RealDisk
 from wirekafka.log.handover import examine, server_properties
-from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.log_directory import METADATA_LOG, UnusableDirectory
+from wirekafka.replication.quorum_state import QuorumState
 
 
 def command(
@@ -30,6 +31,14 @@ def command(
     paths = [str(path.resolve()) for path in directories]
     try:
         found = examine(RealDisk(), paths)
+        metadata = f"{found.directories[0]}/{METADATA_LOG}"
+        quorum = QuorumState.read(RealDisk(), metadata)
     except UnusableDirectory as error:
         raise CliError(str(error)) from None
+    if quorum is not None and quorum.voters not in (None, (found.node_id,)):
+        raise CliError(
+            f"node {found.node_id} is one of a cluster with the controllers"
+            f" {list(quorum.voters or ())}: Kafka takes its place with the settings of that"
+            " cluster, as docs/cores.md shows"
+        )
     print(server_properties(found, host, port), end="")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wirekafka.cli.cluster_directory import has_cluster
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import METRICS_LISTENER
@@ -23,6 +24,7 @@ _DATA = "wirekafka-data"
 REQUEST_LOGGER = "kafka.request.logger"
 _LISTENER = "PLAINTEXT"
 _SECURE_LISTENER = "SASL_SSL"
+_MOST_BROKERS = 1000
 
 
 def main(words: Sequence[str]) -> int:
@@ -32,7 +34,10 @@ def main(words: Sequence[str]) -> int:
     if arguments.request_log:
         logging.getLogger(REQUEST_LOGGER).setLevel(logging.DEBUG)
     config = configuration(arguments)
+    if arguments.brokers is not None:
+        return _serve_several(arguments, config)
     refuse_unsupported(config)
+    _refuse_cluster(config)
     users = _first_users(arguments.add_scram)
     ready = None
     if arguments.secure:
@@ -43,7 +48,22 @@ def main(words: Sequence[str]) -> int:
         users, ready = [*secured.first_users(), *users], secured.announce
     from wirekafka.server.run import Format, run
 
-    return run(config, arguments.loop, Format(_cluster_id(arguments.cluster_id), users), ready)
+    new = Format(_cluster_id(arguments.cluster_id), users)
+    return run(config, arguments.loop, new, ready, stops_at_eof=arguments.stop_at_eof)
+
+
+def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
+    """Run the nodes of `--brokers` as child processes. Raises ConfigError."""
+    from wirekafka.cli import brokers
+    from wirekafka.server.supervisor import supervise
+
+    _first_users(arguments.add_scram)
+    _cluster_id(arguments.cluster_id)
+    stages = brokers.nodes(arguments, config)
+    for program in (program for stage in stages for program in stage):
+        # Errors that a node would report are reported once, before any is started.
+        refuse_unsupported(configuration(_parser().parse_args(program.arguments)))
+    return supervise(stages, logs_json=arguments.log_format == "json")
 
 
 def configuration(arguments: argparse.Namespace) -> BrokerConfig:
@@ -118,8 +138,26 @@ def _parser() -> argparse.ArgumentParser:
         help="create a SCRAM user in a new data directory, as kafka-storage format does; for"
         " example SCRAM-SHA-512=[name=admin,password=secret]; may be repeated",
     )
+    _add_nodes(parser)
     _add_reports(parser)
     return parser
+
+
+def _add_nodes(parser: argparse.ArgumentParser) -> None:
+    """Add what runs several nodes on this machine."""
+    parser.add_argument(
+        "--brokers",
+        type=_count,
+        metavar="N",
+        help="run N brokers and their controller as one cluster on this machine, each a process"
+        " with a directory below --data; broker 1 listens at the addresses of --listen, each"
+        " further one a port higher",
+    )
+    parser.add_argument(
+        "--stop-at-eof",
+        action="store_true",
+        help="stop when standard input, a pipe, ends: with the program that started the broker",
+    )
 
 
 def _add_reports(parser: argparse.ArgumentParser) -> None:
@@ -154,6 +192,20 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise ConfigError("--set", text, "expected KEY=VALUE", f"--set {text}: expected KEY=VALUE")
     return key.strip(), value.strip()
+
+
+def _refuse_cluster(config: BrokerConfig) -> None:
+    """Refuse to run a single broker where those of `--brokers` are. Raises ConfigError."""
+    for path in config.data_directories:
+        if has_cluster(Path(path)):
+            message = f"{path} has the nodes of a cluster: serve them with --brokers"
+            raise ConfigError("log.dirs", path, message, message)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= _MOST_BROKERS):
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_BROKERS}: {text}")
+    return int(text)
 
 
 def _cluster_id(text: str | None) -> str | None:

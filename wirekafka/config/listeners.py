@@ -41,7 +41,7 @@ class Listeners(NamedTuple):
     advertised: tuple[Listener, ...]  # as in Metadata responses, in the order of `bound`
     controller: tuple[Listener, ...]  # where brokers and controllers reach the controller here
     advertised_controller: tuple[Listener, ...]  # for other nodes, in the order of `controller`
-    inter_broker: str  # the name of the listener brokers use among themselves
+    inter_broker: str  # the listener brokers use among themselves; empty on a controller
 
 
 def own_names(config: BrokerConfig) -> set[str]:
@@ -193,6 +193,8 @@ def _advertised(
 def _inter_broker(
     config: BrokerConfig, bound: tuple[Listener, ...], protocols: dict[str, str]
 ) -> str:
+    if "broker" not in config.process_roles:
+        return ""
     names = [listener.name for listener in bound]
     option, protocol = "inter.broker.listener.name", config.security_inter_broker_protocol
     name = config.inter_broker_listener_name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import resource
 import signal
 import sys
@@ -48,25 +49,25 @@ def run(
     loop: str = "auto",
     new: Format | None = None,
     ready: Callable[[str, int], None] | None = None,
+    *,
+    stops_at_eof: bool = False,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C; returns the exit status.
 
     `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories; `ready` is called
-    with the first listener's address once clients are served.
+    with the first listener's address once clients are served. With `stops_at_eof`, the end of
+    standard input, which has to be a pipe, stops it too.
     """
     _allow_many_files()
     gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
     with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
-        return runner.run(_serve(config, new or Format(), ready))
+        return runner.run(_serve(config, new or Format(), ready, stops_at_eof))
 
 
 async def _serve(
-    config: BrokerConfig, new: Format, ready: Callable[[str, int], None] | None
+    config: BrokerConfig, new: Format, ready: Callable[[str, int], None] | None, stops_at_eof: bool
 ) -> int:
-    loop = asyncio.get_running_loop()
-    should_stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, should_stop.set)
+    should_stop = _stop_requests(stops_at_eof)
     for name, source in config.unknown:
         logger.warning("%s (from %s) is not a Kafka option and is ignored", name, source)
     monitoring = _monitoring(config)
@@ -102,6 +103,23 @@ async def _serve(
     if control is not None:
         control.stop()
     return await _stop(node)
+
+
+def _stop_requests(at_eof: bool) -> asyncio.Event:
+    """An event that is set by SIGTERM and Ctrl-C, and perhaps by the end of standard input."""
+    loop, requested = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, requested.set)
+    if at_eof:
+        standard_input = sys.stdin.fileno()
+
+        def read() -> None:
+            if not os.read(standard_input, 1 << 12):
+                loop.remove_reader(standard_input)
+                requested.set()
+
+        loop.add_reader(standard_input, read)
+    return requested
 
 
 async def _stop(node: Node | ControllerNode) -> int:
