@@ -106,3 +106,31 @@ def test_a_controller_that_stops_is_succeeded_at_once(tmp_path: Path) -> None:
             node.abort()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_the_only_controller_is_started_again_on_the_metadata_of_other_brokers(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        [config] = configs(tmp_path, "controller", 1)
+        [voter] = config.controller_quorum_voters
+        settings = {
+            "process.roles": "broker",
+            "node.id": "7",
+            "log.dirs": str(tmp_path / "7"),
+            "controller.quorum.voters": voter,
+            "listeners": f"PLAINTEXT://{HOST}:0",
+        }
+        controller = ControllerNode(config, platform())
+        await controller.start()
+        broker = Node(BrokerConfig.of(QUICK | settings), platform())
+        await broker.start()
+        await create(broker, "before", 1)
+        controller.abort()
+        controller = ControllerNode(config, platform())
+        await controller.start()
+        await create(broker, "after", 1)
+        await broker.stop()
+        await controller.stop()
+
+    asyncio.run(scenario())
