@@ -8,11 +8,16 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.raw_client import RawClient
+from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.metadata.topics import NewTopic
+from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.net import SocketNet
 from wirekafka.server.node import Node, Platform
+from wirekafka.server.remote_source import Controllers
 
 HOST = "127.0.0.1"
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
@@ -134,3 +139,36 @@ def test_the_only_controller_is_started_again_on_the_metadata_of_other_brokers(
         await controller.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_controller_with_sasl_serves_nobody_who_has_not_logged_in(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        [plain] = configs(tmp_path, "controller", 1)
+        jaas = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        login = {
+            "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config": (
+                f'{jaas} username="node" password="secret" user_node="secret";'
+            ),
+        }
+        stored = {name: each.text for name, each in plain.sources.static.items()}
+        config = BrokerConfig.of(stored | login)
+        node = ControllerNode(config, platform())
+        await node.start()
+        try:
+            await asyncio.to_thread(ask_without_login, node.address[1])
+            known = Controllers(SocketNet(), LoopClock(asyncio.get_running_loop()), config)
+            assert await known.cluster_id() == CLUSTER_ID
+            known.close()
+        finally:
+            node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def ask_without_login(port: int) -> None:
+    with RawClient(port) as client:
+        client.send(DescribeClusterRequest(endpoint_type=2), 1)
+        assert client.is_closed()

@@ -68,6 +68,8 @@ class Listener:
         self.broker: Host | None = None
         self._connections: dict[Connection, str] = {}
         self._emptied: asyncio.Future[None] | None = None
+        self.is_closed = False
+        """Whether new connections are refused."""
         self.accepted = 0
         """How many connections were accepted since the start."""
 
@@ -201,6 +203,7 @@ class Listener:
 
     def stop_accepting(self) -> None:
         """Refuse new connections, also those that wait; established ones go on."""
+        self.is_closed = True
         self._port.close()
         self._acceptor.stop()
         if self._logins is not None:
@@ -209,6 +212,7 @@ class Listener:
     async def reopen(self, port: Port, broker: Host) -> None:
         """Accept connections again, at a newly bound port."""
         self._port = port
+        self.is_closed = False
         await self.start(broker)
 
     def drain(self) -> None:
@@ -234,8 +238,9 @@ class Listener:
 
 def _needs_login(name: str, config: BrokerConfig) -> bool:
     """Whether the listener of this name is one for SASL."""
-    bound = addresses.listeners(config).bound
-    return any(each.name == name and logs_in(each.protocol) for each in bound)
+    found = addresses.listeners(config)
+    every = (*found.bound, *found.controller)
+    return any(each.name == name and logs_in(each.protocol) for each in every)
 
 
 def _ignore(peer: str) -> None:
