@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import socket
+from pathlib import Path
+
+import confluent_kafka
 import pytest
 
 from tests.testing.clients import CLIENTS, confluent_producer, deliver, read, send
 from wirekafka import Broker, Cluster
 from wirekafka.errors import Error, KafkaError
+from wirekafka.testing import Allow
 from wirekafka.testing.loop_thread import EngineGone
 
 each_client = pytest.mark.parametrize("client", CLIENTS)
@@ -17,13 +24,16 @@ def failed_over(cluster: Cluster, topic: str, old: int) -> int:
     return cluster.wait_for(lambda: (new := cluster.leader(topic)) not in (None, old) and new)
 
 
+def broker_epochs(cluster: Cluster) -> list[int]:
+    """The epochs of the registrations of brokers that are not fenced."""
+    return [each.epoch for each in cluster._running.image().live_brokers()]
+
+
 @each_client
 def test_a_record_is_on_all_replicas_once_it_is_acknowledged(client: str) -> None:
     with Cluster(topics=["t"]) as cluster:
         assert send(client, cluster, "t") is None
-        assert cluster.isr("t") == cluster.replicas("t") == [1, 2, 3] or cluster.isr("t") == sorted(
-            cluster.replicas("t")
-        )
+        assert cluster.isr("t") == sorted(cluster.replicas("t")) == [1, 2, 3]
         for broker in cluster:
             cluster.wait_for(lambda broker=broker: cluster[broker].records("t"))
         assert read(client, cluster, "t", 1, "g") == [b"v"]
@@ -181,3 +191,119 @@ def test_the_nodes_and_arguments_are_checked() -> None:
             cluster.kill()
     with pytest.raises(RuntimeError, match="was stopped"):
         cluster.leader("t")
+
+
+def test_a_frozen_and_advanced_clock_keeps_the_cluster_together() -> None:
+    with Cluster(topics={"t": 3}, log_retention_ms=3_600_000) as cluster:
+        with cluster.clock.freeze(at_ms=1_700_000_000_000):
+            cluster.produce("t", ["1", "2", "3"])
+            cluster.kill(1)
+            for index in range(3):
+                cluster.wait_for(lambda index=index: cluster.leader("t", index) in (2, 3))
+            cluster.start(1)
+            cluster.wait_for_full_isr()
+            assert cluster.clock.now_ms == 1_700_000_000_000
+        epochs = broker_epochs(cluster)
+        cluster.clock.advance(days=10)
+        assert broker_epochs(cluster) == epochs
+        cluster.wait_for_full_isr()
+        cluster.wait_for(lambda: cluster.records("t") == [])  # Retention has deleted them.
+        cluster.produce("t", ["4"])
+
+
+def test_a_broker_that_refuses_clients_still_replicates() -> None:
+    with Cluster(topics=["t"]) as cluster:
+        cluster.move_leader("t", 0, 1)
+        with cluster[2].refuse_connections(), pytest.raises(ConnectionRefusedError):
+            cluster.produce("t", ["1"])
+            assert cluster.isr("t") == [1, 2, 3]
+            socket.create_connection((cluster[2].host, cluster[2].port))
+        socket.create_connection((cluster[2].host, cluster[2].port)).close()
+
+
+def test_users_acls_and_tls_hold_at_every_broker() -> None:
+    users, acls = {"alice": "secret", "bob": "hidden"}, [Allow("alice", "all", topic="t")]
+    with Cluster(topics=["t"], users=users, acls=acls, tls=True, controllers=3) as cluster:
+        for leader in cluster:
+            cluster.move_leader("t", 0, leader)
+            for user, error in (("alice", None), ("bob", "TOPIC_AUTHORIZATION_FAILED")):
+                producer = confluent_producer(cluster, **cluster.client_config(user=user))
+                assert deliver(producer, "t") == error
+        cluster.kill(1)
+        cluster.start(1)
+        cluster.wait_for_full_isr()
+
+
+@each_client
+def test_groups_and_transactions_are_those_of_the_whole_cluster(client: str) -> None:
+    with Cluster(topics=["t"]) as cluster:
+        cluster.produce("t", ["1"])
+        for group in ("a", "b", "c", "d", "e"):
+            assert read(client, cluster, "t", 1, group) == [b"1"]
+        assert [each.id for each in cluster.groups()] == ["a", "b", "c", "d", "e"]
+        coordinators = {group: cluster.coordinator(group=group) for group in "abcde"}
+        assert len(set(coordinators.values())) > 1
+        for group, broker in coordinators.items():
+            assert group in {each.id for each in cluster[broker].groups()}
+        cluster.move_coordinator(group="a", to=coordinators["a"] % 3 + 1)
+        assert cluster.coordinator(group="a") == coordinators["a"] % 3 + 1
+        assert read(client, cluster, "t", 1, "f") == [b"1"]
+
+
+def test_a_fenced_producer_is_fenced_at_its_coordinator() -> None:
+    with Cluster(topics=["t"]) as cluster:
+        producer = confluent_producer(cluster, **{"transactional.id": "x"})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        assert deliver(producer, "t") is None
+        cluster.fence_producer("x")
+        with pytest.raises(confluent_kafka.KafkaException) as raised:
+            producer.commit_transaction(30)
+        assert raised.value.args[0].fatal()
+        assert [each.transaction for each in cluster.records("t")] == ["aborted"]
+
+
+def test_a_reset_ends_all_faults_and_empties_the_cluster() -> None:
+    with Cluster(topics=["t"]) as cluster:
+        addresses = cluster.bootstrap_servers
+        cluster.produce("t", ["1"])
+        cluster.create_topic("u", replicas=[[3, 1], [2, 3]])
+        assert (cluster.replicas("u", 1), cluster.leader("u", 0)) == ([2, 3], 3)
+        cluster.fail("Produce", "INVALID_TIMESTAMP")
+        cluster.isolate(1)
+        cluster.kill(2)
+        cluster.pause(3)
+        cluster.reset()
+        assert cluster.topics() == {"t": 1} and cluster.records("t") == []
+        assert cluster.bootstrap_servers == addresses
+        cluster.wait_for_full_isr()
+        assert send("confluent-kafka", cluster, "t") is None
+
+
+def test_a_directory_is_kept_and_served_again(tmp_path: Path) -> None:
+    for controllers in (1, 3):
+        directory = tmp_path / str(controllers)
+        with Cluster(directory=directory, controllers=controllers, topics=["t"]) as cluster:
+            cluster.produce("t", ["1"])
+            cluster_id = cluster.cluster_id
+        with Cluster(directory=directory, controllers=controllers) as cluster:
+            assert cluster.cluster_id == cluster_id
+            assert [each.value for each in cluster.records("t")] == [b"1"]
+
+
+def test_an_unreferenced_cluster_is_stopped() -> None:
+    cluster = Cluster(topics=["t"]).start()
+    thread, directory = cluster._running.thread, Path(cluster.directory)
+    del cluster
+    gc.collect()
+    thread.join(30)
+    assert not thread.is_alive() and not directory.exists()
+
+
+async def _in_a_coroutine() -> None:
+    async with Cluster(topics=["t"]) as cluster:
+        assert await asyncio.to_thread(send, "kafka-python", cluster, "t") is None
+
+
+def test_a_cluster_in_a_coroutine() -> None:
+    asyncio.run(_in_a_coroutine())

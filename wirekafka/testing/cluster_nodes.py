@@ -61,6 +61,7 @@ class Nodes:
         return Place(
             thread=self.thread,
             net=self.links.net(node_id),
+            is_in_cluster=True,
             recorder=lambda: Recorder(node_id, self._serial),
         )
 
@@ -74,10 +75,12 @@ class Nodes:
         return dict(zip(self.brokers, addresses, strict=True))
 
     async def stop(self) -> None:
-        """Stop all nodes cleanly."""
+        """Stop all nodes, cleanly if there is a controller; the last ones have no successor."""
         self.end_faults()
-        await _all(each.stop_node() for each in self.brokers.values())
-        await _all(each.stop_node() for each in self.controllers.values())
+        if self.active is not None:
+            await _all(each.stop_node() for each in self.brokers.values())
+        if len(self.controllers) == 1:
+            await _all(each.stop_node() for each in self.controllers.values())
 
     def abort(self) -> None:
         """Stop all nodes as `kill -9` does, and free their ports."""

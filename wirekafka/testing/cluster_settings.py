@@ -26,6 +26,7 @@ _FOR_TESTS = {
     "controller.quorum.election.backoff.max.ms": "300",
     "controller.quorum.fetch.timeout.ms": "1000",
     "replica.fetch.backoff.ms": "50",
+    "group.initial.rebalance.delay.ms": "0",
 }
 """Defaults for tests: a broker that is gone is replaced after a second instead of nine."""
 

@@ -19,7 +19,7 @@ class ControllerEngine:
         self._config = checked({**setup.settings, "log.dirs": setup.directory})
         self._place = place
         self._cluster_id = cluster_id
-        self._clock = NodeClock(place.thread.clock)
+        self._clock = NodeClock(place.thread.steady)
         self._disk = TestDisk(syncs=setup.syncs)
         self._node: ControllerNode | None = None
 

@@ -19,11 +19,13 @@ from wirekafka.coordinator.shards import Shards
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.replication.metadata_log import sync_inline
+from wirekafka.server.listener import Listener
 from wirekafka.server.node import Node, Platform
 from wirekafka.testing.clock import LongPollClock, NodeClock
 from wirekafka.testing.disk import TestDisk
 from wirekafka.testing.hook import FaultsAndTraffic
 from wirekafka.testing.loop_thread import EngineGone
+from wirekafka.testing.net import BETWEEN_NODES
 from wirekafka.testing.rules import LiveRule, RuleBook, RuleSpec
 from wirekafka.testing.settings import OWNER, checked
 from wirekafka.testing.setup import Place, Setup, started, with_address
@@ -50,6 +52,7 @@ class Engine:
         self._thread, self._loop = place.thread, place.thread.loop
         self._port = setup.port
         self._clock = NodeClock(self._thread.clock)
+        self._steady = NodeClock(self._thread.steady)
         self._disk = TestDisk(syncs=setup.syncs)
         self._rules = RuleBook()
         self._recorder = place.recorder()
@@ -134,11 +137,17 @@ class Engine:
         """Serve no clients and run no timers until `resume`, as after SIGSTOP."""
         self._hook.pause()
         self._clock.pause()
+        self._steady.pause()
 
     def resume(self) -> None:
         """Continue after `pause`, as after SIGCONT."""
         self._clock.resume()
+        self._steady.resume()
         self._hook.resume()
+
+    def _forget_timers(self) -> None:
+        self._clock.forget()
+        self._steady.forget()
 
     async def start_node(self) -> tuple[str, int]:
         """`restart`, called on the thread."""
@@ -147,6 +156,7 @@ class Engine:
             checked(with_address(self._setup, self._port)),
             Platform(
                 clock=lambda: self._clock,
+                node_clock=(lambda: self._steady) if self._place.is_in_cluster else None,
                 disk=lambda: self._disk,
                 net=self._place.net,
                 hook=self._hook,
@@ -169,13 +179,13 @@ class Engine:
         self._rules.clear()
         if node is not None:
             await node.stop()
-        self._clock.forget()
+        self._forget_timers()
 
     def abort_node(self) -> None:
         """`crash`, called on the thread; the tasks of the node end in the next turn of the loop."""
         node, self._node = self._node, None
         if node is not None:
-            self._clock.forget()
+            self._forget_timers()
             node.abort()
 
     @property
@@ -327,9 +337,14 @@ class Engine:
         self._do(refuse)
 
     def _stop_accepting(self) -> None:
-        if self._node is not None:
-            self._node.stop_accepting()
-            self._node.cut_connections()
+        for listener in self._client_listeners():
+            listener.stop_accepting()
+            listener.abort()
+
+    def _client_listeners(self) -> list[Listener]:
+        """The listeners without those for other nodes of a cluster."""
+        listeners = self._node.listeners if self._node is not None else ()
+        return [each for each in listeners if each.name != BETWEEN_NODES]
 
     def accept_connections(self) -> None:
         """Undo one `refuse_connections`; the last one reopens the listeners. Raises OSError."""
@@ -344,8 +359,8 @@ class Engine:
         """Close every connection at once."""
 
         def cut() -> None:
-            if self._node is not None:
-                self._node.cut_connections()
+            for listener in self._client_listeners():
+                listener.abort()
 
         self._do(cut)
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from wirekafka.testing.clock import VirtualClock
+from wirekafka.testing.clock import SteadyClock, VirtualClock
 
 T = TypeVar("T")
 
@@ -26,6 +26,8 @@ class LoopThread(threading.Thread):
         super().__init__(name="wirekafka", daemon=True)
         self.loop = asyncio.new_event_loop()
         self.clock = VirtualClock(self.loop)
+        self.steady = SteadyClock(self.loop)
+        """The time by which nodes watch each other, which tests do not change."""
         self._process_id = os.getpid()
         self._ended: Callable[[], object] = _no_callback
 
@@ -86,6 +88,7 @@ class LoopThread(threading.Thread):
             loop.run_forever()
         finally:
             self.clock.forget()
+            self.steady.forget()
             pending = asyncio.all_tasks(loop)
             for task in pending:
                 task.cancel()

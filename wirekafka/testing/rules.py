@@ -195,9 +195,10 @@ class RuleBook:
         return self._rules[number]
 
     def clear(self) -> None:
-        """Take all rules out of force."""
+        """Take all rules out of force, also those that another book has numbered."""
         for number in list(self._rules):
             self.remove(number)
+        self.by_api.clear()
 
     def matching(
         self, request: Request, name: str, client_id: str | None, name_of: NameOf

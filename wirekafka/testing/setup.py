@@ -35,6 +35,8 @@ class Place:
 
     thread: LoopThread = field(default_factory=LoopThread)
     net: Net = field(default_factory=SocketNet)
+    is_in_cluster: bool = False
+    """Whether other nodes watch this one, by a clock that tests do not change."""
     recorder: Callable[[], Recorder] = Recorder
 
 
