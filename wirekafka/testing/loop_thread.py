@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -13,6 +14,9 @@ from wirekafka.testing.clock import SteadyClock, VirtualClock
 T = TypeVar("T")
 
 _EXIT_TIMEOUT_S = 5.0
+
+# Nothing is printed to the standard error of tests that have not configured logging.
+logging.getLogger("wirekafka").addHandler(logging.NullHandler())
 
 
 class EngineGone(RuntimeError):
