@@ -6,8 +6,9 @@ from wirekafka.config.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
+    from wirekafka.testing.cluster import Cluster
 
-__all__ = ["Broker", "__version__"]
+__all__ = ["Broker", "Cluster", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> Any:
         from wirekafka.testing.broker import Broker
 
         return Broker
+    if name == "Cluster":
+        from wirekafka.testing.cluster import Cluster
+
+        return Cluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -137,7 +137,7 @@ class Broker:
         self._membership = Membership(
             self.controller_channel,
             self.metadata,
-            self.clock,
+            foundation.node_clock or self.clock,
             registration_of(self.directories, self.config, incarnation_id),
             lambda: self.config,
         )

@@ -7,13 +7,15 @@ import inspect
 import linecache
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import kafka_jars
-from wirekafka import Broker
+from wirekafka import Broker, Cluster
 
 GUIDE = Path(__file__).parents[2] / "docs" / "testing.md"
 TEXT = GUIDE.read_text()
@@ -26,8 +28,8 @@ APPLICATION = re.findall(r"```java\n(.*?)```", TEXT, re.DOTALL)[0]
 """The Kafka Streams application that some recipes start."""
 
 
-def test_the_guide_has_nineteen_recipes() -> None:
-    assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 20))
+def test_the_guide_has_29_recipes() -> None:
+    assert [int(title.split(".")[0]) for title in RECIPES] == list(range(1, 30))
 
 
 @pytest.mark.parametrize("title", RECIPES)
@@ -35,15 +37,30 @@ def test_recipe(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (function,) = _tests(title, RECIPES[title])
     if "Totals.java" in RECIPES[title]:
         _make_application(tmp_path, monkeypatch)
-    with Broker() as broker:
-        result = function(wirekafka_broker=broker)
+    with _fixture(function) as given:
+        result = function(**given)
         if inspect.iscoroutine(result):
             asyncio.run(asyncio.wait_for(result, 60))
 
 
-def test_the_first_example() -> None:
-    (function,) = _tests("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[0])
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_first_examples(number: int) -> None:
+    (function,) = _tests("example", re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[number])
     function()
+
+
+@contextmanager
+def _fixture(function: Any) -> Iterator[dict[str, Any]]:
+    """The broker or cluster that a recipe asks for, with the options of its marker."""
+    if "wirekafka_broker" in inspect.signature(function).parameters:
+        with Broker() as broker:
+            yield {"wirekafka_broker": broker}
+        return
+    options: dict[str, Any] = {}
+    for mark in getattr(function, "pytestmark", ()):
+        options |= mark.kwargs
+    with Cluster(**options) as cluster:
+        yield {"wirekafka_cluster": cluster}
 
 
 def _make_application(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,31 @@ def test_misspelt(wirekafka_broker):
     pass
 """
 
+CLUSTER_TESTS = """
+import pytest
+
+@pytest.mark.wirekafka_cluster(brokers=2, topics=["orders"])
+class TestMarked:
+    def test_class(self, wirekafka_cluster):
+        assert wirekafka_cluster.replicas("orders") in ([1, 2], [2, 1])
+
+    @pytest.mark.wirekafka_cluster(controllers=3)
+    def test_options_are_joined(self, wirekafka_cluster):
+        assert (len(wirekafka_cluster), len(wirekafka_cluster.controllers)) == (2, 3)
+
+@pytest.mark.parametrize("turn", range(4))
+def test_a_new_one_for_each_test(wirekafka_cluster, turn):
+    assert wirekafka_cluster.topics() == {}
+    wirekafka_cluster.produce("t", ["1"])
+
+def test_that_fails(wirekafka_cluster):
+    from confluent_kafka import Producer
+    producer = Producer({"bootstrap.servers": wirekafka_cluster.bootstrap_servers})
+    producer.produce("t", b"v")
+    producer.flush(10)
+    assert not wirekafka_cluster.records("t")
+"""
+
 ROUGH_TESTS = """
 import pytest
 
@@ -88,6 +113,14 @@ def test_a_test_may_end_with_a_crashed_broker(tmp_path: Path) -> None:
     run = _pytest(tmp_path)
     assert "7 passed" in run and "1 failed" in run and "INTERNALERROR" not in run
     assert "this broker was stopped" in run
+
+
+def test_a_cluster_for_each_test(tmp_path: Path) -> None:
+    (tmp_path / "test_clusters.py").write_text(CLUSTER_TESTS)
+    run = _pytest(tmp_path, "-n2")
+    assert "6 passed" in run and "1 failed" in run
+    assert re.search(r"-+ requests of <Cluster 127\.0\.0\.1:\d+,127\.[\d.:,]+> -+", run)
+    assert re.search(r"rdkafka Produce v\d+ \(t-0\) -> ok", run)
 
 
 def test_eight_workers_with_25_tests_each(tmp_path: Path) -> None:

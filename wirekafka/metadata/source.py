@@ -32,6 +32,8 @@ class Foundation:
 
     config: BrokerConfig
     clock: Clock
+    node_clock: Clock | None = None
+    """The clock of the broker's membership, by which nodes watch each other; None is `clock`."""
     disk: Disk
     new_id: Callable[[], bytes]
     recover: Callable[..., set[str]] | None = None

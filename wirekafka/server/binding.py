@@ -51,7 +51,8 @@ class Binding:
         if self._host is None:
             return
         for listener in self.listeners:
-            await listener.reopen(self._listen(*listener.address), self._host)
+            if listener.is_closed:
+                await listener.reopen(self._listen(*listener.address), self._host)
 
     def endpoints(self, advertised: Sequence[addresses.Listener]) -> list[Endpoint]:
         """The advertised addresses: as configured, with the bound port in place of 0, and this

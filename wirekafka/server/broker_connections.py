@@ -28,7 +28,8 @@ class BrokerConnections:
         self._image = image
         self._config = config
         self._net = net
-        self._clock = clock
+        self.clock = clock
+        """The clock of requests to other brokers."""
         self._security: PeerSecurity | None = None
 
     def address_of(self, broker_id: int) -> Address:
@@ -50,7 +51,7 @@ class BrokerConnections:
         host, port = self.address_of(broker_id)
         timeout_ms = self._config().socket_connection_setup_timeout_ms
         options = PeerOptions(host, port, client_id, self._shared_security(), timeout_ms)
-        return Peer(self._net, self._clock, options)
+        return Peer(self._net, self.clock, options)
 
     def _shared_security(self) -> PeerSecurity:
         if self._security is None:

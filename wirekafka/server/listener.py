@@ -68,6 +68,8 @@ class Listener:
         self.broker: Host | None = None
         self._connections: dict[Connection, str] = {}
         self._emptied: asyncio.Future[None] | None = None
+        self.is_closed = False
+        """Whether new connections are refused."""
         self.accepted = 0
         """How many connections were accepted since the start."""
 
@@ -201,6 +203,7 @@ class Listener:
 
     def stop_accepting(self) -> None:
         """Refuse new connections, also those that wait; established ones go on."""
+        self.is_closed = True
         self._port.close()
         self._acceptor.stop()
         if self._logins is not None:
@@ -209,6 +212,7 @@ class Listener:
     async def reopen(self, port: Port, broker: Host) -> None:
         """Accept connections again, at a newly bound port."""
         self._port = port
+        self.is_closed = False
         await self.start(broker)
 
     def drain(self) -> None:

@@ -58,6 +58,9 @@ class Platform:
 
     clock: Callable[[], Clock] = _loop_clock
     """Called by `Node.start` on the event loop that the node runs on."""
+    node_clock: Callable[[], Clock] | None = None
+    """The clock by which nodes watch each other: that of heartbeats, of requests to other nodes
+    and of the quorum. None is `clock`; a test that stops that one, or lets it leap, has another."""
     disk: Callable[[], Disk] = RealDisk
     net: Net = field(default_factory=SocketNet)
     new_id: Callable[[], bytes] = _new_id
@@ -178,11 +181,15 @@ class Node:
         """Let the broker fetch from other brokers and send them its coordinators' requests."""
         broker = self.broker
         connections = BrokerConnections(
-            broker.image, lambda: broker.config, self._platform.net, broker.clock
+            broker.image, lambda: broker.config, self._platform.net, self._node_clock()
         )
         broker.fetching = replica_fetchers(broker, connections)
         self._links = BrokerLinks(broker.image, lambda: broker.config, connections)
         broker.routing.other_brokers = self._links
+
+    def _node_clock(self) -> Clock:
+        platform = self._platform
+        return (platform.node_clock or platform.clock)()
 
     def _close_links(self) -> None:
         if self._links is not None:
@@ -193,7 +200,7 @@ class Node:
         platform, config = self._platform, self._config
         clock, disk = platform.clock(), platform.disk()
         cluster_id: str | None = platform.cluster_id
-        known = Controllers(platform.net, clock, config)
+        known = Controllers(platform.net, self._node_clock(), config)
         if config.has_own_controller:
             check_formatted(disk, config, cluster_id)
         else:
@@ -207,6 +214,7 @@ class Node:
         return Foundation(
             config=config,
             clock=clock,
+            node_clock=known.clock,
             disk=disk,
             new_id=platform.new_id,
             recover=platform.recover,

@@ -36,7 +36,8 @@ class Controllers:
     def __init__(self, net: Net, clock: Clock, config: BrokerConfig):
         """Raises ConfigError if the options of the controllers are invalid."""
         self._net = net
-        self._clock = clock
+        self.clock = clock
+        """The clock of requests to controllers, and of the quorum."""
         self._node_id = config.node_id
         self._connect_timeout_ms = config.socket_connection_setup_timeout_ms
         self._config: Callable[[], BrokerConfig] = lambda: config
@@ -72,7 +73,7 @@ class Controllers:
             try:
                 await self.search.find()
             except KafkaError:
-                await pause(self._clock, _RETRY_MS)
+                await pause(self.clock, _RETRY_MS)
         return self.search.cluster_id
 
     def follow(self, config: Callable[[], BrokerConfig]) -> None:
@@ -94,7 +95,7 @@ class Controllers:
     def _peer(self, host: str, port: int, client_id: str) -> Peer:
         assert self._security is not None, "there are no other controllers"
         options = PeerOptions(host, port, client_id, self._security, self._connect_timeout_ms)
-        return Peer(self._net, self._clock, options)
+        return Peer(self._net, self.clock, options)
 
 
 class RemoteSource:
@@ -105,7 +106,7 @@ class RemoteSource:
     def __init__(self, parts: SourceParts, known: Controllers):
         known.follow(parts.config)
         foundation, directory = parts.foundation, parts.directory
-        config, clock = foundation.config, foundation.clock
+        config, clock = foundation.config, known.clock
         assert directory.identity is not None, "claimed"
         self._directory = directory
         self._known = known

@@ -71,7 +71,7 @@ def replica_fetchers(broker: Broker, connections: BrokerConnections) -> ReplicaF
     return ReplicaFetchers(
         Surroundings(
             node_id=broker.node_id,
-            clock=broker.clock,
+            clock=connections.clock,
             config=lambda: broker.config,
             broker_epoch=lambda: broker.epoch,
             connect=connections.connect,

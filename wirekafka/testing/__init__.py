@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirekafka.testing.acls import Allow, Deny
-    from wirekafka.testing.broker import Broker, Clock, Snapshot
+    from wirekafka.testing.broker import Broker, Snapshot
+    from wirekafka.testing.cluster import Cluster
+    from wirekafka.testing.cluster_broker import ClusterBroker
+    from wirekafka.testing.controlled_clock import Clock
     from wirekafka.testing.faults import Match, Rule, State
     from wirekafka.testing.groups import Group, Member
     from wirekafka.testing.records import Record, StoredRecord
@@ -23,6 +26,8 @@ __all__ = [
     "Allow",
     "Broker",
     "Clock",
+    "Cluster",
+    "ClusterBroker",
     "Deny",
     "Exchange",
     "Group",
@@ -40,7 +45,9 @@ __all__ = [
 _MODULES = {
     "Allow": "acls",
     "Broker": "broker",
-    "Clock": "broker",
+    "Clock": "controlled_clock",
+    "Cluster": "cluster",
+    "ClusterBroker": "cluster_broker",
     "Deny": "acls",
     "Exchange": "traffic",
     "Group": "groups",

@@ -1,4 +1,4 @@
-"""`python -m wirekafka.testing`: a broker with a control port, for tests in other languages."""
+"""`python -m wirekafka.testing`: a broker or cluster with a control port, for other languages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import threading
 
 from wirekafka.testing.broker import Broker
+from wirekafka.testing.cluster import Cluster
 
 
 def main() -> int:
@@ -19,6 +20,12 @@ def main() -> int:
     )
     parser.add_argument(
         "--control-port", type=int, default=0, help="port for HTTP control; 0 takes a free one"
+    )
+    parser.add_argument(
+        "--brokers", type=int, default=0, help="start a cluster with so many brokers"
+    )
+    parser.add_argument(
+        "--controllers", type=int, default=1, help="how many controllers the cluster has"
     )
     parser.add_argument("--topic", action="append", default=[], metavar="NAME[:PARTITIONS]")
     parser.add_argument(
@@ -38,9 +45,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: should_stop.set())
     try:
-        with Broker(
-            topics=topics, host=arguments.host, port=arguments.port, config=config
-        ) as broker:
+        with _started(arguments, topics, config) as broker:
             url = broker.serve_control(port=arguments.control_port)
             print(f"wirekafka ready: {broker.bootstrap_servers} control {url}", flush=True)
             should_stop.wait()
@@ -48,6 +53,20 @@ def main() -> int:
         print(f"wirekafka: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _started(
+    arguments: argparse.Namespace, topics: dict[str, int], config: dict[str, str]
+) -> Broker | Cluster:
+    """A broker, or a cluster if brokers are counted. Raises ValueError."""
+    host = arguments.host
+    if not arguments.brokers:
+        return Broker(topics=topics, host=host, port=arguments.port, config=config)
+    if arguments.port:
+        raise ValueError("--port: the brokers of a cluster take free ports")
+    return Cluster(
+        arguments.brokers, arguments.controllers, topics=topics, host=host, config=config
+    )
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wirekafka.apis.create_topics import CreateTopicsRequest
@@ -20,8 +21,20 @@ _CONCURRENT_WAIT_S = 0.02
 _CONCURRENT_TRIES = 250
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The partitions of a new topic; -1 stands for the broker's default.
+
+    With `replicas`, the brokers of each partition, the numbers do not count.
+    """
+
+    partitions: int = -1
+    replication_factor: int = -1
+    replicas: Sequence[Sequence[int]] = ()
+
+
 def create_topic(
-    engine: Engine, name: str, partitions: int, config: Mapping[str, object] | None
+    engine: Engine, name: str, layout: Layout, config: Mapping[str, object] | None
 ) -> None:
     """Create a topic. Raises KafkaError, such as TOPIC_ALREADY_EXISTS, or ValueError."""
     kind = CreateTopicsRequest.CreatableTopic
@@ -30,8 +43,12 @@ def create_topic(
         topics=[
             kind(
                 name=name,
-                num_partitions=partitions,
-                replication_factor=-1,
+                num_partitions=-1 if layout.replicas else layout.partitions,
+                replication_factor=-1 if layout.replicas else layout.replication_factor,
+                assignments=[
+                    kind.CreatableReplicaAssignment(partition_index=index, broker_ids=list(ids))
+                    for index, ids in enumerate(layout.replicas)
+                ],
                 configs=[
                     kind.CreatableTopicConfig(name=key, value=text)
                     for key, text in topic_settings(config).items()
@@ -59,7 +76,7 @@ def delete_topics(engine: Engine, names: list[str]) -> None:
 def committed(engine: Engine, group: str) -> dict[tuple[str, int], int]:
     """The committed offsets of a group, by (topic, partition); empty for an unknown group."""
     kind = OffsetFetchRequest.Group
-    response: Any = engine.ask(
+    response: Any = engine.coordinator("group", group).ask(
         OffsetFetchRequest(groups=[kind(group_id=group, topics=None)], require_stable=False), 8
     )
     (described,) = response.groups
@@ -82,7 +99,7 @@ def fence(engine: Engine, transactional_id: str) -> None:
         transactional_id=transactional_id, transaction_timeout_ms=_FENCING_TIMEOUT_MS
     )
     for _ in range(_CONCURRENT_TRIES):
-        response: Any = engine.ask(request, 4)
+        response: Any = engine.coordinator("transaction", transactional_id).ask(request, 4)
         if response.error_code == Error.NOT_COORDINATOR:
             raise LookupError(f"no producer of transactional.id {transactional_id!r} has started")
         if response.error_code != Error.CONCURRENT_TRANSACTIONS:

@@ -8,33 +8,36 @@ import time
 from collections.abc import Callable
 from itertools import count
 
+from wirekafka.clock import Clock
+
 _SLICES = 100
+_LATE_MS = 50.0
 
 
 class VirtualTimer:
     """A pending callback, due at a time of the virtual clock."""
 
-    __slots__ = ("callback", "due_ms")
+    __slots__ = ("callback", "due_ms", "owner")
 
-    def __init__(self, due_ms: float, callback: Callable[[], None]):
+    def __init__(self, due_ms: float, callback: Callable[[], None], owner: object = None):
         self.due_ms = due_ms
         self.callback: Callable[[], None] | None = callback
+        self.owner = owner
 
     def cancel(self) -> None:
         self.callback = None
 
 
 class VirtualClock:
-    """A `Clock` for a broker; all methods must be called on its event loop.
-
-    It is reused after a crash of the broker, whose timers `forget` drops.
-    """
+    """The time of all nodes on one event loop, on which all methods must be called."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self._loop = loop
         self._ahead_ms = 0.0
         self._frozen_at_ms: float | None = None
         self._timers: list[tuple[float, int, VirtualTimer]] = []
+        self._paused: dict[object, list[VirtualTimer]] = {}
+        """The timers that have fallen due since their owner was paused."""
         self._serial = count()
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_due_ms = 0.0
@@ -45,8 +48,11 @@ class VirtualClock:
     def work_ns(self) -> int:
         return time.perf_counter_ns()
 
-    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> VirtualTimer:
-        timer = VirtualTimer(self._now_ms() + delay_ms, callback)
+    def call_later(
+        self, delay_ms: float, callback: Callable[[], None], owner: object = None
+    ) -> VirtualTimer:
+        """Call back when the time has moved on by `delay_ms`, unless `owner` is forgotten."""
+        timer = VirtualTimer(self._now_ms() + delay_ms, callback, owner)
         heapq.heappush(self._timers, (timer.due_ms, next(self._serial), timer))
         self._arm()
         return timer
@@ -91,10 +97,26 @@ class VirtualClock:
         if not was_frozen:
             self.thaw()
 
-    def forget(self) -> None:
-        """Drop every pending callback."""
-        self._timers.clear()
-        self._disarm()
+    def forget(self, owner: object = None) -> None:
+        """Drop the pending callbacks of one owner; None is everybody."""
+        for _, _, timer in self._timers:
+            if owner in (None, timer.owner):
+                timer.cancel()
+        self._paused.pop(owner, None)
+        if owner is None:
+            self._timers.clear()
+            self._paused.clear()
+            self._disarm()
+
+    def pause(self, owner: object) -> None:
+        """Hold back the callbacks of one owner until `resume`."""
+        self._paused.setdefault(owner, [])
+
+    def resume(self, owner: object) -> None:
+        """Run the callbacks that were held back, and no longer hold back any."""
+        for timer in self._paused.pop(owner, ()):
+            heapq.heappush(self._timers, (timer.due_ms, next(self._serial), timer))
+        self._arm()
 
     def _shift_timers(self, delta_ms: float) -> None:
         """Shift all due times after the clock was set, so that remaining delays stay the same."""
@@ -116,6 +138,9 @@ class VirtualClock:
         while self._timers and self._timers[0][0] <= until_ms:
             due.append(heapq.heappop(self._timers)[2])
         for timer in due:
+            if timer.owner in self._paused:
+                self._paused[timer.owner].append(timer)
+                continue
             callback, timer.callback = timer.callback, None
             if callback is None:
                 continue
@@ -160,10 +185,48 @@ class VirtualClock:
         self._arm()
 
 
+class SteadyClock(VirtualClock):
+    """The time by which the nodes of a cluster watch each other.
+
+    Tests neither freeze nor advance it: no broker is fenced because a test lets a day pass. When
+    the event loop stands still, as in a process on a busy machine, so does this clock: a node that
+    could not run was not late.
+    """
+
+    def _ring(self) -> None:
+        late_ms = self._now_ms() - self._alarm_due_ms
+        if late_ms > _LATE_MS:
+            self._ahead_ms -= late_ms
+        super()._ring()
+
+
+class NodeClock:
+    """The `Clock` of one node: the time of all nodes, with timers that end with the node."""
+
+    def __init__(self, time: VirtualClock):
+        self._time = time
+        self.now_ms, self.work_ns = time.now_ms, time.work_ns
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> VirtualTimer:
+        return self._time.call_later(delay_ms, callback, self)
+
+    def pause(self) -> None:
+        """Hold back the callbacks of this node."""
+        self._time.pause(self)
+
+    def resume(self) -> None:
+        """Run the callbacks that were held back."""
+        self._time.resume(self)
+
+    def forget(self) -> None:
+        """Drop the pending callbacks of this node, which has stopped or crashed."""
+        self._time.forget(self)
+
+
 class LongPollClock:
     """The virtual time with the machine's timers, so that a frozen clock does not block fetches."""
 
-    def __init__(self, clock: VirtualClock, loop: asyncio.AbstractEventLoop):
+    def __init__(self, clock: Clock, loop: asyncio.AbstractEventLoop):
         self.now_ms, self.work_ns = clock.now_ms, clock.work_ns
         self._loop = loop
 

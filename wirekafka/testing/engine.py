@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import CoroutineType
 from typing import Any, TypeVar
@@ -18,43 +15,27 @@ from wirekafka.apis.registry import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response
-from wirekafka.config.address import Address
 from wirekafka.coordinator.shards import Shards
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.log.recovery import CorruptLog
 from wirekafka.replication.metadata_log import sync_inline
+from wirekafka.server.listener import Listener
 from wirekafka.server.node import Node, Platform
-from wirekafka.testing.clock import LongPollClock, VirtualClock
+from wirekafka.testing.clock import LongPollClock, NodeClock
 from wirekafka.testing.disk import TestDisk
 from wirekafka.testing.hook import FaultsAndTraffic
+from wirekafka.testing.loop_thread import EngineGone
+from wirekafka.testing.net import BETWEEN_NODES
 from wirekafka.testing.rules import LiveRule, RuleBook, RuleSpec
 from wirekafka.testing.settings import OWNER, checked
-from wirekafka.testing.traffic import Exchange, Recorder
+from wirekafka.testing.setup import Place, Setup, started, with_address
+from wirekafka.testing.traffic import Exchange
 
 T = TypeVar("T")
 
 registry.load()  # At import, so that the first start of a broker is fast.
 
 _READ_BYTES = 1 << 20
-_EXIT_TIMEOUT_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """The arguments of an engine; `syncs` enables fsync, for directories that are kept."""
-
-    settings: Mapping[str, str]
-    directory: str
-    host: str = "127.0.0.1"
-    port: int = 0
-    protocol: str = "PLAINTEXT"
-    syncs: bool = False
-
-
-class EngineGone(RuntimeError):
-    """The broker is stopped or has crashed, so the call is impossible."""
 
 
 class Engine:
@@ -64,23 +45,22 @@ class Engine:
     since `RemoteEngine` sends them between processes.
     """
 
-    def __init__(self, setup: Setup):
+    def __init__(self, setup: Setup, place: Place | None = None):
+        """Without a `place`, the engine has a thread of its own."""
         self._setup = setup
-        self._process_id = os.getpid()
-        self._config = checked(_with_address(setup, setup.port))
+        self._place = place = place or Place()
+        self._thread, self._loop = place.thread, place.thread.loop
         self._port = setup.port
-        self._loop = asyncio.new_event_loop()
-        self._clock = VirtualClock(self._loop)
+        self._clock = NodeClock(self._thread.clock)
+        self._steady = NodeClock(self._thread.steady)
         self._disk = TestDisk(syncs=setup.syncs)
         self._rules = RuleBook()
-        self._recorder = Recorder()
+        self._recorder = place.recorder()
         self._hook = FaultsAndTraffic(self._rules, self._recorder)
         self._node: Node | None = None
-        self._ended: Callable[[], object] = _no_callback
         self._refusals = 0
         self._fillings = 0
         self._held: Counter[str] = Counter()
-        self._thread = threading.Thread(target=self._main, name="wirekafka", daemon=True)
 
     # Starting and stopping.
 
@@ -97,111 +77,94 @@ class Engine:
         """Stop cleanly and end the thread."""
         if not self._thread.is_alive():
             return
-        self._run(self._stop())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._run(self.stop_node())
+        self._thread.close()
 
     def abandon(self, ended: Callable[[], object]) -> None:
         """End the thread as by a crash, as its `Broker` was garbage-collected; then call `ended`.
 
         Waits only when the interpreter exits, which does not wait for the thread itself.
         """
-
-        def end() -> None:
-            if self._node is not None:
-                self._node.abort()
-            self._loop.stop()
-
-        if not self._thread.is_alive():
-            ended()
-            return
-        self._ended = ended
-        self._loop.call_soon_threadsafe(end)
-        if not threading.main_thread().is_alive():
-            self._thread.join(_EXIT_TIMEOUT_S)
+        self._thread.abandon(self.abort_node, ended)
 
     def restart(self) -> tuple[str, int]:
         """Start a stopped node on its directory and port. Raises OSError, ValueError."""
-        return self._run(self._start())
+        return self._run(self.start_node())
 
     def revive(self) -> None:
         """`restart` after a crash; do nothing if the node runs."""
 
         async def start_if_down() -> None:
             if self._node is None:
-                await self._start()
+                await self.start_node()
 
         self._run(start_if_down())
 
     def stop(self) -> None:
         """Stop cleanly, as SIGTERM does; the engine can `restart`."""
-        self._run(self._stop())
+        self._run(self.stop_node())
 
     def crash(self) -> None:
         """Stop as `kill -9` does."""
-        self._run(self._abort())
 
-    def _main(self) -> None:
-        loop = self._loop
-        asyncio.set_event_loop(loop)
-        try:
-            loop.run_forever()
-        finally:
-            self._clock.forget()
-            pending = asyncio.all_tasks(loop)
-            for task in pending:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
-            loop.run_until_complete(loop.shutdown_default_executor())
-            asyncio.set_event_loop(None)
-            loop.close()
-            self._ended()  # Only now does nothing here use the directory any more.
+        async def crash() -> None:
+            self.abort_node()
+            await asyncio.sleep(0)
+
+        self._run(crash())
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if not self._thread.is_alive():
-            coroutine.close()
-            raise EngineGone(
-                "the broker was stopped"
-                if self._process_id == os.getpid()
-                else "the broker runs in the process this one was forked from: connect to"
-                " its bootstrap_servers from here, as any client does"
-            )
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError(
-                "called from the broker's own thread, in which `when=` runs: it would"
-                " wait for itself; decide by the request alone"
-            )
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        return self._thread.complete(coroutine)
 
     def _do(self, function: Callable[..., T], *arguments: Any) -> T:
-        async def call() -> T:
-            return function(*arguments)
+        return self._thread.do(function, *arguments)
 
-        return self._run(call())
+    # On the thread itself.
 
-    async def _start(self) -> tuple[str, int]:
+    @property
+    def is_up(self) -> bool:
+        """Whether the node runs."""
+        return self._node is not None
+
+    @property
+    def node(self) -> Node:
+        """The node. Raises EngineGone while it is down."""
+        if self._node is None:
+            raise EngineGone("the broker is down: start it again with broker.restart()")
+        return self._node
+
+    def pause(self) -> None:
+        """Serve no clients and run no timers until `resume`, as after SIGSTOP."""
+        self._hook.pause()
+        self._clock.pause()
+        self._steady.pause()
+
+    def resume(self) -> None:
+        """Continue after `pause`, as after SIGCONT."""
+        self._clock.resume()
+        self._steady.resume()
+        self._hook.resume()
+
+    def _forget_timers(self) -> None:
+        self._clock.forget()
+        self._steady.forget()
+
+    async def start_node(self) -> tuple[str, int]:
+        """`restart`, called on the thread."""
         assert self._node is None, "it runs"
-        config = checked(_with_address(self._setup, self._port))
         node = Node(
-            config,
+            checked(with_address(self._setup, self._port)),
             Platform(
                 clock=lambda: self._clock,
+                node_clock=(lambda: self._steady) if self._place.is_in_cluster else None,
                 disk=lambda: self._disk,
+                net=self._place.net,
                 hook=self._hook,
                 recover=None,
                 sync=sync_inline,
             ),
         )
-        try:
-            await node.start()
-        except (UnusableDirectory, CorruptLog) as error:
-            raise ValueError(str(error)) from None
-        except OSError as error:
-            if "cannot listen" in str(error):
-                hint = "; port=0 takes a free port" if "in use" in str(error) else ""
-                raise OSError(f"{error}{hint}") from None
-            raise
+        await started(node)
         node.broker.waiting.clock = LongPollClock(self._clock, self._loop)
         self._node = node
         self._hold_assignments()
@@ -210,26 +173,38 @@ class Engine:
         host, self._port = node.address
         return host, self._port
 
-    async def _stop(self) -> None:
+    async def stop_node(self) -> None:
+        """`stop`, called on the thread."""
         node, self._node = self._node, None
         self._rules.clear()
         if node is not None:
             await node.stop()
-        self._clock.forget()
+        self._forget_timers()
 
-    async def _abort(self) -> None:
+    def abort_node(self) -> None:
+        """`crash`, called on the thread; the tasks of the node end in the next turn of the loop."""
         node, self._node = self._node, None
-        if node is None:
-            return
-        self._clock.forget()
-        node.abort()
-        await asyncio.sleep(0)
+        if node is not None:
+            self._forget_timers()
+            node.abort()
 
     @property
     def _broker(self) -> Broker:
-        if self._node is None:
-            raise EngineGone("the broker is down: start it again with broker.restart()")
-        return self._node.broker
+        return self.node.broker
+
+    # Which broker of a cluster is responsible: for a single one, always this one.
+
+    def members(self) -> Sequence[Engine]:
+        """The engines of all brokers that run."""
+        return [self]
+
+    def leader(self, topic: str, partition: int) -> Engine:
+        """The engine of the broker that leads a partition."""
+        return self
+
+    def coordinator(self, kind: str, key: str) -> Engine:
+        """The engine of the broker that coordinates a "group" or a "transaction"."""
+        return self
 
     # Requests and data.
 
@@ -313,12 +288,24 @@ class Engine:
 
         def add() -> int:
             number = self._rules.add(spec)
-            if "Fetch" in spec.apis and self._node is not None:
-                # Fetches that wait for data return, and come again under the rule.
-                self._node.broker.waiting.release_all()
+            self._apply_to_waiting(spec)
             return number
 
         return self._do(add)
+
+    def adopt_rule(self, rule: LiveRule) -> None:
+        """Put a rule of all brokers in force at this one; called on the thread."""
+        self._rules.adopt(rule)
+        self._apply_to_waiting(rule.spec)
+
+    def disown_rule(self, rule: LiveRule) -> None:
+        """Take a rule of all brokers out of force at this one; called on the thread."""
+        self._rules.disown(rule)
+
+    def _apply_to_waiting(self, spec: RuleSpec) -> None:
+        if "Fetch" in spec.apis and self._node is not None:
+            # Fetches that wait for data return, and come again under the rule.
+            self._node.broker.waiting.release_all()
 
     def remove_rule(self, number: int) -> None:
         """Take a rule out of force."""
@@ -350,9 +337,14 @@ class Engine:
         self._do(refuse)
 
     def _stop_accepting(self) -> None:
-        if self._node is not None:
-            self._node.stop_accepting()
-            self._node.cut_connections()
+        for listener in self._client_listeners():
+            listener.stop_accepting()
+            listener.abort()
+
+    def _client_listeners(self) -> list[Listener]:
+        """The listeners without those for other nodes of a cluster."""
+        listeners = self._node.listeners if self._node is not None else ()
+        return [each for each in listeners if each.name != BETWEEN_NODES]
 
     def accept_connections(self) -> None:
         """Undo one `refuse_connections`; the last one reopens the listeners. Raises OSError."""
@@ -367,8 +359,8 @@ class Engine:
         """Close every connection at once."""
 
         def cut() -> None:
-            if self._node is not None:
-                self._node.cut_connections()
+            for listener in self._client_listeners():
+                listener.abort()
 
         self._do(cut)
 
@@ -435,19 +427,19 @@ class Engine:
 
     def now_ms(self) -> int:
         """The broker's time."""
-        return self._do(self._clock.now_ms)
+        return self._do(self._thread.clock.now_ms)
 
     def advance(self, delta_ms: float) -> None:
         """Move the clock forward."""
-        self._run(self._clock.advance(delta_ms))
+        self._run(self._thread.clock.advance(delta_ms))
 
     def freeze(self, at_ms: float | None) -> None:
         """Stop the clock."""
-        self._do(self._clock.freeze, at_ms)
+        self._do(self._thread.clock.freeze, at_ms)
 
     def thaw(self) -> None:
         """Let a frozen clock continue."""
-        self._do(self._clock.thaw)
+        self._do(self._thread.clock.thaw)
 
     def clear(self) -> None:
         """Drop rules, recorded exchanges and connections, and return to the machine's time."""
@@ -457,7 +449,7 @@ class Engine:
             self._empty(self._fillings)
             self._held.clear()
             self._hold_assignments()
-            self._clock.reset()
+            self._thread.clock.reset()
 
         self.cut_connections()
         self._do(drop)
@@ -477,7 +469,7 @@ class Engine:
 
     def replace_by(self, directory: str) -> None:
         """Stop, replace the log directory by a copy made by `copy_to`, and start again."""
-        self._run(self._abort())
+        self.crash()
         for entry in Path(self._setup.directory).iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
@@ -485,14 +477,3 @@ class Engine:
                 entry.unlink()
         shutil.copytree(directory, self._setup.directory, dirs_exist_ok=True)
         self.restart()
-
-
-def _no_callback() -> None:
-    """Do nothing: `close` itself waits for the end of the engine."""
-
-
-def _with_address(setup: Setup, port: int) -> dict[str, str]:
-    settings = dict(setup.settings)
-    settings.setdefault("listeners", f"{setup.protocol}://{Address(setup.host, port)}")
-    settings.setdefault("log.dirs", setup.directory)
-    return settings

@@ -11,7 +11,8 @@ from weakref import WeakSet
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.testing import admin, groups, share_locks
-from wirekafka.testing.engine import Engine, EngineGone
+from wirekafka.testing.engine import Engine
+from wirekafka.testing.loop_thread import EngineGone
 from wirekafka.testing.rules import Kind, RuleSpec, api_names, check
 from wirekafka.testing.settings import named_error, unknown
 
@@ -247,7 +248,11 @@ class Faults:
         Its records are delivered again, up to the limit of deliveries. Raises LookupError if no
         record is locked.
         """
-        if not self._engine.on_broker(share_locks.expire, group, topic, partition):
+        expired = [
+            member.on_broker(share_locks.expire, group, topic, partition)
+            for member in self._engine.members()
+        ]
+        if not any(expired):
             raise LookupError(f"share group {group!r} has no such record locked")
 
     def hold_assignment(self, group: str) -> State:

@@ -80,11 +80,14 @@ class GroupType(NamedTuple):
 
 def groups(engine: Engine) -> list[Group]:
     """All groups, sorted by id. Raises KafkaError."""
-    listed: Any = engine.ask(ListGroupsRequest(), 5)
-    by_type: dict[str, list[str]] = {}
-    for each in listed.groups:
-        by_type.setdefault(each.group_type, []).append(each.group_id)
-    found = [group for name, ids in by_type.items() for group in TYPES[name].describe(engine, ids)]
+    found: list[Group] = []
+    for member in engine.members():
+        listed: Any = member.ask(ListGroupsRequest(), 5)
+        by_type: dict[str, list[str]] = {}
+        for each in listed.groups:
+            by_type.setdefault(each.group_type, []).append(each.group_id)
+        for name, ids in by_type.items():
+            found += TYPES[name].describe(member, ids)
     return sorted(found, key=lambda group: group.id)
 
 
@@ -98,8 +101,9 @@ def remove_members(engine: Engine, group_id: str, chosen: Callable[[Member], boo
     members = [member for member in group.members if chosen(member)] if group is not None else []
     if group is None or not members:
         raise LookupError(f"group {group_id!r} has no such member; there are: {known}")
+    coordinator = engine.coordinator("group", group_id)
     for member in members:
-        TYPES[group.type].remove(engine, group_id, member)
+        TYPES[group.type].remove(coordinator, group_id, member)
 
 
 def _classic(engine: Engine, group_ids: list[str]) -> list[Group]:

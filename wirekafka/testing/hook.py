@@ -15,6 +15,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.server.pipeline import failure_response
 from wirekafka.server.repeated_warnings import RepeatedWarnings
 from wirekafka.testing import partial
+from wirekafka.testing.net import BETWEEN_NODES
 from wirekafka.testing.rules import Kind, LiveRule, RuleBook
 from wirekafka.testing.subjects import NameOf, subjects_of
 from wirekafka.testing.traffic import Exchange, Recorder
@@ -28,9 +29,24 @@ class FaultsAndTraffic:
         self._recorder = recorder
         self._warnings = RepeatedWarnings()
         self.on_exchange: Callable[[], None] = lambda: None
+        self._resumed: asyncio.Event | None = None
+
+    def pause(self) -> None:
+        """Serve no requests of clients, and send no responses, until `resume`."""
+        self._resumed = self._resumed or asyncio.Event()
+
+    def resume(self) -> None:
+        """Continue after `pause`."""
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None:
+            resumed.set()
 
     def handle(self, route: Route, request: Request, call: Call) -> Any:
         """The response, or a coroutine that returns it."""
+        if call.listener == BETWEEN_NODES:
+            return route.handle(request, call)
+        if self._resumed is not None:
+            return self._later(self._resumed, route, request, call)
         name_of = _namer(call)
         if partial.is_fetch(request) and self._rules.is_about_fetched_partitions:
             # An incremental Fetch does not list its partitions: make the client send full ones.
@@ -65,6 +81,14 @@ class FaultsAndTraffic:
         self._end(exchange, response)
         return response
 
+    async def _later(
+        self, resumed: asyncio.Event, route: Route, request: Request, call: Call
+    ) -> Any:
+        call.needs_buffer = True
+        await resumed.wait()
+        response = self.handle(route, request, call)
+        return await response if response.__class__ is CoroutineType else response
+
     async def _awaited(
         self, served: _Served, handling: Coroutine[Any, Any, Any], exchange: Exchange
     ) -> Any:
@@ -72,6 +96,8 @@ class FaultsAndTraffic:
             response = await handling
         except Exception as error:
             response = served.failure(error)
+        if self._resumed is not None:
+            await self._resumed.wait()
         self._end(exchange, response)
         return response
 

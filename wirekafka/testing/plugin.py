@@ -1,4 +1,4 @@
-"""pytest fixtures: a broker per test, or one per session that is reset after each test."""
+"""pytest fixtures: a broker or cluster per test, or per session and reset after each test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
+    from wirekafka.testing.cluster import Cluster
 
-_MARKER = "wirekafka"
-_KEPT = pytest.StashKey["list[Broker]"]()
+_MARKER, _CLUSTER_MARKER = "wirekafka", "wirekafka_cluster"
+_KEPT = pytest.StashKey["list[Broker | Cluster]"]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -19,6 +20,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "wirekafka(**options): options of wirekafka.Broker for the wirekafka_broker"
         " fixture: topics=..., config={...}, or any Kafka config as a keyword",
+    )
+    config.addinivalue_line(
+        "markers",
+        "wirekafka_cluster(**options): options of wirekafka.Cluster for the wirekafka_cluster"
+        " fixture: brokers=..., controllers=..., topics=..., or any Kafka config as a keyword",
     )
 
 
@@ -28,9 +34,19 @@ def wirekafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     # Imported on first use: every run of pytest imports this plugin.
     from wirekafka.testing.broker import Broker
 
-    with Broker(**_options(request)) as broker:
+    with Broker(**_options(request, _MARKER)) as broker:
         request.node.stash.setdefault(_KEPT, []).append(broker)
         yield broker
+
+
+@pytest.fixture
+def wirekafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A new cluster of three brokers, or with the options of `wirekafka_cluster` markers."""
+    from wirekafka.testing.cluster import Cluster
+
+    with Cluster(**_options(request, _CLUSTER_MARKER)) as cluster:
+        request.node.stash.setdefault(_KEPT, []).append(cluster)
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +87,7 @@ def pytest_runtest_makereport(
     return report
 
 
-def _requests(broker: Broker) -> str:
+def _requests(broker: Broker | Cluster) -> str:
     try:
         return str(broker.requests)
     except RuntimeError as error:
@@ -80,13 +96,11 @@ def _requests(broker: Broker) -> str:
         )  # The test has stopped the broker; its failure must be reported all the same.
 
 
-def _options(request: pytest.FixtureRequest) -> dict[str, Any]:
+def _options(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
     """The options of all markers; those of the closest marker take precedence."""
     options: dict[str, Any] = {}
-    for marker in reversed(list(request.node.iter_markers(_MARKER))):
+    for marker in reversed(list(request.node.iter_markers(name))):
         if marker.args:
-            raise pytest.UsageError(
-                f"write @pytest.mark.{_MARKER}(name=value), not {marker.args!r}"
-            )
+            raise pytest.UsageError(f"write @pytest.mark.{name}(name=value), not {marker.args!r}")
         options |= marker.kwargs
     return options

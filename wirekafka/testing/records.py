@@ -103,8 +103,9 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
 
 def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]:
     """Yield the records of a partition up to the high watermark, oldest first."""
-    data, stable_offset = engine.batches(topic, partition)
-    aborted = engine.aborted(topic, partition)
+    leader = engine.leader(topic, partition)
+    data, stable_offset = leader.batches(topic, partition)
+    aborted = leader.aborted(topic, partition)
     view = memoryview(data)
     for position, header in batches(view):
         if header.is_control:
@@ -169,7 +170,7 @@ def _append(
             )
         ],
     )
-    response: Any = engine.ask(request, _PRODUCE_VERSION)
+    response: Any = engine.leader(topic, partition).ask(request, _PRODUCE_VERSION)
     outcome = response.responses[0].partition_responses[0]
     if outcome.error_code:
         raise KafkaError(

@@ -15,10 +15,15 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from wirekafka.testing.engine import Engine, EngineGone, Setup
+from wirekafka.testing.engine import Engine
+from wirekafka.testing.loop_thread import EngineGone
+from wirekafka.testing.setup import Setup
 
 _DOWN_TIMEOUT_S = 10.0
-_OWN = frozenset({"start", "stop", "close", "crash", "restart", "revive", "abandon"})
+_OWN = frozenset(
+    {"start", "stop", "close", "crash", "restart", "revive", "abandon"}
+    | {"members", "leader", "coordinator"}
+)
 
 
 class RemoteEngine(Engine):

@@ -158,21 +158,29 @@ class RuleBook:
         """Put a rule in force; returns its number."""
         self._serial += 1
         rule = self._rules[self._serial] = LiveRule(spec)
-        for api in spec.apis:
+        self.adopt(rule)
+        return self._serial
+
+    def adopt(self, rule: LiveRule) -> None:
+        """Put a rule in force here as well, which another book has numbered."""
+        for api in rule.spec.apis:
             # A new list, because a request may be iterating over the old one.
             self.by_api[api] = [*self.by_api.get(api, ()), rule]
-        return self._serial
 
     def remove(self, number: int) -> None:
         """Take a rule out of force and release the requests it holds."""
         rule = self._rules[number]
+        self.disown(rule)
+        rule.release()
+
+    def disown(self, rule: LiveRule) -> None:
+        """Take a rule out of force here, but not in other books."""
         for api in rule.spec.apis:
             left = [each for each in self.by_api.get(api, ()) if each is not rule]
             if left:
                 self.by_api[api] = left
             else:
                 self.by_api.pop(api, None)
-        rule.release()
 
     @property
     def is_about_fetched_partitions(self) -> bool:
@@ -187,9 +195,10 @@ class RuleBook:
         return self._rules[number]
 
     def clear(self) -> None:
-        """Take all rules out of force."""
+        """Take all rules out of force, also those that another book has numbered."""
         for number in list(self._rules):
             self.remove(number)
+        self.by_api.clear()
 
     def matching(
         self, request: Request, name: str, client_id: str | None, name_of: NameOf

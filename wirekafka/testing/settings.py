@@ -43,7 +43,14 @@ def broker_settings(
     config: Mapping[str, object] | None, keywords: Mapping[str, object]
 ) -> dict[str, str]:
     """Broker settings by Kafka's names. Raises ValueError for a name that Kafka does not have."""
-    settings = dict(_FOR_TESTS)
+    return {**_FOR_TESTS, **given_settings(config, keywords)}
+
+
+def given_settings(
+    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+) -> dict[str, str]:
+    """`broker_settings` without the defaults for tests."""
+    settings = {}
     for name, value in {**(config or {}), **keywords}.items():
         known = _known(name, BROKER, "broker config")
         if known in _DIRECTORIES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from wirekafka.codec.message import Part, Request, Response
@@ -40,6 +41,8 @@ class Exchange:
     is_done: bool = False
     faults: tuple[str, ...] = ()
     """The rules that acted on it."""
+    broker_id: int = 1
+    """The broker that was asked."""
 
     @property
     def errors(self) -> list[Error]:
@@ -75,16 +78,17 @@ class Recorder:
     Produced records are copied, because the connection reuses its read buffer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, broker_id: int = 1, numbers: Iterator[int] | None = None) -> None:
+        """The brokers of a cluster share the `numbers` of their exchanges."""
         self.exchanges: deque[Exchange] = deque()
-        self._number = 0
+        self._broker_id = broker_id
+        self._numbers = numbers or count(1)
         self._record_bytes = 0
         self._sizes: deque[int] = deque()
 
     def begin(self, exchange: Exchange) -> Exchange:
         """Record a request; returns the exchange."""
-        self._number += 1
-        exchange.number = self._number
+        exchange.number, exchange.broker_id = next(self._numbers), self._broker_id
         size = 0
         if exchange.api == "Produce":
             size = _keep_records(exchange.request)

@@ -1,0 +1,62 @@
+"""What a node under test is started with: its settings, thread and network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from wirekafka.config.address import Address
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.recovery import CorruptLog
+from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.net import Net, SocketNet
+from wirekafka.server.node import Node
+from wirekafka.testing.loop_thread import LoopThread
+from wirekafka.testing.traffic import Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """The arguments of an engine; `syncs` enables fsync, for directories that are kept."""
+
+    settings: Mapping[str, str]
+    directory: str
+    host: str = "127.0.0.1"
+    port: int = 0
+    protocol: str = "PLAINTEXT"
+    syncs: bool = False
+    other_listeners: tuple[str, ...] = ()
+    """Listeners beside the one for clients, as in `listeners`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an engine runs its node: the thread, and the network to other nodes of its cluster."""
+
+    thread: LoopThread = field(default_factory=LoopThread)
+    net: Net = field(default_factory=SocketNet)
+    is_in_cluster: bool = False
+    """Whether other nodes watch this one, by a clock that tests do not change."""
+    recorder: Callable[[], Recorder] = Recorder
+
+
+async def started(node: Node | ControllerNode) -> None:
+    """Start a node. Raises ValueError for an unusable directory, OSError with a hint."""
+    try:
+        await node.start()
+    except (UnusableDirectory, CorruptLog) as error:
+        raise ValueError(str(error)) from None
+    except OSError as error:
+        if "cannot listen" in str(error):
+            hint = "; port=0 takes a free port" if "in use" in str(error) else ""
+            raise OSError(f"{error}{hint}") from None
+        raise
+
+
+def with_address(setup: Setup, port: int) -> dict[str, str]:
+    """The settings, with the directory and the listeners; the one for clients at `port`."""
+    settings = dict(setup.settings)
+    listeners = (f"{setup.protocol}://{Address(setup.host, port)}", *setup.other_listeners)
+    settings.setdefault("listeners", ",".join(listeners))
+    settings.setdefault("log.dirs", setup.directory)
+    return settings
