@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -232,12 +232,20 @@ class Client:
         self, partitions: Iterable[tuple[str, int]], timestamp: int
     ) -> dict[tuple[str, int], int]:
         """Each partition's offset for a timestamp in ms (-1 latest, -2 earliest)."""
-        by_leader: dict[int, dict[str, list[int]]] = {}
+        wanted: dict[str, list[int]] = {}
         for name, index in partitions:
-            leader = next(
-                p.leader_id for p in self.topic(name).partitions if p.partition_index == index
-            )
-            by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
+            wanted.setdefault(name, []).append(index)
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for name, indexes in wanted.items():
+            leaders = {p.partition_index: p.leader_id for p in self.topic(name).partitions}
+            for index in indexes:
+                by_leader.setdefault(leaders[index], {}).setdefault(name, []).append(index)
+        return self.offsets_of(by_leader, timestamp)
+
+    def offsets_of(
+        self, by_leader: Mapping[int, dict[str, list[int]]], timestamp: int
+    ) -> dict[tuple[str, int], int]:
+        """`offsets` of partitions whose leaders are known: their indexes by leader and topic."""
         found: dict[tuple[str, int], int] = {}
         for leader, topics in by_leader.items():
             response = self.node(leader).send(_list_offsets(topics, timestamp), ListOffsetsResponse)
