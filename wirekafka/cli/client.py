@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from wirekafka import __version__
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -27,13 +27,21 @@ CONNECT_TIMEOUT_S = 10.0
 RESPONSE_TIMEOUT_S = 60.0
 RETRY_FOR_S = 30.0
 _RETRY_EVERY_S = 0.1
-_GROUP = 0
+_GROUP, _TRANSACTION = 0, 1
+_KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
 _CLIENT_ID = "wirekafka-cli"
 _LARGEST_RESPONSE_BYTES = 1 << 30
 
 
 class CliError(Exception):
     """A failure of a command, with a message of one line for the user."""
+
+
+class Listed(NamedTuple):
+    """What ListOffsets has found in a partition; -1 for nothing."""
+
+    offset: int
+    timestamp: int
 
 
 class Connection:
@@ -218,14 +226,21 @@ class Client:
 
     def coordinator(self, group: str) -> Connection:
         """The coordinator of a group; retries while it is not available or still loading."""
+        return self._coordinator(group, _GROUP)
+
+    def transaction_coordinator(self, transactional_id: str) -> Connection:
+        """The coordinator of a transactional id; retries as `coordinator` does."""
+        return self._coordinator(transactional_id, _TRANSACTION)
+
+    def _coordinator(self, key: str, kind: int) -> Connection:
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
-            found = self._find_coordinator(group)
+            found = self._find_coordinator(key, kind)
             error = Error(found.error_code)
             if not error:
                 return self._connect(Address(found.host, found.port))
             if not error.retriable or time.monotonic() > deadline:
-                raise CliError(f"group {group}: {error.name}")
+                raise CliError(f"{_KINDS[kind]} {key}: {error.name}")
             time.sleep(_RETRY_EVERY_S)
 
     def offsets(
@@ -240,26 +255,30 @@ class Client:
             leaders = {p.partition_index: p.leader_id for p in self.topic(name).partitions}
             for index in indexes:
                 by_leader.setdefault(leaders[index], {}).setdefault(name, []).append(index)
-        return self.offsets_of(by_leader, timestamp)
+        listed = self.list_offsets(by_leader, timestamp)
+        return {partition: found.offset for partition, found in listed.items()}
 
-    def offsets_of(
+    def list_offsets(
         self, by_leader: Mapping[int, dict[str, list[int]]], timestamp: int
-    ) -> dict[tuple[str, int], int]:
-        """`offsets` of partitions whose leaders are known: their indexes by leader and topic."""
-        found: dict[tuple[str, int], int] = {}
+    ) -> dict[tuple[str, int], Listed]:
+        """`offsets` of partitions whose leaders are known, given by leader and topic.
+
+        The result has the timestamps that were found, too (-3: that of the newest record).
+        """
+        found: dict[tuple[str, int], Listed] = {}
         for leader, topics in by_leader.items():
             response = self.node(leader).send(_list_offsets(topics, timestamp), ListOffsetsResponse)
             found |= _listed(response)
         return found
 
     def _find_coordinator(
-        self, group: str
+        self, key: str, kind: int
     ) -> FindCoordinatorResponse | FindCoordinatorResponse.Coordinator:
         connection = self.any()
         if connection.version_of(FindCoordinatorRequest) < 4:
-            request = FindCoordinatorRequest(key=group, key_type=_GROUP)
+            request = FindCoordinatorRequest(key=key, key_type=kind)
             return connection.send(request, FindCoordinatorResponse, most=3)
-        request = FindCoordinatorRequest(coordinator_keys=[group], key_type=_GROUP)
+        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=kind)
         return connection.send(request, FindCoordinatorResponse).coordinators[0]
 
     def _connect(self, address: Address) -> Connection:
@@ -327,12 +346,13 @@ def _list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRe
     )
 
 
-def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], int]:
+def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], Listed]:
     found = {}
     for topic in response.topics:
         for partition in topic.partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")
-            found[topic.name, partition.partition_index] = partition.offset
+            listed = Listed(partition.offset, partition.timestamp)
+            found[topic.name, partition.partition_index] = listed
     return found
 
 

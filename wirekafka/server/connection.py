@@ -170,6 +170,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._call.connection_id if self._call is not None else "?"
 
     @property
+    def call(self) -> Call | None:
+        """The client and its current request; None before it is accepted."""
+        return self._call
+
+    @property
     def is_closing(self) -> bool:
         """Whether it is closed, or is about to be."""
         return self._transport is None or self._transport.is_closing()
@@ -177,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def software(self) -> tuple[str, str]:
         """The name and version of the client's software, "unknown" if it has sent none."""
-        return ("unknown", "unknown") if self._call is None else self._call.client_software
+        return self._call.client_software if self._call is not None else ("unknown", "unknown")
 
     @property
     def is_parked(self) -> bool:

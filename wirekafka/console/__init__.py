@@ -1,0 +1,1 @@
+"""The console: pages about a cluster for operators, over Kafka's protocol."""
