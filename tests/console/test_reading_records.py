@@ -7,7 +7,7 @@ import confluent_kafka
 import pytest
 
 from wirekafka import Broker
-from wirekafka.cli.client import Client, CliError
+from wirekafka.client.client import Client, CliError
 from wirekafka.codec.compression import Codec
 from wirekafka.console.record_pages import (
     PageWish,

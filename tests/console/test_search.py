@@ -8,7 +8,7 @@ import confluent_kafka
 import pytest
 
 from wirekafka import Broker
-from wirekafka.cli.client import Client
+from wirekafka.client.client import Client
 from wirekafka.console.search import (
     BadQuery,
     FieldQuery,

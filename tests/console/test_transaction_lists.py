@@ -7,7 +7,7 @@ import pytest
 
 from wirekafka import Broker
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
-from wirekafka.cli.client import Client, CliError, check
+from wirekafka.client.client import Client, CliError, check
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.console import transactions as tested
 from wirekafka.console.transactions import abort, describe_transaction, list_transactions, producers

@@ -12,7 +12,6 @@ from wirekafka.apis.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from wirekafka.cli.client import Client, CliError, Connection, check
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -22,6 +21,7 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.client import Client, CliError, Connection, check
 
 TOPIC, BROKER = 2, 4
 KINDS = {"topic": TOPIC, "broker": BROKER, "client-metrics": 16, "group": 32}

@@ -10,9 +10,6 @@ import typer
 
 from wirekafka.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.apis.list_groups import ListGroupsRequest, ListGroupsResponse
-from wirekafka.cli.client import Client, CliError, check
-from wirekafka.cli.group_types import CLASSIC, TYPES, Group, GroupType, type_of
-from wirekafka.cli.membership import TopicPartition
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -22,6 +19,9 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.group_types import CLASSIC, TYPES, Group, GroupType, type_of
+from wirekafka.client.membership import TopicPartition
 
 _LATEST, _EARLIEST = -1, -2
 _EMPTY_STATES = ("Empty", "Dead")

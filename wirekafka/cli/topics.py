@@ -12,7 +12,6 @@ from wirekafka.apis.create_partitions import CreatePartitionsRequest, CreatePart
 from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wirekafka.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from wirekafka.apis.metadata import MetadataResponse
-from wirekafka.cli.client import Client, CliError, check
 from wirekafka.cli.configs import TOPIC, alter_configs, described, pairs
 from wirekafka.cli.output import (
     BOOTSTRAP,
@@ -23,6 +22,7 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.client import Client, CliError, check
 from wirekafka.errors import Error
 
 TIMEOUT_MS = 30_000

@@ -1,1 +1,1 @@
-"""The console: pages about a cluster for operators, over Kafka's protocol."""
+"""Web pages over the admin APIs of any Kafka cluster; imported only when they are served."""

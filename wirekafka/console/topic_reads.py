@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from wirekafka.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from wirekafka.apis.fetch import FetchResponse
-from wirekafka.cli.client import Client, CliError, Listed, check
-from wirekafka.cli.fetcher import (
+from wirekafka.client.client import Client, CliError, Listed, check
+from wirekafka.client.fetcher import (
     NAMED,
     AbortedTransactions,
     FetchTerms,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from wirekafka.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from wirekafka.apis.describe_transactions import (
@@ -14,7 +14,7 @@ from wirekafka.apis.describe_transactions import (
 )
 from wirekafka.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from wirekafka.cli.client import Client, CliError, check
+from wirekafka.client.client import Client, CliError, check
 from wirekafka.errors import Error
 
 ACTIVE = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
@@ -193,13 +193,13 @@ def _listed(
         except CliError as error:
             failed[node] = str(error)
             continue
+        # Its class is named like the coordinator's states, for which type checkers take it.
+        states: Sequence[Any] = response.transaction_states
         yield (
             node,
             [
-                Transaction(
-                    state.transactional_id, state.transaction_state, state.producer_id, node
-                )
-                for state in response.transaction_states
+                Transaction(each.transactional_id, each.transaction_state, each.producer_id, node)
+                for each in states
             ],
         )
 

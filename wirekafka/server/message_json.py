@@ -67,7 +67,7 @@ def _value(field: Field, value: Any, how: tuple[int, bool, Room | None]) -> Any:
     room = how[2]
     if room is None:
         return [_one(field, each, how) for each in value]
-    found = []
+    found: list[Any] = []
     for each in value:
         if room.elements <= 0:
             found.append(f"... and {len(value) - len(found)} more")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from wirekafka.apis.fetch import FetchRequest, FetchResponse
-from wirekafka.cli.client import RETRY_FOR_S, Client, CliError, check
+from wirekafka.client.client import RETRY_FOR_S, Client, CliError, check
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import Error
