@@ -99,7 +99,7 @@ def test_one_transaction_is_described(broker, client):
     found = describe_transaction(client, "one")
     assert (found.state, found.partitions) == ("Ongoing", [("orders", 0), ("orders", 1)])
     assert found.producer_id >= 0 and found.start_ms > 0
-    with pytest.raises(CliError, match="no transactional id missing"):
+    with pytest.raises(CliError, match="There is no transactional id missing"):
         describe_transaction(client, "missing")
 
 

@@ -15,13 +15,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from wirekafka.console import brokers, overview
+from wirekafka.console import brokers, overview, topics, transaction_pages, wire_pages
 from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.page import PageError, Pages
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import LOOPBACK, Settings
 
-SECTIONS: Sequence[ModuleType] = (overview, brokers)
+SECTIONS: Sequence[ModuleType] = (overview, topics, transaction_pages, brokers, wire_pages)
 """The modules of the pages, in the order of the navigation.
 
 Each has `ENTRIES`, and `LINK`: (title, path, key pressed after g).

@@ -146,6 +146,8 @@ class Search:
         self._records = 0
         self._unreadable = 0
         self._failed: dict[int, str] = {}
+        self.positions: Positions = {}
+        """Where another search would go on."""
 
     def cancel(self) -> None:
         """End the search after the current fetch; may be called from any thread."""
@@ -163,12 +165,14 @@ class Search:
                 starts[index] = min(max(starts[index], at), ends[index])
         total = sum(ends[index] - starts[index] for index in chosen)
         positions = {index: starts[index] for index in chosen if starts[index] < ends[index]}
+        self.positions = dict(starts)
         end = "complete"
         while positions and end == "complete":
             some = dict(list(positions.items())[:_AT_ONCE])
             matches: list[Seen] = []
             for index, at in self._step(some, ends, matches).items():
                 self._done += min(at, ends[index]) - positions.pop(index)
+                self.positions[index] = min(at, ends[index])
                 if at < ends[index]:
                     positions[index] = at  # At the end of the line: each gets its turn.
             self._found += len(matches)

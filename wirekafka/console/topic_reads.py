@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from wirekafka.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from wirekafka.apis.fetch import FetchResponse
@@ -37,6 +37,10 @@ _LOOK_AHEAD_FETCHES = 16
 
 Positions: TypeAlias = dict[int, int]
 """Offsets by partition."""
+
+
+class NoTopic(CliError):
+    """There is no topic of this name."""
 
 
 class Transaction(StrEnum):
@@ -120,6 +124,14 @@ class TopicReads:
         self._client, self.topic = client, topic
         self.fetched_bytes = 0
         self.shape = self._find_shape()
+
+    @classmethod
+    def find(cls, client: Client, topic: str) -> Self | None:
+        """A topic's reads; None if there is no such topic. Raises CliError."""
+        try:
+            return cls(client, topic)
+        except NoTopic:
+            return None
 
     def partitions(self) -> list[int]:
         """All partitions of the topic."""
@@ -258,8 +270,8 @@ class TopicReads:
 
     def _find_shape(self) -> Shape:
         [found] = self._client.metadata([self.topic]).topics
-        if found.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
-            raise CliError(f"no topic {self.topic}")
+        if found.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
+            raise NoTopic(f"no topic {self.topic}")
         check(found.error_code, f"topic {self.topic}")
         shape = Shape()
         for each in found.partitions:

@@ -25,6 +25,10 @@ _AT_ONCE = 500
 TopicPartition: TypeAlias = tuple[str, int]
 
 
+class NotFound(CliError):
+    """There is no such transactional id."""
+
+
 @dataclass(slots=True)
 class Transaction:
     """A transaction as its coordinator knows it; -1 for what is not known."""
@@ -109,7 +113,7 @@ def describe_transaction(client: Client, transactional_id: str) -> Transaction:
     response = coordinator.send(request, DescribeTransactionsResponse)
     [state] = response.transaction_states
     if state.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
-        raise CliError(f"no transactional id {transactional_id}")
+        raise NotFound(f"There is no transactional id {transactional_id}.")
     check(state.error_code, f"transactional id {transactional_id}")
     found = Transaction(transactional_id, "", -1, -1)
     _fill(found, state)
