@@ -37,7 +37,7 @@ def reads(broker: Broker) -> Iterator[Reads]:
 @pytest.fixture
 def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
     name = request.node.originalname + str(next(_numbers))
-    broker.create_topic(name, partitions=3)
+    broker.create_topic(name, partitions=3, retention_ms=-1)
     return name
 
 
@@ -285,7 +285,7 @@ def test_gaps_of_compaction_are_skipped(broker, reads):
 
 
 def test_partitions_with_the_newest_records_are_chosen(broker, reads):
-    broker.create_topic("wide", partitions=60)
+    broker.create_topic("wide", partitions=60, retention_ms=-1)
     assert len(newest_partitions(reads("wide"))) == 50
     broker.produce(
         "wide", [Record("x", partition=n, timestamp_ms=1000 + n % 30) for n in range(60)]

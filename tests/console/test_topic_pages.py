@@ -15,7 +15,7 @@ HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"&{{7*7}}\u2
 @pytest.fixture
 def topic(broker, request) -> str:
     name = request.node.originalname
-    broker.create_topic(name, partitions=3)
+    broker.create_topic(name, partitions=3, retention_ms=-1)
     yield name
     if name in broker.topics():
         broker.delete_topic(name)
@@ -146,7 +146,7 @@ def test_messages_are_shown_newest_first_and_paged(broker, site, topic):
 def test_records_are_found_by_offset_and_time(broker, site, query, values):
     name = "sought"
     if name not in broker.topics():
-        broker.create_topic(name, partitions=3)
+        broker.create_topic(name, partitions=3, retention_ms=-1)
         broker.produce(
             name, [Record(f"v{n}", partition=n % 3, timestamp_ms=1_000 + n) for n in range(12)]
         )
@@ -217,8 +217,7 @@ def test_whole_values_are_downloaded_as_files_only(broker, site, topic):
 
 def test_hostile_records_are_only_text(broker, site, topic):
     broker.produce(
-        topic,
-        [Record(HOSTILE, key=HOSTILE, headers=((HOSTILE, HOSTILE.encode()),), partition=0)],
+        topic, [Record(HOSTILE, key=HOSTILE, headers=((HOSTILE, HOSTILE.encode()),), partition=0)]
     )
     made = confluent_kafka.Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": HOSTILE}

@@ -66,7 +66,7 @@ def test_clients_are_listed(broker, insider):
     rows = shown.rows("#clients")
     assert rows[0][0] == "<img src=x onerror=alert(1)>\\u202e"
     assert rows[0][1:3] == ["User:ANONYMOUS", "127.0.0.1"]
-    link = shown.soup.select_one("#clients a")["href"]
+    link = shown.soup.select_one("#clients tbody a")["href"]
     assert insider.get(link).soup.select_one("[data-live]") is not None
     assert len(made) == 0
 

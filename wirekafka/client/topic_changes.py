@@ -56,9 +56,7 @@ def create_topics(client: Client, names: Sequence[str], new: NewTopic) -> list[R
 def delete_topics(client: Client, names: Sequence[str]) -> list[Result]:
     """Delete topics and all their records."""
     states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
-    request = DeleteTopicsRequest(
-        topics=states, topic_names=list(names), timeout_ms=_TIMEOUT_MS
-    )
+    request = DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=_TIMEOUT_MS)
     response = client.send(request, DeleteTopicsResponse)
     return [Result(each.name, each.error_code, each.error_message) for each in response.responses]
 

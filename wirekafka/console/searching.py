@@ -69,7 +69,9 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
                 line = line_of(seen, visit.query)
                 yield Event(
                     "row",
-                    renderer.page("search_row.html", {"topic": reads.topic, "line": line, **_FRAME}),
+                    renderer.page(
+                        "search_row.html", {"topic": reads.topic, "line": line, **_FRAME}
+                    ),
                 )
             found += len(progress.matches)
             values = {"progress": progress, "found": found, "most": MOST_MATCHES}
@@ -131,7 +133,4 @@ def _slot() -> Iterator[None]:
 
 _FRAME: dict[str, object] = {"query": {}, "here": ""}
 
-ENTRIES = (
-    Page("/topics/{topic}/search", show),
-    Live("/topics/{topic}/search/events", events),
-)
+ENTRIES = (Page("/topics/{topic}/search", show), Live("/topics/{topic}/search/events", events))

@@ -10,12 +10,7 @@ from urllib.parse import quote
 from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.client.client import Client, CliError, check
-from wirekafka.client.topic_changes import (
-    NewTopic,
-    create_topics,
-    delete_topics,
-    grow_topic,
-)
+from wirekafka.client.topic_changes import NewTopic, create_topics, delete_topics, grow_topic
 from wirekafka.console import messages, searching
 from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
 from wirekafka.console.page import Change, Page, PageError, Redirect, View, Visit

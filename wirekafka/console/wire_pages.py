@@ -24,8 +24,8 @@ _EVERY_S = 0.3
 _CHECK_EVERY_S = 10.0
 _STEP_S = 3.0
 _REFUSED = (
-    "Requests of other clients are shown only to users with DESCRIBE and ALTER_CONFIGS on the cluster,"
-    " who may turn on the request log, too."
+    "Requests of other clients are shown only to users with DESCRIBE and ALTER_CONFIGS on the"
+    " cluster, who may turn on the request log, too."
 )
 
 
@@ -85,8 +85,7 @@ def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
             for each in found:
                 missed = each.number - last - 1
                 yield Event(
-                    "row",
-                    renderer.page("wire_row.html", {"shown": _shown(each), "missed": missed}),
+                    "row", renderer.page("wire_row.html", {"shown": _shown(each), "missed": missed})
                 )
                 last = each.number
             count += len(found)
