@@ -12,7 +12,7 @@ from wirekafka.apis.create_partitions import CreatePartitionsRequest, CreatePart
 from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wirekafka.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from wirekafka.apis.metadata import MetadataResponse
-from wirekafka.cli.configs import TOPIC, alter_configs, described, pairs
+from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -23,6 +23,7 @@ from wirekafka.cli.output import (
     show_table,
 )
 from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.configurations import TOPIC, alter_configs, described
 from wirekafka.errors import Error
 
 TIMEOUT_MS = 30_000
