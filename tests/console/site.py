@@ -51,7 +51,10 @@ class Site:
     """One visitor, who keeps cookies and follows redirects."""
 
     def __init__(self, address: Address) -> None:
-        self.base = f"http://{address}"
+        self._start(f"http://{address}")
+
+    def _start(self, base: str) -> None:
+        self.base = base
         self.cookies = http.cookiejar.CookieJar()
         processor = urllib.request.HTTPCookieProcessor(self.cookies)
         self._opener = urllib.request.build_opener(processor)
@@ -64,9 +67,30 @@ class Site:
         """Submit a form with the session's token."""
         return self.submit(path, {**fields, "token": self.token()})
 
-    def token(self) -> str:
+    def another(self) -> Site:
+        """Another visitor of the same console."""
+        other = Site.__new__(Site)
+        other._start(self.base)
+        return other
+
+    def cookie(self) -> str:
+        """The name of the session."""
+        [cookie] = self.cookies
+        assert cookie.value is not None
+        return cookie.value
+
+    def set_cookie(self, value: str) -> None:
+        """Use the session of this name."""
+        [cookie] = list(self.cookies) or [None]
+        if cookie is None:
+            self.get("/")
+            [cookie] = self.cookies
+        cookie.value = value
+        self.cookies.set_cookie(cookie)
+
+    def token(self, path: str = "/") -> str:
         """The token of this visitor's session."""
-        found = self.get("/").soup.select_one("meta[name=token]")
+        found = self.get(path).soup.select_one("meta[name=token]")
         assert found is not None, "no token"
         return str(found["content"])
 

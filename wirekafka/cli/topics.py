@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from wirekafka.apis.metadata import MetadataResponse
-from wirekafka.cli.configs import TOPIC, alter_configs, described, pairs
+from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -20,6 +20,7 @@ from wirekafka.cli.output import (
     show_table,
 )
 from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.configurations import TOPIC, alter_configs, described
 from wirekafka.client.topic_changes import (
     NewTopic,
     Result,

@@ -20,12 +20,12 @@ from wirekafka.console.source import Source
 COOKIE = "wirekafka_console"
 _MOST_SESSIONS = 50
 _IDLE_S = 8 * 3600
-_MODULES = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+MECHANISMS = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
 }
-"""The login module of each mechanism that takes a name and a password."""
+"""The login module of each mechanism that takes a name and a password, the strongest first."""
 
 OpenSource = Callable[[ClientPool], Source]
 """Begins to collect what is known of a cluster, with the clients of one user."""
@@ -124,7 +124,7 @@ def with_credentials(config: ClientConfig | None, user: str, password: str) -> C
     """A client's configuration that logs in as a user. Raises CliError for its mechanism."""
     settings = {} if config is None else config.sources.static
     mechanism = "GSSAPI" if config is None else config.sasl_mechanism
-    module = _MODULES.get(mechanism)
+    module = MECHANISMS.get(mechanism)
     if module is None:
         raise CliError(f"no login by name and password with sasl.mechanism={mechanism}")
     if not (user + password).isprintable():

@@ -51,6 +51,11 @@ class Renderer:
         """A whole page, or a fragment of one."""
         return self._environment.get_template(template).render(values)
 
+    def warm_up(self) -> None:
+        """Compile all templates, so that no visitor waits for it."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
     @staticmethod
     def escape(text: str) -> str:
         """Text as HTML."""

@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import logging
 import threading
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.membership import TopicPartition
 from wirekafka.config.option import ConfigError
 from wirekafka.console.offsets import LATEST, Listed, committed, list_groups, offsets_at
 from wirekafka.console.pool import ClientPool
 from wirekafka.console.render import now_ms
-from wirekafka.console.source import GroupLag, Insight, Known, Snapshot, TopicRate, Unknown
-from wirekafka.metrics.lag import HISTORY_MS, Behind, EndOffsets, LagHistory, LagSample, behind
+from wirekafka.console.source import GroupLag, Insight, Known, Snapshot, Unknown
+from wirekafka.console.topic_samples import TopicSamples, sums
+from wirekafka.metrics.lag import Behind, EndOffsets, LagHistory, LagSample, behind
 
 logger = logging.getLogger(__name__)
 
 _EVERY_S = LagHistory.EVERY_MS / 1000
 _FIRST_WAIT_S = 5.0
-_MOST_TOPICS = 2_000
 _MOST_GROUPS = 2_000
 _OUTSIDE = Unknown(
     "Only a wirekafka broker knows this, in its own console: `wirekafka serve --console PORT`."
 )
 
 
-class Sampler:
-    """A source for any cluster: a thread that asks it every ten seconds."""
+class Knowledge(Protocol):
+    """What a broker that runs the console knows of itself (`insight.Inside`)."""
 
-    def __init__(self, pool: ClientPool) -> None:
-        self._pool = pool
+    def insight(self) -> Known[Insight]:
+        """What it knows now."""
+
+
+class Sampler:
+    """A source for any cluster: a thread that asks it every ten seconds.
+
+    With `inside`, it does not ask for what that knows.
+    """
+
+    def __init__(
+        self, pool: ClientPool, inside: Knowledge | None = None, tap: object = None
+    ) -> None:
+        self._pool, self._inside, self._tap = pool, inside, tap
         self._stop = threading.Event()
         self._first = threading.Event()
         self._snapshot: Known[Snapshot] = Unknown("The first samples are being collected.")
@@ -49,12 +58,12 @@ class Sampler:
         return self._snapshot
 
     def insight(self) -> Known[Insight]:
-        """Nothing: another process cannot look into a broker."""
-        return _OUTSIDE
+        """What the broker itself knows, if the console runs inside of one."""
+        return _OUTSIDE if self._inside is None else self._inside.insight()
 
     def wire(self) -> Known[Any]:
-        """Nothing: another process cannot look into a broker."""
-        return _OUTSIDE
+        """The tap of the broker's requests, if the console runs inside of one."""
+        return _OUTSIDE if self._tap is None else self._tap
 
     def close(self) -> None:
         """End after the sample that is being taken."""
@@ -75,17 +84,29 @@ class Sampler:
 
     def _sample(self, client: Client) -> Snapshot:
         metadata = client.metadata()
-        groups, problems = list_groups(client, [each.node_id for each in metadata.brokers])
-        positions, failed = committed(client, groups)
+        brokers = [each.node_id for each in metadata.brokers]
+        groups, problems = list_groups(client, brokers)
+        insight = self.insight()
+        exact = {} if isinstance(insight, Unknown) else insight.groups
+        others = [group for group in groups if group.name not in exact]
+        positions, failed = committed(client, others)
+        wanted = {key for offsets in positions.values() for key in offsets}
+        knows_rates = not isinstance(insight, Unknown) and brokers == [insight.broker_id]
         # Ends are read after positions, so that no lag seems negative.
-        ends = offsets_at(client, metadata.topics, LATEST)
+        ends = offsets_at(client, metadata.topics, LATEST, wanted if knows_rates else None)
         at_ms = now_ms()
-        return Snapshot(
-            at_ms,
-            self._groups.sample(at_ms, groups, positions, ends),
-            self._topics.sample(at_ms, metadata.topics, ends),
-            [*problems, *failed],
-        )
+        lags = self._groups.sample(at_ms, others, positions, ends)
+        lags += [
+            exact[group.name]._replace(kind=group.type, state=group.state)
+            for group in groups
+            if group.name in exact
+        ]
+        names = {topic.name or "" for topic in metadata.topics}
+        if knows_rates and not isinstance(insight, Unknown):
+            rates = [rate for name, rate in insight.rates.items() if name in names]
+        else:
+            rates = self._topics.sample(at_ms, sums(metadata.topics, ends))
+        return Snapshot(at_ms, lags, rates, [*problems, *failed])
 
 
 class GroupSamples:
@@ -101,7 +122,7 @@ class GroupSamples:
         groups: Sequence[Listed],
         positions: Mapping[str, Mapping[TopicPartition, int]],
         ends: Mapping[TopicPartition, int],
-    ) -> Sequence[GroupLag]:
+    ) -> list[GroupLag]:
         """Add a sample of each group; returns their lag now."""
         self._observe(at_ms, positions, ends)
         found = []
@@ -145,47 +166,3 @@ class GroupSamples:
         if history is None and len(self._histories) < _MOST_GROUPS:
             history = self._histories[name] = LagHistory()
         return history
-
-
-class TopicSamples:
-    """How many records each topic has taken in, during the last hour."""
-
-    _MOST = HISTORY_MS // LagHistory.EVERY_MS
-
-    def __init__(self) -> None:
-        self._topics: dict[str, array[int]] = {}
-
-    def sample(
-        self,
-        at_ms: int,
-        topics: Iterable[MetadataResponse.Topic],
-        ends: Mapping[TopicPartition, int],
-    ) -> Sequence[TopicRate]:
-        """Add a sample of each topic; returns the rates since the one before."""
-        found, seen = [], set()
-        for topic in topics:
-            name = topic.name or ""
-            keys = [(name, each.partition_index) for each in topic.partitions]
-            if not keys or any(key not in ends for key in keys):
-                continue
-            numbers = self._topics.get(name)
-            if numbers is None:
-                if len(self._topics) >= _MOST_TOPICS:
-                    continue
-                numbers = self._topics[name] = array("q")
-            seen.add(name)
-            numbers.extend((at_ms, sum(ends[key] for key in keys)))
-            del numbers[: max(len(numbers) - 2 * self._MOST, 0)]
-            rates = _rates(numbers)
-            found.append(TopicRate(name, rates[-1][1] if rates else None, None, None, rates))
-        for name in self._topics.keys() - seen:
-            del self._topics[name]
-        return found
-
-
-def _rates(numbers: array[int]) -> list[tuple[int, float]]:
-    samples = [(numbers[at], numbers[at + 1]) for at in range(0, len(numbers), 2)]
-    return [
-        (later_ms, max(end - start, 0) * 1000 / max(later_ms - earlier_ms, 1))
-        for (earlier_ms, start), (later_ms, end) in pairwise(samples)
-    ]

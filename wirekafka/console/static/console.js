@@ -9,6 +9,7 @@
     if (times.length < 2 || !window.uPlot) return;
     const isSpark = element.classList.contains("spark");
     const line = { stroke: color("--accent"), width: 1.5, points: { show: false } };
+    const clock = (time) => new Date(time * 1000).toISOString().slice(11, 19);
     const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 } };
     const size = isSpark
       ? { width: 120, height: 26 }
@@ -17,9 +18,12 @@
       ...size,
       cursor: { show: !isSpark },
       legend: { show: !isSpark },
-      axes: isSpark ? [{ show: false }, { show: false }] : [axis, { ...axis, size: 70 }],
+      axes: isSpark ? [{ show: false }, { show: false }] : [
+        { ...axis, values: (_, splits) => splits.map(clock) },
+        { ...axis, size: 70 },
+      ],
       scales: { y: { range: (_, low, high) => [Math.min(low, 0), high > 0 ? high * 1.05 : 1] } },
-      series: [{}, { ...line, label: element.dataset.label || "" }],
+      series: [{ label: "UTC", value: (_, time) => (time ? clock(time) : "") }, { ...line, label: element.dataset.label || "" }],
       padding: isSpark ? [2, 0, 2, 0] : undefined,
     };
     drawn.push([element, new uPlot(options, [times, values], element)]);
