@@ -5,15 +5,11 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 
+from tests.console.hanging import ORPHAN, leave_hanging
 from wirekafka import Broker
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
-from wirekafka.client.client import Client, CliError, check
-from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.client.client import Client, CliError
 from wirekafka.console import transactions as tested
 from wirekafka.console.transactions import abort, describe_transaction, list_transactions, producers
-
-ORPHAN = 987_654
-"""A producer id that no coordinator has given."""
 
 
 @pytest.fixture
@@ -47,26 +43,6 @@ def begin(made: confluent_kafka.Producer, *partitions: tuple[str, int]) -> None:
     for topic, index in partitions:
         made.produce(topic, "x", partition=index)
     assert made.flush(10) == 0
-
-
-def leave_hanging(client: Client, topic: str, index: int) -> None:
-    """Write within a transaction that no coordinator knows, as producers of old releases could."""
-    options = BatchOptions(
-        producer_id=ORPHAN, producer_epoch=3, base_sequence=0, is_transactional=True
-    )
-    batch = encode_batch([Record(value=b"orphan", timestamp=1)], options=options)
-    kind = ProduceRequest.TopicProduceData
-    request = ProduceRequest(
-        transactional_id="orphan",
-        acks=-1,
-        timeout_ms=10_000,
-        topic_data=[
-            kind(name=topic, partition_data=[kind.PartitionProduceData(index=index, records=batch)])
-        ],
-    )
-    client.metadata([topic])
-    response = client.node(1).send(request, ProduceResponse, most=11)
-    check(response.responses[0].partition_responses[0].error_code, topic)
 
 
 def test_transactions_are_listed_oldest_first(broker, client):

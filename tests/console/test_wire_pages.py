@@ -11,7 +11,6 @@ from wirekafka import Broker
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.console import wire_pages
-from wirekafka.console.pool import ClientPool
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.settings import Settings
 from wirekafka.console.web_server import WebServer
@@ -21,23 +20,12 @@ from wirekafka.testing import Allow
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"
 
 
-class InsideSource(Sampler):
-    """What the console of a broker has, of its own process."""
-
-    def __init__(self, pool: ClientPool, wire: Wire):
-        super().__init__(pool)
-        self._wire = wire
-
-    def wire(self) -> Wire:
-        return self._wire
-
-
 @contextmanager
 def inside(broker: Broker, config: ClientConfig | None = None) -> Iterator[Site]:
     engine = broker._engine
     wire = Wire(engine._node, engine._loop)
     settings = Settings(broker.bootstrap_servers, Address("127.0.0.1", 0), config)
-    server = WebServer(settings, lambda pool: InsideSource(pool, wire))
+    server = WebServer(settings, lambda pool: Sampler(pool, tap=wire))
     server.start()
     try:
         yield Site(server.address)
