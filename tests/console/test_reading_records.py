@@ -134,7 +134,7 @@ def test_records_have_all_that_was_sent(broker, reads, topic):
     broker.produce(
         topic, [Record(None, key=b"k", headers=(("h", b"v"), ("n", None)), timestamp_ms=77)]
     )
-    [seen] = read_page(reads(topic), PageWish((0, 1, 2))).records
+    [seen] = read_page(reads(topic), PageWish((0, 1, 2), kept_bytes=1 << 20)).records
     assert (seen.value, seen.timestamp) == (None, 77)
     assert seen.key is not None and seen.key.data == b"k"
     assert [(name, value and value.data) for name, value in seen.headers] == [

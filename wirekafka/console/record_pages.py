@@ -65,13 +65,9 @@ def newest_partitions(reads: TopicReads, most: int = MOST_PARTITIONS) -> tuple[i
     known = sorted(reads.shape.leaders)
     if len(known) <= most:
         return tuple(known)
-    ends = reads.offsets(known, LATEST)
-    starts = reads.offsets(known, EARLIEST)
-    filled = [index for index in known if ends[index] > starts[index]]
-    if len(filled) <= most:
-        return tuple(filled or known[:most])
-    newest = reads.newest_timestamps(filled)
-    return tuple(sorted(heapq.nlargest(most, filled, key=lambda index: newest.get(index, -1))))
+    newest = reads.newest_timestamps(known)
+    filled = [index for index in known if newest.get(index, -1) >= 0]
+    return tuple(sorted(heapq.nlargest(most, filled, key=newest.__getitem__) or known[:most]))
 
 
 def read_page(reads: TopicReads, wish: PageWish) -> RecordPage:

@@ -25,8 +25,8 @@ from wirekafka.log.control_records import ControlType, control_type
 
 EARLIEST, LATEST = -2, -1
 _MAX_TIMESTAMP = -3
-LIST_BYTES = 4 << 10
-"""How much of each key, value and header is kept for lists of records."""
+LIST_BYTES = 2 << 10
+"""How much of each key and value is kept for lists of records, which have no headers."""
 INFLATED_BYTES = 64 << 20
 """Batches that inflate to more are not decoded."""
 _PARTITION_BYTES = 64 << 10
@@ -304,7 +304,8 @@ def bounded_records(batch: bytes, header: BatchHeader) -> Iterator[Record]:
 def seen_of(
     partition: int, record: Record, header: BatchHeader, state: Transaction, kept_bytes: int
 ) -> Seen:
-    """A record as it is displayed."""
+    """A record as it is displayed; without headers where no more is kept than for lists."""
+    most_headers = _MOST_HEADERS if kept_bytes > LIST_BYTES else 0
     return Seen(
         partition,
         record.offset,
@@ -313,7 +314,7 @@ def seen_of(
         excerpt_of(record.value, kept_bytes),
         tuple(
             (name[:kept_bytes], excerpt_of(value, kept_bytes))
-            for name, value in record.headers[:_MOST_HEADERS]
+            for name, value in record.headers[:most_headers]
         ),
         len(record.headers),
         header,

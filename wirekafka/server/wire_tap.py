@@ -100,6 +100,7 @@ class Wire:
         self._node, self._loop = node, loop
         self._tap = _Tap(node.pipeline)
         self._numbers = 0
+        self._expires = False
 
     def clients(self) -> list[Connected]:
         """The clients that are connected now."""
@@ -149,7 +150,8 @@ class Wire:
             raise TooManyWatches(f"{MOST_WATCHES} clients are watched already")
         self._numbers += 1
         self._tap.add(self._numbers, choice)
-        if len(self._tap.watches) == 1:
+        if not self._expires:
+            self._expires = True
             self._loop.call_later(FORGOTTEN_S / 2, self._expire)
         return self._numbers
 
@@ -171,7 +173,8 @@ class Wire:
         for number, watch in list(self._tap.watches.items()):
             if watch.read_s < limit:
                 self._tap.remove(number)
-        if self._tap.watches:
+        self._expires = bool(self._tap.watches)
+        if self._expires:
             self._loop.call_later(FORGOTTEN_S / 2, self._expire)
 
 
