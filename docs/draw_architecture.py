@@ -32,7 +32,9 @@ _ROUNDED_TO = 100
 
 _COLOURS = {
     "cli": "#7c5cbf",
+    "console": "#7c5cbf",
     "testing": "#7c5cbf",
+    "client": "#7c5cbf",
     "server": "#2f6fb7",
     "apis": "#2f6fb7",
     "broker": "#1f8a8a",

@@ -36,19 +36,23 @@ LAYERS = (
     "broker",
     "apis",
     "server",
+    "client",
     "testing",
+    "console",
     "cli",
 )
 """Bottom to top: a module imports from its own layer and from those before it."""
 
 MAY_USE_ASYNCIO = (
     "server/",
+    "client/",
     "testing/",
+    "console/",
     "cli/",
     "replication/waiting.py",
     "replication/promise.py",
 )
-MAY_USE_OS = ("log/files.py", "server/", "testing/", "cli/")
+MAY_USE_OS = ("log/files.py", "server/", "client/", "testing/", "console/", "cli/")
 IO_MODULES = {"os", "shutil", "tempfile", "fcntl", "mmap"}
 
 MAX_FILE_LINES = 500

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wirekafka.cli.client import CliError, Connection
+from wirekafka.client.client import CliError, Connection
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError

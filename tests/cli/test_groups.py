@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from tests.raw_client import RawClient
 from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.cli.client import Client
+from wirekafka.client.client import Client
 from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
 
 

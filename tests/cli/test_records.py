@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from wirekafka.cli.partitioner import murmur2, partition_of
+from wirekafka.client.partitioner import murmur2, partition_of
 
 
 def read(run, topic, *words):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from wirekafka.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from wirekafka.apis.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from wirekafka.cli.client import Client, CliError, Connection, check
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -22,22 +16,8 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
-
-TOPIC, BROKER = 2, 4
-KINDS = {"topic": TOPIC, "broker": BROKER, "client-metrics": 16, "group": 32}
-_SET, _DELETE = 0, 1
-_SOURCES = {
-    1: "topic",
-    2: "broker, dynamic",
-    3: "cluster, dynamic",
-    4: "broker, static",
-    5: "default",
-    7: "client metrics",
-    8: "group",
-}
-_DEFAULT_SOURCE = 5
-
-Entry = DescribeConfigsResponse.Result.ResourceResult
+from wirekafka.client.client import Client, CliError
+from wirekafka.client.configurations import DEFAULT_SOURCE, KINDS, SOURCES, alter_configs, described
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -65,7 +45,7 @@ def describe(
     """Print a resource's options and where their values come from."""
     with Client(bootstrap, command_config) as client:
         entries = described(client, _kind(kind), name)
-    entries = [e for e in entries if every or e.config_source != _DEFAULT_SOURCE]
+    entries = [e for e in entries if every or e.config_source != DEFAULT_SOURCE]
     if as_json:
         show_json(
             [
@@ -74,7 +54,7 @@ def describe(
                     "value": e.value,
                     "read_only": e.read_only,
                     "sensitive": e.is_sensitive,
-                    "source": _SOURCES.get(e.config_source, "unknown"),
+                    "source": SOURCES.get(e.config_source, "unknown"),
                 }
                 for e in entries
             ]
@@ -86,7 +66,7 @@ def describe(
             (
                 e.name,
                 "(hidden)" if e.is_sensitive else e.value,
-                _SOURCES.get(e.config_source, "unknown"),
+                SOURCES.get(e.config_source, "unknown"),
             )
             for e in entries
         ],
@@ -129,48 +109,7 @@ def pairs(words: Iterable[str] | None, option: str) -> dict[str, str]:
     return found
 
 
-def described(client: Client, kind: int, name: str) -> list[Entry]:
-    """A resource's options, by name."""
-    resource = DescribeConfigsRequest.Resource(
-        resource_type=kind, resource_name=name, configuration_keys=None
-    )
-    [result] = (
-        _owner(client, kind, name)
-        .send(DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse)
-        .results
-    )
-    check(result.error_code, name, result.error_message)
-    return sorted(result.configs, key=lambda entry: entry.name)
-
-
-def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
-    """Set options, or delete those whose value is None."""
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    configs = [
-        resource.AlterableConfig(
-            name=key, value=value, config_operation=_DELETE if value is None else _SET
-        )
-        for key, value in changes.items()
-    ]
-    request = IncrementalAlterConfigsRequest(
-        resources=[resource(resource_type=kind, resource_name=name, configs=configs)]
-    )
-    response = _owner(client, kind, name).send(request, IncrementalAlterConfigsResponse)
-    for result in response.responses:
-        check(result.error_code, name, result.error_message)
-
-
 def _kind(word: str) -> int:
     if word not in KINDS:
         raise CliError(f"no kind {word!r} of configuration: one of {', '.join(KINDS)}")
     return KINDS[word]
-
-
-def _owner(client: Client, kind: int, name: str) -> Connection:
-    """The connection for a resource: a broker serves only its own configuration."""
-    if kind != BROKER or not name:
-        return client.any()
-    if not name.isdigit():
-        raise CliError(f"bad broker id {name!r}: expected a number")
-    client.metadata([])
-    return client.node(int(name))

@@ -12,10 +12,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from wirekafka.cli.client import Client, CliError
-from wirekafka.cli.fetcher import Fetched, Fetcher
-from wirekafka.cli.membership import Membership
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note
+from wirekafka.client.client import Client, CliError
+from wirekafka.client.fetcher import Fetched, Fetcher
+from wirekafka.client.membership import Membership
 
 _LATEST, _EARLIEST = -1, -2
 _COMMIT_EVERY_S = 5.0

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.client import CliError
 from wirekafka.cli.output import AsJson, show_json
+from wirekafka.client.client import CliError
 from wirekafka.coordinator.record_decoders import decoder_for
 from wirekafka.log.dump import UnknownFile, dump, readable
 from wirekafka.log.files import RealDisk

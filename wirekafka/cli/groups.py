@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from wirekafka.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.apis.list_groups import ListGroupsRequest, ListGroupsResponse
-from wirekafka.cli.client import Client, CliError, check
-from wirekafka.cli.group_types import CLASSIC, TYPES, Group, GroupType, type_of
-from wirekafka.cli.membership import TopicPartition
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -22,9 +18,11 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.group_types import CLASSIC, TYPES, Group, GroupType, type_of
+from wirekafka.client.offset_reset import plan_reset
 
-_LATEST, _EARLIEST = -1, -2
-_EMPTY_STATES = ("Empty", "Dead")
+_LATEST = -1
 _TYPE_NAMES = ", ".join(TYPES)
 _PARTITION_COLUMNS: Sequence[str] = (
     "topic",
@@ -226,18 +224,10 @@ def reset_offsets(
 ) -> None:
     """Change the committed offsets of a group, which must have no members."""
     with Client(bootstrap, command_config) as client:
-        kind = type_of(client, name)
-        state = _state(client, name, kind)
-        if state not in _EMPTY_STATES:
-            raise CliError(
-                f"group {name} is {state}: its offsets can be reset only while it is Empty"
-            )
-        partitions = [p for word in topics for p in _partitions(client, word)]
-        before = {each: found.offset for each, found in kind.offsets(client, name).items()}
-        offsets = _targets(client, partitions, to, before)
+        plan = plan_reset(client, name, topics, to)
         if not dry_run:
-            check(kind.reset(client, name, offsets), f"group {name}")
-    rows = [(*p, before.get(p), offsets[p]) for p in sorted(offsets)]
+            plan.apply(client)
+    rows = [(*p, plan.before.get(p), plan.after[p]) for p in sorted(plan.after)]
     columns = ("topic", "partition", "before", "after")
     if as_json:
         show_json([dict(zip(columns, row, strict=True)) for row in rows])
@@ -260,55 +250,3 @@ def delete(
             for result in response.results:
                 check(result.error_code, f"group {name}")
             note(f"deleted {name}")
-
-
-def _state(client: Client, name: str, kind: GroupType) -> str:
-    try:
-        return kind.describe(client, name).state
-    except CliError as error:
-        # A group that does not exist yet may get its first offsets.
-        if str(error) == f"no group {name}":
-            return "Empty"
-        raise
-
-
-def _partitions(client: Client, word: str) -> list[TopicPartition]:
-    """The partitions named by TOPIC or TOPIC:0,1; CliError if one does not exist."""
-    name, colon, listed = word.partition(":")
-    every = sorted(p.partition_index for p in client.topic(name).partitions)
-    if not colon:
-        return [(name, index) for index in every]
-    if not all(part.isdigit() for part in listed.split(",")):
-        raise CliError(f"bad --topic {word!r}: expected TOPIC or TOPIC:0,1,...")
-    chosen = [int(part) for part in listed.split(",")]
-    for index in chosen:
-        if index not in every:
-            raise CliError(f"topic {name} has no partition {index}")
-    return [(name, index) for index in chosen]
-
-
-def _targets(
-    client: Client, partitions: list[TopicPartition], to: str, before: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """The new offset of each partition, between its earliest and latest one."""
-    earliest, latest = (client.offsets(partitions, at) for at in (_EARLIEST, _LATEST))
-    if to == "earliest":
-        return earliest
-    if to == "latest":
-        return latest
-    if to.lstrip("+-").isdigit():
-        start: Mapping[TopicPartition, int] = before if to[0] in "+-" else {}
-        wanted = {p: start.get(p, 0) + int(to) for p in partitions}
-    else:
-        found = client.offsets(partitions, _milliseconds(to))
-        wanted = {p: found[p] if found[p] >= 0 else latest[p] for p in partitions}
-    return {p: min(max(wanted[p], earliest[p]), latest[p]) for p in partitions}
-
-
-def _milliseconds(text: str) -> int:
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
-        raise CliError(
-            f"bad --to {text!r}: earliest, latest, an offset, +N, -N or an ISO 8601 time"
-        ) from None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.client import CliError
+from wirekafka.client.client import CliError
 from wirekafka.log.files import RealDisk
 from wirekafka.log.handover import examine, server_properties
 from wirekafka.log.log_directory import METADATA_LOG, UnusableDirectory

@@ -26,6 +26,7 @@ COMMANDS = {
     ),
     "configs": ("wirekafka.cli.configs", "Describe and alter configurations."),
     "quotas": ("wirekafka.cli.quotas", "List, set and remove quotas."),
+    "console": ("wirekafka.cli.console", "Serve web pages about a Kafka cluster."),
     "handover": ("wirekafka.cli.handover", "Print what Apache Kafka needs to take over."),
     "repair": (
         "wirekafka.cli.repair",
@@ -105,7 +106,7 @@ def _guarded(run: Callable[[], int | None]) -> int:
 
 
 def _is_expected(error: Exception) -> bool:
-    from wirekafka.cli.client import CliError
+    from wirekafka.client.client import CliError
     from wirekafka.config.option import ConfigError
     from wirekafka.errors import KafkaError
 

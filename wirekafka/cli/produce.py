@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import typer
 
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
-from wirekafka.cli.client import RETRY_FOR_S, Client, CliError, check
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note, show_json
-from wirekafka.cli.partitioner import partition_of
+from wirekafka.client.client import RETRY_FOR_S, Client, CliError, check
+from wirekafka.client.partitioner import partition_of
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error

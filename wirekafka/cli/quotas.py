@@ -11,7 +11,6 @@ from wirekafka.apis.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
-from wirekafka.cli.client import Client, CliError, check
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import (
     BOOTSTRAP,
@@ -22,6 +21,7 @@ from wirekafka.cli.output import (
     show_json,
     show_table,
 )
+from wirekafka.client.client import Client, CliError, check
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER
 
 _DEFAULT = "(default)"

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.cli.client import CliError
 from wirekafka.cli.output import AsJson, show_json
+from wirekafka.client.client import CliError
 from wirekafka.log import repair
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import UnusableDirectory

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 from wirekafka.cli.cluster_directory import has_cluster
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import METRICS_LISTENER
+from wirekafka.config.own import (
+    CONSOLE_CHANGES,
+    CONSOLE_CLIENT,
+    CONSOLE_LISTENER,
+    METRICS_LISTENER,
+    console_listener,
+)
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.log.checkpoints import uuid_from, uuid_text
 
 if TYPE_CHECKING:
     from wirekafka.metadata.bootstrap import FirstUsers
+    from wirekafka.server.run import Companion
 
 _DATA = "wirekafka-data"
 REQUEST_LOGGER = "kafka.request.logger"
@@ -39,17 +46,20 @@ def main(words: Sequence[str]) -> int:
     refuse_unsupported(config)
     _refuse_cluster(config)
     users = _first_users(arguments.add_scram)
-    ready = None
+    ready, authority = None, None
     if arguments.secure:
         from wirekafka.cli import secure
 
         secured, keystore = secure.prepare(config)
         config = secure.with_keystore(config, keystore)
         users, ready = [*secured.first_users(), *users], secured.announce
-    from wirekafka.server.run import Format, run
+        authority = secured.authority_file
+    console = _console(config, authority)
+    from wirekafka.server.run import Attended, Format, run
 
     new = Format(_cluster_id(arguments.cluster_id), users)
-    return run(config, arguments.loop, new, ready, stops_at_eof=arguments.stop_at_eof)
+    attended = Attended(ready=ready, companion=console, stops_at_eof=arguments.stop_at_eof)
+    return run(config, arguments.loop, new, attended)
 
 
 def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
@@ -78,6 +88,12 @@ def configuration(arguments: argparse.Namespace) -> BrokerConfig:
         )
     if arguments.metrics is not None:
         given[METRICS_LISTENER] = arguments.metrics
+    if arguments.console is not None:
+        given[CONSOLE_LISTENER] = arguments.console
+    if arguments.console_config is not None:
+        given[CONSOLE_CLIENT] = arguments.console_config
+    if arguments.allow_changes:
+        given[CONSOLE_CHANGES] = "true"
     config = BrokerConfig.of(given, os.environ, arguments.config)
     if arguments.secure:
         from wirekafka.cli import secure
@@ -168,6 +184,21 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         help="serve metrics and health over HTTP, on 127.0.0.1 unless a host is given",
     )
     parser.add_argument(
+        "--console",
+        metavar="[HOST:]PORT",
+        help="serve the console, web pages about the cluster, on 127.0.0.1 unless a host is given",
+    )
+    parser.add_argument(
+        "--allow-changes",
+        action="store_true",
+        help="let the console change offsets and configurations; it is read-only otherwise",
+    )
+    parser.add_argument(
+        "--console-config",
+        metavar="FILE",
+        help="properties of a Kafka client, by which the console connects to this broker",
+    )
+    parser.add_argument(
         "--log-level",
         default="info",
         metavar="LEVEL",
@@ -227,6 +258,18 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
     from wirekafka.metadata.first_users import parse
 
     return [parse(text, token_bytes(16)) for text in texts]
+
+
+def _console(config: BrokerConfig, authority: Path | None) -> Companion | None:
+    """The console, if it is wanted; imported only then. Raises ConfigError, OSError."""
+    if console_listener(config.sources) is None:
+        return None
+    try:
+        from wirekafka.console.built_in import BuiltInConsole
+    except ModuleNotFoundError as error:
+        reason = f"it needs `pip install 'wirekafka[console]'`: {error}"
+        raise ConfigError("--console", None, reason, f"--console: {reason}") from None
+    return BuiltInConsole(config, authority)
 
 
 def _log_to_stderr(level: str, form: str) -> None:

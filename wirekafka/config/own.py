@@ -7,9 +7,18 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.sources import Sources
 
 METRICS_LISTENER = "wirekafka.metrics.listener"
+CONSOLE_LISTENER = "wirekafka.console.listener"
+CONSOLE_CHANGES = "wirekafka.console.allow.changes"
+CONSOLE_CLIENT = "wirekafka.console.command.config"
 OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
-    "HOST:PORT; not set, they are not served. As `serve --metrics`."
+    "HOST:PORT; not set, they are not served. As `serve --metrics`.",
+    CONSOLE_LISTENER: "Where the console is served over HTTP, as PORT on 127.0.0.1 or HOST:PORT; "
+    "not set, it is not served. As `serve --console`.",
+    CONSOLE_CHANGES: "Whether the console serves forms that change something; false by default. "
+    "As `serve --allow-changes`.",
+    CONSOLE_CLIENT: "A file with the properties of a Kafka client, by which the console connects "
+    "to this broker. As `serve --console-config`.",
 }
 """What each setting means, by name. They are static: set by file, environment or command line."""
 
@@ -18,10 +27,27 @@ _LOOPBACK = "127.0.0.1"
 
 def metrics_listener(sources: Sources) -> Address | None:
     """The address of the metrics listener; None if there is none. Raises ConfigError."""
-    text = (sources.text(METRICS_LISTENER) or "").strip()
+    return _listener(sources, METRICS_LISTENER)
+
+
+def console_listener(sources: Sources) -> Address | None:
+    """The address of the console; None if there is none. Raises ConfigError."""
+    return _listener(sources, CONSOLE_LISTENER)
+
+
+def console_allows_changes(sources: Sources) -> bool:
+    """Whether the console may change something. Raises ConfigError."""
+    text = (sources.text(CONSOLE_CHANGES) or "false").strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(CONSOLE_CHANGES, text, "expected true or false")
+    return text == "true"
+
+
+def _listener(sources: Sources, name: str) -> Address | None:
+    text = (sources.text(name) or "").strip()
     if not text:
         return None
     try:
         return Address.parse(f"{_LOOPBACK}:{text}" if text.isascii() and text.isdigit() else text)
     except ValueError:
-        raise ConfigError(METRICS_LISTENER, text, "expected PORT or HOST:PORT") from None
+        raise ConfigError(name, text, "expected PORT or HOST:PORT") from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from wirekafka.coordinator.group import Group
 from wirekafka.coordinator.java_order import FIRST_SLOTS, timeline_ordered, timeline_slots
@@ -12,7 +13,16 @@ from wirekafka.errors import Error, KafkaError
 FIRST_EPOCH = 1
 """The epoch of a new group, and of its assignments."""
 
-M = TypeVar("M")
+
+class Member(Protocol):
+    """What the members of all these groups have."""
+
+    @property
+    def client_id(self) -> str:
+        """The id that the client sends with each request."""
+
+
+M = TypeVar("M", bound=Member)
 
 
 class AssignedGroup(Group, Generic[M]):
@@ -54,6 +64,10 @@ class AssignedGroup(Group, Generic[M]):
     def member_count(self) -> int:
         """The number of its members."""
         return len(self.members)
+
+    def client_ids(self) -> Iterable[str]:
+        """Return the client id of each member, for monitoring."""
+        return [member.client_id for member in self.members.values()]
 
     def check_deletion(self) -> None:
         """Raise NON_EMPTY_GROUP while there are members."""

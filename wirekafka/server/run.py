@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
@@ -44,33 +44,49 @@ class Format:
     first_users: FirstUsers = ()
 
 
+class Companion(Protocol):
+    """What runs in the process of a broker beside it, and reads its counters: the console."""
+
+    def serving(self, node: Node, monitoring: Monitoring) -> None:
+        """Begin; clients are served. Raises ConfigError."""
+
+    def stopping(self) -> None:
+        """End; the node is about to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attended:
+    """What goes on around a node's run: whom it reports to, and what else ends it."""
+
+    ready: Callable[[str, int], None] | None = None
+    """Called with the first listener's address once clients are served."""
+    companion: Companion | None = None
+    stops_at_eof: bool = False
+    """Whether the end of standard input, which has to be a pipe, stops the node too."""
+
+
 def run(
     config: BrokerConfig,
     loop: str = "auto",
     new: Format | None = None,
-    ready: Callable[[str, int], None] | None = None,
-    *,
-    stops_at_eof: bool = False,
+    attended: Attended | None = None,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C; returns the exit status.
 
-    `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories; `ready` is called
-    with the first listener's address once clients are served. With `stops_at_eof`, the end of
-    standard input, which has to be a pipe, stops it too.
+    `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories.
     """
     _allow_many_files()
     gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
     with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
-        return runner.run(_serve(config, new or Format(), ready, stops_at_eof))
+        return runner.run(_serve(config, new or Format(), attended or Attended()))
 
 
-async def _serve(
-    config: BrokerConfig, new: Format, ready: Callable[[str, int], None] | None, stops_at_eof: bool
-) -> int:
-    should_stop = _stop_requests(stops_at_eof)
+async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
+    companion = attended.companion
+    should_stop = _stop_requests(attended.stops_at_eof)
     for name, source in config.unknown:
         logger.warning("%s (from %s) is not a Kafka option and is ignored", name, source)
-    monitoring = _monitoring(config)
+    monitoring = _monitoring(config, companion is not None)
     platform = _platform(new, monitoring)
     has_broker = "broker" in config.process_roles
     node = Node(config, platform) if has_broker else ControllerNode(config, platform)
@@ -85,19 +101,23 @@ async def _serve(
         monitoring.serving(node)
     control = None
     if isinstance(node, Node):
+        if companion is not None and monitoring is not None:
+            companion.serving(node, monitoring)
         control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
         await control.start()
     _tune_garbage_collector()
     host, port = node.address
     address = Address(_LOOPBACK if host in ANYWHERE else host, port)
     print(f"wirekafka ready: {address}", flush=True)
-    if ready is not None:
-        ready(*address)
+    if attended.ready is not None:
+        attended.ready(*address)
     manager = ServiceManager()
     manager.ready()
     await should_stop.wait()
     logger.info("Stopping")
     manager.stopping()
+    if companion is not None:
+        companion.stopping()
     if monitoring is not None:
         monitoring.stopping()
     if control is not None:
@@ -144,17 +164,21 @@ def _platform(new: Format, monitoring: Monitoring | None) -> Platform:
     return replace(platform, measures=monitoring.measures, sync=monitoring.timed(platform.sync))
 
 
-def _monitoring(config: BrokerConfig) -> Monitoring | None:
-    """Serve metrics and health from now on, if they are wanted. Raises ConfigError, OSError."""
+def _monitoring(config: BrokerConfig, counts: bool) -> Monitoring | None:
+    """Serve metrics and health from now on, if they are wanted, or only count.
+
+    Raises ConfigError, OSError.
+    """
     address = metrics_listener(config.sources)
-    if address is None:
+    if address is None and not counts:
         return None
     # Imported only now: it costs memory and time.
     from wirekafka.server.monitoring.service import Monitoring
 
     monitoring = Monitoring(address)
     monitoring.start()
-    logger.info("Metrics and health are served at http://%s", monitoring.address)
+    if monitoring.address is not None:
+        logger.info("Metrics and health are served at http://%s", monitoring.address)
     return monitoring
 
 

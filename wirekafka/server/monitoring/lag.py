@@ -89,6 +89,12 @@ class LagTracker:
             for group in list(cast(GroupShard, machine).groups.values()):
                 yield group.group_id, group.member_count
 
+    def client_ids(self) -> Iterator[str]:
+        """The client ids of the members of all groups."""
+        for machine in self._broker.groups.machines():
+            for group in list(cast(GroupShard, machine).groups.values()):
+                yield from group.client_ids()
+
     def observe(self) -> None:
         """Note the ends of all partitions that a group or a reader has been seen in."""
         now_ms = self._broker.clock.now_ms()

@@ -42,8 +42,8 @@ _BLOCKED_S = 30.0
 class Monitoring:
     """Create it before the node, with the running event loop; `serving` once the node serves."""
 
-    def __init__(self, address: Address):
-        """Bind the listener. Raises OSError."""
+    def __init__(self, address: Address | None):
+        """Bind the listener, if there is an address. Raises OSError."""
         self.measures = Measures()
         self._loop = asyncio.get_running_loop()
         self._pulse = Pulse(self._loop, self.measures)
@@ -54,18 +54,21 @@ class Monitoring:
         self._broker: BrokerCollector | None = None
         self.lag: LagTracker | None = None
         """The lag of groups and readers, once the node serves."""
-        application = Application(self._text, {"live": self._not_live, "ready": self._not_ready})
-        self._endpoint = Endpoint(address, application)
+        self._endpoint: Endpoint | None = None
+        if address is not None:
+            health = {"live": self._not_live, "ready": self._not_ready}
+            self._endpoint = Endpoint(address, Application(self._text, health))
 
     @property
-    def address(self) -> Address:
+    def address(self) -> Address | None:
         """The host and port that are bound."""
-        return self._endpoint.address
+        return None if self._endpoint is None else self._endpoint.address
 
     def start(self) -> None:
-        """Serve metrics of the process, and health."""
+        """Count, and serve metrics of the process, and health."""
         self._pulse.start()
-        self._endpoint.start()
+        if self._endpoint is not None:
+            self._endpoint.start()
 
     def serving(self, node: Node | ControllerNode) -> None:
         """Serve the metrics of a node that has started."""
@@ -88,7 +91,8 @@ class Monitoring:
     def stop(self) -> None:
         """Close the listener."""
         self._pulse.stop()
-        self._endpoint.stop()
+        if self._endpoint is not None:
+            self._endpoint.stop()
 
     def timed(self, sync: Sync) -> Sync:
         """The same way of syncing the metadata log, with its duration measured."""

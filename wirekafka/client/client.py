@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from wirekafka import __version__
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -27,8 +28,9 @@ CONNECT_TIMEOUT_S = 10.0
 RESPONSE_TIMEOUT_S = 60.0
 RETRY_FOR_S = 30.0
 _RETRY_EVERY_S = 0.1
-_GROUP = 0
-_CLIENT_ID = "wirekafka-cli"
+_GROUP, _TRANSACTION = 0, 1
+_KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
+CLIENT_ID = "wirekafka-cli"
 _LARGEST_RESPONSE_BYTES = 1 << 30
 
 
@@ -36,11 +38,22 @@ class CliError(Exception):
     """A failure of a command, with a message of one line for the user."""
 
 
+class Listed(NamedTuple):
+    """What ListOffsets has found in a partition; -1 for nothing."""
+
+    offset: int
+    timestamp: int
+
+
 class Connection:
     """One socket to one broker; requests are answered one at a time."""
 
-    def __init__(self, address: Address, config: ClientConfig | None = None) -> None:
+    def __init__(
+        self, address: Address, config: ClientConfig | None = None, *, client_id: str = CLIENT_ID
+    ) -> None:
         self.address = address
+        self.is_lost = False
+        self._client_id = client_id
         self._correlation_id = 0
         try:
             self._socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
@@ -69,11 +82,20 @@ class Connection:
         """Send a request that gets no response (produce with acks 0)."""
         version = self.version_of(type(request), most)
         self._correlation_id += 1
-        self._write(encode_request(self._correlation_id, _CLIENT_ID, request, version))
+        self._write(encode_request(self._correlation_id, self._client_id, request, version))
 
     def close(self) -> None:
         """Close the connection."""
+        self.is_lost = True
         self._socket.close()
+
+    def is_usable(self) -> bool:
+        """Whether an idle connection is still open: neither lost nor closed by the broker."""
+        if self.is_lost:
+            return False
+        polled = select.poll()
+        polled.register(self._socket, select.POLLIN | select.POLLHUP | select.POLLERR)
+        return not polled.poll(0)
 
     def _set_up(self, config: ClientConfig | None) -> None:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -85,7 +107,7 @@ class Connection:
             self._log_in(config)
 
     def _log_in(self, config: ClientConfig) -> None:
-        from wirekafka.cli.login import log_in
+        from wirekafka.client.login import log_in
         from wirekafka.security.sasl.exchange import AuthenticationFailed
 
         try:
@@ -105,7 +127,7 @@ class Connection:
 
     def _exchange(self, request: Request, answer: type[R], version: int) -> R:
         self._correlation_id += 1
-        self._write(encode_request(self._correlation_id, _CLIENT_ID, request, version))
+        self._write(encode_request(self._correlation_id, self._client_id, request, version))
         size = int.from_bytes(self._read(4), "big", signed=True)
         if not 4 <= size <= _LARGEST_RESPONSE_BYTES:
             raise CliError(f"{self.address} does not speak Kafka's protocol")
@@ -124,6 +146,7 @@ class Connection:
         try:
             self._socket.sendall(frame)
         except OSError as error:
+            self.is_lost = True
             raise CliError(f"lost the connection to {self.address}: {_reason(error)}") from None
 
     def _read(self, size: int) -> bytes:
@@ -133,8 +156,10 @@ class Connection:
             try:
                 count = self._socket.recv_into(view[filled:])
             except OSError as error:
+                self.is_lost = True
                 raise CliError(f"no answer from {self.address}: {_reason(error)}") from None
             if not count:
+                self.is_lost = True
                 raise CliError(f"{self.address} closed the connection")
             filled += count
         return bytes(whole)
@@ -143,14 +168,21 @@ class Connection:
 class Client:
     """A cluster reached through its bootstrap addresses."""
 
-    def __init__(self, bootstrap: str, command_config: Path | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        config: ClientConfig | Path | None = None,
+        *,
+        client_id: str = CLIENT_ID,
+    ) -> None:
         """Raises CliError, and ConfigError for a file that cannot be used."""
+        self._client_id = client_id
         self._bootstrap = [_address(part) for part in bootstrap.split(",") if part.strip()]
         if not self._bootstrap:
             raise CliError("no bootstrap address: expected HOST:PORT")
-        self._config = ClientConfig.read(command_config) if command_config else None
+        self._config = ClientConfig.read(config) if isinstance(config, Path) else config
         if self._config is not None and self._config.logs_in:
-            from wirekafka.cli.login import login_of
+            from wirekafka.client.login import login_of
 
             login_of(self._config)  # Mistakes are reported before any connection is made.
         self._connections: dict[Address, Connection] = {}
@@ -165,8 +197,20 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
         for connection in self._connections.values():
             connection.close()
+        self._connections.clear()
+
+    def drop_unusable(self) -> None:
+        """Close the idle connections that a broker has closed, so that they are made again."""
+        for address, connection in list(self._connections.items()):
+            if not connection.is_usable():
+                connection.close()
+                del self._connections[address]
 
     def send(self, request: Request, answer: type[R], *, most: int | None = None) -> R:
         """Send a request to the first bootstrap broker that can be reached."""
@@ -218,46 +262,66 @@ class Client:
 
     def coordinator(self, group: str) -> Connection:
         """The coordinator of a group; retries while it is not available or still loading."""
+        return self._coordinator(group, _GROUP)
+
+    def transaction_coordinator(self, transactional_id: str) -> Connection:
+        """The coordinator of a transactional id; retries as `coordinator` does."""
+        return self._coordinator(transactional_id, _TRANSACTION)
+
+    def _coordinator(self, key: str, kind: int) -> Connection:
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
-            found = self._find_coordinator(group)
+            found = self._find_coordinator(key, kind)
             error = Error(found.error_code)
             if not error:
                 return self._connect(Address(found.host, found.port))
             if not error.retriable or time.monotonic() > deadline:
-                raise CliError(f"group {group}: {error.name}")
+                raise CliError(f"{_KINDS[kind]} {key}: {error.name}")
             time.sleep(_RETRY_EVERY_S)
 
     def offsets(
         self, partitions: Iterable[tuple[str, int]], timestamp: int
     ) -> dict[tuple[str, int], int]:
         """Each partition's offset for a timestamp in ms (-1 latest, -2 earliest)."""
-        by_leader: dict[int, dict[str, list[int]]] = {}
+        wanted: dict[str, list[int]] = {}
         for name, index in partitions:
-            leader = next(
-                p.leader_id for p in self.topic(name).partitions if p.partition_index == index
-            )
-            by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
-        found: dict[tuple[str, int], int] = {}
+            wanted.setdefault(name, []).append(index)
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for name, indexes in wanted.items():
+            leaders = {p.partition_index: p.leader_id for p in self.topic(name).partitions}
+            for index in indexes:
+                by_leader.setdefault(leaders[index], {}).setdefault(name, []).append(index)
+        listed = self.list_offsets(by_leader, timestamp)
+        return {partition: found.offset for partition, found in listed.items()}
+
+    def list_offsets(
+        self, by_leader: Mapping[int, dict[str, list[int]]], timestamp: int
+    ) -> dict[tuple[str, int], Listed]:
+        """`offsets` of partitions whose leaders are known, given by leader and topic.
+
+        The result has the timestamps that were found, too (-3: that of the newest record).
+        """
+        found: dict[tuple[str, int], Listed] = {}
         for leader, topics in by_leader.items():
-            response = self.node(leader).send(_list_offsets(topics, timestamp), ListOffsetsResponse)
+            response = self.node(leader).send(list_offsets(topics, timestamp), ListOffsetsResponse)
             found |= _listed(response)
         return found
 
     def _find_coordinator(
-        self, group: str
+        self, key: str, kind: int
     ) -> FindCoordinatorResponse | FindCoordinatorResponse.Coordinator:
         connection = self.any()
         if connection.version_of(FindCoordinatorRequest) < 4:
-            request = FindCoordinatorRequest(key=group, key_type=_GROUP)
+            request = FindCoordinatorRequest(key=key, key_type=kind)
             return connection.send(request, FindCoordinatorResponse, most=3)
-        request = FindCoordinatorRequest(coordinator_keys=[group], key_type=_GROUP)
+        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=kind)
         return connection.send(request, FindCoordinatorResponse).coordinators[0]
 
     def _connect(self, address: Address) -> Connection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = Connection(address, self._config)
+            connection = Connection(address, self._config, client_id=self._client_id)
+            self._connections[address] = connection
         return connection
 
 
@@ -302,7 +366,7 @@ def _is_old_refusal(request: Request, payload: bytes) -> bool:
     return isinstance(request, ApiVersionsRequest) and code == Error.UNSUPPORTED_VERSION
 
 
-def _list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRequest:
+def list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRequest:
     kind = ListOffsetsRequest.Topic
     return ListOffsetsRequest(
         replica_id=-1,
@@ -319,12 +383,13 @@ def _list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsRe
     )
 
 
-def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], int]:
+def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], Listed]:
     found = {}
     for topic in response.topics:
         for partition in topic.partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")
-            found[topic.name, partition.partition_index] = partition.offset
+            listed = Listed(partition.offset, partition.timestamp)
+            found[topic.name, partition.partition_index] = listed
     return found
 
 

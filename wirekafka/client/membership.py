@@ -12,7 +12,7 @@ from wirekafka.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from wirekafka.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.apis.sync_group import SyncGroupRequest, SyncGroupResponse
-from wirekafka.cli.client import Client, check
+from wirekafka.client.client import Client, check
 from wirekafka.codec.message import Message
 from wirekafka.coordinator.records import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from wirekafka.errors import Error

@@ -29,8 +29,8 @@ from wirekafka.apis.streams_group_describe import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
-from wirekafka.cli.client import Client, CliError, check
-from wirekafka.cli.membership import (
+from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.membership import (
     TopicPartition,
     commit_offsets,
     decode_assignment,

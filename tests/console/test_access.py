@@ -1,0 +1,114 @@
+"""Who may use the console: logins, tokens of forms, read-only consoles."""
+
+import pytest
+
+import wirekafka
+from tests.console.site import Site, console
+from wirekafka.config.client_config import ClientConfig
+from wirekafka.testing import Allow
+
+USERS = {"ann": "ann's secret", "bob": 'bob"s \\ secret'}
+
+
+@pytest.fixture(scope="module")
+def secured():
+    """A console of a broker with SASL, whose users log in."""
+    with wirekafka.Broker(users=USERS) as broker:
+        config = ClientConfig(
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+        )
+        with console(broker.bootstrap_servers, config=config, allow_changes=True) as site:
+            yield site
+
+
+@pytest.fixture
+def visitor(secured) -> Site:
+    """A visitor without a session."""
+    return secured.another()
+
+
+def log_in(site: Site, name: str, password: str, path: str = "/login"):
+    return site.submit(path, {"name": name, "password": password, "token": site.token("/login")})
+
+
+def test_a_visitor_without_a_session_is_sent_to_the_login(visitor):
+    page = visitor.get("/brokers")
+    assert page.url.endswith("/login?next=%2Fbrokers")
+    assert not page.soup.select("header nav a"), "no links to pages"
+
+
+@pytest.mark.parametrize(("name", "password"), USERS.items())
+def test_a_user_of_the_brokers_logs_in_and_goes_on(visitor, name, password):
+    page = log_in(visitor, name, password, "/login?next=%2Fbrokers")
+    assert page.words("h1") == "Brokers"
+    assert page.words("header .who form").startswith(name)
+
+
+def test_a_wrong_password_is_refused_as_by_the_broker(visitor):
+    page = log_in(visitor, "ann", "wrong")
+    assert page.status == 401
+    assert "Authentication failed" in page.words("[role=alert]")
+    assert visitor.get("/brokers").words("h1") == "Log in"
+
+
+def test_the_session_ends_with_the_logout(visitor):
+    log_in(visitor, "ann", USERS["ann"])
+    before = visitor.cookie()
+    visitor.post("/logout")
+    visitor.set_cookie(before)
+    assert visitor.get("/brokers").words("h1") == "Log in"
+
+
+def test_the_login_gets_a_new_session_name(visitor):
+    """So that nobody can make a visitor use a session whose name is known."""
+    visitor.get("/login")
+    before = visitor.cookie()
+    log_in(visitor, "ann", USERS["ann"])
+    assert visitor.cookie() != before
+
+
+@pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example/", "/\\evil.example"])
+def test_the_login_leads_to_no_other_site(visitor, place):
+    page = log_in(visitor, "ann", USERS["ann"], f"/login?next={place}")
+    assert page.url == f"{visitor.base}/"
+
+
+def test_what_a_user_may_not_see_is_not_shown():
+    """Ann may read one topic and its group; the broker's own counters are not for her."""
+    acls = [Allow("ann", ("read", "describe"), topic="orders")]
+    with wirekafka.Broker(users=USERS, acls=acls, topics=["orders", "payments"]) as broker:
+        config = ClientConfig(
+            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+        )
+        with console(broker.bootstrap_servers, config=config) as site:
+            log_in(site, "ann", USERS["ann"])
+            names = {name for _, name in site.get("/configs", kind="topic").rows("#resources")}
+            assert names == {"orders"}
+            assert "CLUSTER_AUTHORIZATION_FAILED" in site.get("/acls").words("main")
+
+
+def test_a_form_needs_the_token_of_the_session(changing):
+    for fields in ({}, {"token": "0" * 64}, {"token": changing.another().token()}):
+        page = changing.submit("/config", {"kind": "broker", "name": "1", **fields})
+        assert page.status == 403
+        assert "not sent by a page of this session" in page.words("[role=alert]")
+
+
+def test_a_form_of_another_origin_is_refused(changing):
+    fields = {"token": changing.token(), "kind": "broker", "name": "", "option": "x", "value": "1"}
+    page = changing.submit("/config", fields, {"Origin": "http://evil.example"})
+    assert page.status == 403
+
+
+def test_a_read_only_console_refuses_changes(site):
+    page = site.post("/config", kind="broker", name="", option="log.retention.ms", value="1")
+    assert page.status == 403
+    assert "--allow-changes" in page.words("[role=alert]")
+    assert not site.get("/config", kind="broker", name="").soup.select("form[method=post]")
+
+
+def test_failures_of_the_cluster_are_pages(broker):
+    with console("127.0.0.1:1") as site:
+        page = site.get("/brokers")
+        assert page.status == 502
+        assert "cannot connect to 127.0.0.1:1" in page.words("[role=alert]")

@@ -1,0 +1,63 @@
+"""`wirekafka console`: serves web pages about a Kafka cluster."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from wirekafka.cli.output import CommandConfig
+from wirekafka.client.client import Client, CliError
+from wirekafka.config.address import Address
+from wirekafka.config.client_config import ClientConfig
+
+
+def command(
+    bootstrap: Annotated[
+        str,
+        typer.Argument(
+            envvar="WIREKAFKA_BOOTSTRAP", metavar="HOST:PORT[,...]", help="Bootstrap brokers."
+        ),
+    ],
+    *,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", help="Where to serve; 0: a free one.")
+    ] = 8080,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="The address to listen on. There is no TLS.")
+    ] = "127.0.0.1",
+    command_config: CommandConfig = None,
+    allow_changes: Annotated[
+        bool, typer.Option("--allow-changes", help="Serve the forms that change something, too.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Another name by which browsers may reach it."),
+    ] = None,
+) -> None:
+    """Serve web pages about a Kafka cluster until Ctrl-C.
+
+    With SASL but without sasl.jaas.config in FILE, visitors log in as users of the brokers.
+    """
+    try:
+        from wirekafka.console.sampler import Sampler
+        from wirekafka.console.settings import Settings
+        from wirekafka.console.web_server import WebServer
+    except ModuleNotFoundError as error:
+        raise CliError(f"the console needs `pip install 'wirekafka[console]'`: {error}") from None
+    logging.basicConfig(stream=sys.stderr, level="INFO", format="%(levelname)s %(message)s")
+    settings = Settings(
+        bootstrap=bootstrap,
+        address=Address(host, port),
+        config=ClientConfig.read(command_config) if command_config else None,
+        allow_changes=allow_changes,
+        hosts=frozenset(allow_host or ()),
+    )
+    if not settings.asks_for_login:
+        with Client(bootstrap, settings.config) as client:
+            client.any()
+    server = WebServer(settings, Sampler)
+    print(f"wirekafka console: http://{server.address}/", flush=True)
+    server.serve()

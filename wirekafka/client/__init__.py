@@ -1,0 +1,1 @@
+"""A synchronous client of any Kafka broker, for the commands and the console."""

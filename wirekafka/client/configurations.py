@@ -1,0 +1,68 @@
+"""Configurations of topics, brokers, groups and client metrics: described, and changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wirekafka.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from wirekafka.apis.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wirekafka.client.client import Client, CliError, Connection, check
+
+TOPIC, BROKER = 2, 4
+KINDS = {"topic": TOPIC, "broker": BROKER, "client-metrics": 16, "group": 32}
+_SET, _DELETE = 0, 1
+SOURCES = {
+    1: "topic",
+    2: "broker, dynamic",
+    3: "cluster, dynamic",
+    4: "broker, static",
+    5: "default",
+    7: "client metrics",
+    8: "group",
+}
+DEFAULT_SOURCE = 5
+
+Entry = DescribeConfigsResponse.Result.ResourceResult
+
+
+def described(client: Client, kind: int, name: str, *, in_detail: bool = False) -> list[Entry]:
+    """A resource's options, by name; `in_detail` with synonyms and documentation."""
+    resource = DescribeConfigsRequest.Resource(
+        resource_type=kind, resource_name=name, configuration_keys=None
+    )
+    request = DescribeConfigsRequest(
+        resources=[resource], include_synonyms=in_detail, include_documentation=in_detail
+    )
+    [result] = _owner(client, kind, name).send(request, DescribeConfigsResponse).results
+    check(result.error_code, name, result.error_message)
+    return sorted(result.configs, key=lambda entry: entry.name)
+
+
+def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
+    """Set options, or delete those whose value is None."""
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [
+        resource.AlterableConfig(
+            name=key, value=value, config_operation=_DELETE if value is None else _SET
+        )
+        for key, value in changes.items()
+    ]
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=kind, resource_name=name, configs=configs)]
+    )
+    response = _owner(client, kind, name).send(request, IncrementalAlterConfigsResponse)
+    for result in response.responses:
+        check(result.error_code, name, result.error_message)
+
+
+def _owner(client: Client, kind: int, name: str) -> Connection:
+    """The connection for a resource: a broker serves only its own configuration."""
+    if kind != BROKER or not name:
+        return client.any()
+    if not name.isdigit():
+        raise CliError(f"bad broker id {name!r}: expected a number")
+    client.metadata([])
+    return client.node(int(name))

@@ -1,0 +1,1 @@
+"""Web pages over the admin APIs of any Kafka cluster; imported only when they are served."""

@@ -1,0 +1,139 @@
+"""Who visits: sessions of users that log in with the brokers' names and passwords, and tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wirekafka.client.client import CliError
+from wirekafka.config.client_config import ClientConfig
+from wirekafka.console.pool import ClientPool
+from wirekafka.console.settings import Settings
+from wirekafka.console.source import Source
+
+COOKIE = "wirekafka_console"
+_MOST_SESSIONS = 50
+_IDLE_S = 8 * 3600
+MECHANISMS = {
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+}
+"""The login module of each mechanism that takes a name and a password, the strongest first."""
+
+OpenSource = Callable[[ClientPool], Source]
+"""Begins to collect what is known of a cluster, with the clients of one user."""
+
+
+@dataclass(slots=True)
+class Account:
+    """One user of the brokers: its clients, and what is known of the cluster with its rights."""
+
+    user: str | None
+    pool: ClientPool
+    source: Source
+
+    def close(self) -> None:
+        """End its connections."""
+        self.source.close()
+        self.pool.close()
+
+
+class Accounts:
+    """The account of each session; one for all visitors where nobody logs in.
+
+    A session ends after eight hours without a request, or when it is the longest idle of 50.
+    """
+
+    def __init__(self, settings: Settings, open_source: OpenSource) -> None:
+        self._settings, self._open_source = settings, open_source
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[str, tuple[Account, float]] = OrderedDict()
+        self._shared: Account | None = None
+        if not settings.asks_for_login:
+            pool = ClientPool(settings.bootstrap, settings.config)
+            self._shared = Account(None, pool, open_source(pool))
+
+    def of(self, session: str) -> Account | None:
+        """The account of a session, None if the visitor has to log in."""
+        if self._shared is not None:
+            return self._shared
+        now_s = time.monotonic()
+        with self._lock:
+            ended = self._drop_idle(now_s)
+            found = self._sessions.get(session)
+            if found is not None:
+                self._sessions[session] = (found[0], now_s)
+                self._sessions.move_to_end(session)
+        for account in ended:
+            account.close()
+        return None if found is None else found[0]
+
+    def log_in(self, user: str, password: str) -> str:
+        """Begin a session of a user; returns its name. Raises CliError if a broker refuses."""
+        config = with_credentials(self._settings.config, user, password)
+        pool = ClientPool(self._settings.bootstrap, config)
+        with pool.client() as client:
+            client.any()
+        account = Account(user, pool, self._open_source(pool))
+        session = secrets.token_urlsafe(32)
+        with self._lock:
+            self._sessions[session] = (account, time.monotonic())
+            ended = self._drop_idle(time.monotonic())
+        for each in ended:
+            each.close()
+        return session
+
+    def log_out(self, session: str) -> None:
+        """End a session."""
+        with self._lock:
+            found = self._sessions.pop(session, None)
+        if found is not None:
+            found[0].close()
+
+    def token(self, session: str) -> str:
+        """What the forms of a session carry, so that no other site can submit them."""
+        return hmac.new(self._settings.secret, session.encode(), hashlib.sha256).hexdigest()
+
+    def close(self) -> None:
+        """End all sessions."""
+        with self._lock:
+            accounts = [account for account, _ in self._sessions.values()]
+            self._sessions.clear()
+        for account in [*accounts, *([self._shared] if self._shared else [])]:
+            account.close()
+
+    def _drop_idle(self, now_s: float) -> list[Account]:
+        ended = []
+        while self._sessions:
+            session, (account, used_s) = next(iter(self._sessions.items()))
+            if len(self._sessions) <= _MOST_SESSIONS and now_s - used_s < _IDLE_S:
+                break
+            del self._sessions[session]
+            ended.append(account)
+        return ended
+
+
+def with_credentials(config: ClientConfig | None, user: str, password: str) -> ClientConfig:
+    """A client's configuration that logs in as a user. Raises CliError for its mechanism."""
+    settings = {} if config is None else config.sources.static
+    mechanism = "GSSAPI" if config is None else config.sasl_mechanism
+    module = MECHANISMS.get(mechanism)
+    if module is None:
+        raise CliError(f"no login by name and password with sasl.mechanism={mechanism}")
+    if not (user + password).isprintable():
+        raise CliError("a name or password with control characters is not supported")
+    values = {name: setting.text for name, setting in settings.items()}
+    login = f"{module} required username={_quoted(user)} password={_quoted(password)};"
+    return ClientConfig(values | {"sasl.jaas.config": login}, "the login page")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,129 @@
+"""The console as an ASGI application: its routes, its files, and what every response carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from wirekafka.console import (
+    acls,
+    brokers,
+    configs,
+    groups,
+    overview,
+    topics,
+    transaction_pages,
+    wire_pages,
+)
+from wirekafka.console.access import Accounts, OpenSource
+from wirekafka.console.page import PageError, Pages
+from wirekafka.console.render import Renderer
+from wirekafka.console.settings import LOOPBACK, Settings
+
+SECTIONS: Sequence[ModuleType] = (
+    overview,
+    topics,
+    groups,
+    transaction_pages,
+    configs,
+    acls,
+    brokers,
+    wire_pages,
+)
+"""The modules of the pages, in the order of the navigation.
+
+Each has `ENTRIES`, and `LINK`: (title, path, key pressed after g).
+"""
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_STATIC = Path(__file__).parent / "static"
+
+
+def create(settings: Settings, accounts: Accounts) -> Starlette:
+    """The application; `accounts` are closed by who has opened them."""
+    renderer = Renderer([module.LINK for module in SECTIONS])
+    renderer.warm_up()
+    pages = Pages(settings, accounts, renderer)
+    routes = [pages.route(entry) for module in SECTIONS for entry in module.ENTRIES]
+    application = Starlette(
+        routes=[
+            *routes,
+            *pages.login_routes(),
+            Mount("/static", StaticFiles(directory=_STATIC), name="static"),
+        ],
+        exception_handlers={HTTPException: _not_found(pages)},
+    )
+    application.add_middleware(_Guard, hosts=_hosts(settings))
+    return application
+
+
+def open_accounts(settings: Settings, open_source: OpenSource) -> Accounts:
+    """The accounts of a console, which collect for all visitors where nobody logs in."""
+    return Accounts(settings, open_source)
+
+
+def _not_found(pages: Pages) -> Any:
+    def show(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        reasons = {404: "There is no such page.", 405: "This page takes no such request."}
+        reason = reasons.get(error.status_code, error.detail)
+        return pages.failure(request, PageError(error.status_code, reason))
+
+    return show
+
+
+def _hosts(settings: Settings) -> frozenset[str]:
+    return LOOPBACK | {settings.address.host} | settings.hosts
+
+
+class _Guard:
+    """Refuses requests for other hosts, as after a DNS rebinding; adds headers to responses."""
+
+    def __init__(self, app: Any, hosts: frozenset[str]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                if not scope["path"].startswith("/static/"):
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        host = _without_port(Headers(scope=scope).get("host", ""))
+        if host not in self._hosts:
+            text = f"This console does not serve the host {host!r}; see --allow-host.\n"
+            await PlainTextResponse(text, 421)(scope, receive, guarded)
+            return
+        await self._app(scope, receive, guarded)
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if ":" in host else host

@@ -1,0 +1,114 @@
+"""The console of `serve --console`: in the process of a broker, on threads of its own.
+
+It connects to the broker as any client does, so that users and ACLs apply to it. What Kafka's
+protocol has no request for, it reads on the broker's event loop, in steps of a millisecond.
+Its threads share the interpreter with the broker: they hand it over after at most a millisecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from pathlib import Path
+
+from wirekafka.config.address import ANYWHERE, Address
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.client_config import ClientConfig
+from wirekafka.config.listeners import Listener, listeners
+from wirekafka.config.option import ConfigError
+from wirekafka.config.own import (
+    CONSOLE_CLIENT,
+    CONSOLE_LISTENER,
+    console_allows_changes,
+    console_listener,
+)
+from wirekafka.console.access import MECHANISMS
+from wirekafka.console.insight import Inside
+from wirekafka.console.pool import ClientPool
+from wirekafka.console.sampler import Sampler
+from wirekafka.console.settings import LOOPBACK, Settings
+from wirekafka.console.source import Source
+from wirekafka.console.web_server import WebServer
+from wirekafka.server.monitoring.service import Monitoring
+from wirekafka.server.node import Node
+from wirekafka.server.wire_tap import Wire
+
+logger = logging.getLogger(__name__)
+
+_HAND_OVER_S = 0.001
+
+
+class BuiltInConsole:
+    """A console that runs while its node serves."""
+
+    def __init__(self, config: BrokerConfig, authority: Path | None) -> None:
+        """`authority` is the certificate that `--secure` has made. Raises ConfigError."""
+        if "broker" not in config.process_roles:
+            raise ConfigError(CONSOLE_LISTENER, None, "only a broker has a console")
+        self._listener = listeners(config).bound[0]
+        self._client = _client_config(config, self._listener, authority)
+        self._config = config
+        self._server: WebServer | None = None
+        self._inside: Inside | None = None
+
+    def serving(self, node: Node, monitoring: Monitoring) -> None:
+        """Serve pages; call it on the node's event loop. Raises OSError."""
+        address = console_listener(self._config.sources)
+        assert address is not None and monitoring.lag is not None
+        host, port = node.address
+        settings = Settings(
+            bootstrap=str(Address("127.0.0.1" if host in ANYWHERE else host, port)),
+            address=address,
+            config=self._client,
+            allow_changes=console_allows_changes(self._config.sources),
+        )
+        if address.host not in LOOPBACK:
+            logger.warning("The console at http://%s is served without TLS", address)
+        sys.setswitchinterval(min(sys.getswitchinterval(), _HAND_OVER_S))
+        inside = self._inside = Inside(node, monitoring.measures, monitoring.lag)
+
+        wire = Wire(node, asyncio.get_running_loop())
+
+        def open_source(pool: ClientPool) -> Source:
+            return Sampler(pool, inside, wire)
+
+        self._server = WebServer(settings, open_source)
+        self._server.start()
+        logger.info("The console is served at http://%s/", self._server.address)
+        print(f"wirekafka console: http://{self._server.address}/", flush=True)
+
+    def stopping(self) -> None:
+        """Serve no more pages."""
+        if self._inside is not None:
+            self._inside.close()
+        if self._server is not None:
+            self._server.stop()
+
+
+def _client_config(
+    config: BrokerConfig, listener: Listener, authority: Path | None
+) -> ClientConfig | None:
+    """How the console connects to its broker. Raises ConfigError if that needs a file."""
+    file = config.sources.text(CONSOLE_CLIENT)
+    if file:
+        return ClientConfig.read(Path(file))
+    if listener.protocol == "PLAINTEXT":
+        return None
+    values = {"security.protocol": listener.protocol}
+    if listener.protocol.startswith("SASL_"):
+        enabled = config.for_listener(listener.name).sasl_enabled_mechanisms
+        mechanism = next((each for each in MECHANISMS if each in enabled), None)
+        if mechanism is None:
+            raise _needs_file(f"none of {', '.join(MECHANISMS)} is in sasl.enabled.mechanisms")
+        values["sasl.mechanism"] = mechanism
+    if listener.protocol.endswith("SSL"):
+        if authority is None:
+            raise _needs_file(f"{listener.name} has TLS")
+        values |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority)}
+    return ClientConfig(values, "the console")
+
+
+def _needs_file(reason: str) -> ConfigError:
+    message = f"the console needs --console-config FILE: {reason}"
+    return ConfigError(CONSOLE_CLIENT, None, reason, message)

@@ -1,0 +1,340 @@
+"""The routes of the console: each runs a plain function in a thread, for one visitor."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from wirekafka.client.client import Client, CliError
+from wirekafka.config.option import ConfigError
+from wirekafka.console.access import COOKIE, Account, Accounts
+from wirekafka.console.render import Renderer
+from wirekafka.console.settings import Settings
+from wirekafka.console.source import Source
+from wirekafka.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+_MOST_FORM_BYTES = 1 << 20
+_READ_ONLY = "This console is read-only: it was started without --allow-changes."
+
+
+class PageError(Exception):
+    """A failure that is shown as a page, with an HTTP status and a sentence for the user."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request of a visitor: what it asks, and the means to answer."""
+
+    path: Mapping[str, str]
+    """The parameters of the route's path."""
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+    client: Client
+    source: Source
+    user: str | None
+    allows_changes: bool
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number of the query. Raises PageError for anything else."""
+        text = self.query.get(name, "").strip()
+        if not text:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise PageError(400, f"{name} must be a whole number, not {text!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page: a template and what it shows."""
+
+    template: str
+    values: Mapping[str, Any]
+    status: int = 200
+
+
+class Redirect(NamedTuple):
+    """Another page of the console to go to."""
+
+    path: str
+
+
+class Download(NamedTuple):
+    """Bytes for a file on the visitor's machine; browsers do not interpret them."""
+
+    name: str
+    data: bytes
+
+
+class Event(NamedTuple):
+    """A piece of live output. `kind` is `row` (appended), `status` (replaced) or `done`."""
+
+    kind: str
+    html: str
+
+
+Answer: TypeAlias = View | Redirect | Download
+Handler: TypeAlias = Callable[[Visit], Answer]
+LiveHandler: TypeAlias = Callable[[Visit, Renderer], Iterator[Event | None]]
+
+
+class Page(NamedTuple):
+    """A page to read."""
+
+    path: str
+    handler: Handler
+
+
+class Change(NamedTuple):
+    """A form's target, which changes something: refused unless changes are allowed."""
+
+    path: str
+    handler: Handler
+
+
+class Live(NamedTuple):
+    """Events that a page receives while it is open (`static/live.js`).
+
+    The handler yields an event at least every second, or None: only then is it noticed that the
+    visitor has left, and the handler closed.
+    """
+
+    path: str
+    handler: LiveHandler
+
+
+Entry: TypeAlias = Page | Change | Live
+
+
+class Pages:
+    """Serves entries: finds the visitor's account, and shows failures as pages."""
+
+    def __init__(self, settings: Settings, accounts: Accounts, renderer: Renderer) -> None:
+        self._settings, self._accounts, self._renderer = settings, accounts, renderer
+
+    def route(self, entry: Entry) -> Route:
+        """The route of an entry."""
+        match entry:
+            case Page():
+                return Route(entry.path, self._endpoint(entry.handler), methods=["GET"])
+            case Change():
+                return Route(entry.path, self._change(entry.handler), methods=["POST"])
+            case Live():
+                return Route(entry.path, self._live(entry.handler), methods=["GET"])
+
+    def login_routes(self) -> list[Route]:
+        """The pages to log in and out."""
+
+        async def log_in(request: Request) -> Response:
+            form = await self._form(request) if request.method == "POST" else None
+            return await run_in_threadpool(self._log_in, request, form)
+
+        async def log_out(request: Request) -> Response:
+            await self._form(request)
+            session = request.cookies.get(COOKIE, "")
+            await run_in_threadpool(self._accounts.log_out, session)
+            response = RedirectResponse("/login", 303)
+            response.delete_cookie(COOKIE)
+            return response
+
+        return [
+            Route("/login", self._guarded(log_in), methods=["GET", "POST"]),
+            Route("/logout", self._guarded(log_out), methods=["POST"]),
+        ]
+
+    def failure(self, request: Request, error: Exception) -> Response:
+        """The page that shows a failure."""
+        status, message = _described(error)
+        if status == 500:
+            logger.exception("A page of the console failed: %s", request.url.path, exc_info=error)
+        view = View("error.html", {"title": "Error", "status": status, "message": message}, status)
+        session = request.cookies.get(COOKIE, "")
+        return self._shown(request, view, self._accounts.of(session) if session else None)
+
+    def _guarded(self, endpoint: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        async def guarded(request: Request) -> Response:
+            try:
+                response: Response = await endpoint(request)
+            except Exception as error:
+                return await run_in_threadpool(self.failure, request, error)
+            return response
+
+        return guarded
+
+    def _endpoint(self, handler: Handler) -> Callable[[Request], Any]:
+        async def show(request: Request) -> Response:
+            return await run_in_threadpool(self._serve, request, handler, {})
+
+        return self._guarded(show)
+
+    def _change(self, handler: Handler) -> Callable[[Request], Any]:
+        async def change(request: Request) -> Response:
+            form = await self._form(request)
+            if not self._settings.allow_changes:
+                raise PageError(403, _READ_ONLY)
+            return await run_in_threadpool(self._serve, request, handler, form)
+
+        return self._guarded(change)
+
+    def _live(self, handler: LiveHandler) -> Callable[[Request], Any]:
+        async def stream(request: Request) -> Response:
+            account = await run_in_threadpool(self._account, request)
+            if account is None:
+                raise PageError(401, "The session has ended: log in again.")
+            events = self._events(request, handler, account)
+            return StreamingResponse(events, media_type="text/event-stream")
+
+        return self._guarded(stream)
+
+    async def _events(self, request: Request, handler: LiveHandler, account: Account) -> Any:
+        produced = self._produced(request, handler, account)
+        try:
+            while True:
+                text = await run_in_threadpool(next, produced, None)
+                if text is None or await request.is_disconnected():
+                    return
+                yield text
+        finally:
+            produced.close()
+
+    def _produced(self, request: Request, handler: LiveHandler, account: Account) -> Generator[str]:
+        try:
+            with account.pool.client() as client:
+                visit = self._visit(request, account, client, {})
+                for event in handler(visit, self._renderer):
+                    yield ": still here\n\n" if event is None else _encoded(event)
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            status, message = _described(error)
+            if status == 500:
+                logger.exception("Live output of the console failed: %s", request.url.path)
+            yield _encoded(Event("failed", self._renderer.escape(message)))
+        yield _encoded(Event("done", ""))
+
+    def _serve(self, request: Request, handler: Handler, form: Mapping[str, str]) -> Response:
+        began_s = time.perf_counter()
+        account = self._account(request)
+        if account is None:
+            here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return RedirectResponse(f"/login?next={quote(here, safe='')}", 303)
+        with account.pool.client() as client:
+            answer = handler(self._visit(request, account, client, form))
+        if isinstance(answer, Redirect):
+            return RedirectResponse(answer.path, 303)
+        if isinstance(answer, Download):
+            disposition = f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}"
+            headers = {"Content-Disposition": disposition}
+            return Response(answer.data, 200, headers, "application/octet-stream")
+        response = self._shown(request, answer, account)
+        took_ms = (time.perf_counter() - began_s) * 1000
+        response.headers["Server-Timing"] = f"page;dur={took_ms:.1f}"
+        return response
+
+    def _account(self, request: Request) -> Account | None:
+        return self._accounts.of(request.cookies.get(COOKIE, ""))
+
+    def _visit(
+        self, request: Request, account: Account, client: Client, form: Mapping[str, str]
+    ) -> Visit:
+        return Visit(
+            path=request.path_params,
+            query=request.query_params,
+            form=form,
+            client=client,
+            source=account.source,
+            user=account.user,
+            allows_changes=self._settings.allow_changes,
+        )
+
+    def _shown(self, request: Request, view: View, account: Account | None) -> Response:
+        session = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
+        frame = {
+            "here": request.url.path,
+            "query": request.query_params,
+            "user": None if account is None else account.user,
+            "is_inside": account is not None,
+            "token": self._accounts.token(session),
+            "allows_changes": self._settings.allow_changes,
+        }
+        response = HTMLResponse(self._renderer.page(view.template, {**frame, **view.values}))
+        response.status_code = view.status
+        if COOKIE not in request.cookies:
+            _set_cookie(request, response, session)
+        return response
+
+    async def _form(self, request: Request) -> dict[str, str]:
+        """The fields of a submitted form. Raises PageError unless one of our pages sent it."""
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > _MOST_FORM_BYTES:
+                raise PageError(413, "the form is larger than 1 MiB")
+        form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+        session = request.cookies.get(COOKIE, "")
+        expected = self._accounts.token(session)
+        origin = request.headers.get("origin")
+        is_foreign = origin is not None and urlsplit(origin).netloc != request.url.netloc
+        if is_foreign or not session or not hmac.compare_digest(form.pop("token", ""), expected):
+            raise PageError(403, "The form was not sent by a page of this session: reload it.")
+        return form
+
+    def _log_in(self, request: Request, form: Mapping[str, str] | None) -> Response:
+        following = request.query_params.get("next", "/")
+        if not following.startswith("/") or following[1:2] in ("/", "\\"):
+            following = "/"
+        if not self._settings.asks_for_login:
+            return RedirectResponse("/", 303)
+        values = {"title": "Log in", "name": "", "problem": None}
+        if form is None:
+            return self._shown(request, View("login.html", values), None)
+        values["name"] = form.get("name", "")
+        try:
+            session = self._accounts.log_in(values["name"] or "", form.get("password", ""))
+        except (CliError, ConfigError) as error:
+            values["problem"] = str(error)
+            return self._shown(request, View("login.html", values, 401), None)
+        response = RedirectResponse(following, 303)
+        _set_cookie(request, response, session)
+        return response
+
+
+def _set_cookie(request: Request, response: Response, session: str) -> None:
+    is_secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=is_secure)
+
+
+def _described(error: Exception) -> tuple[int, str]:
+    """The HTTP status of a failure, and what the visitor reads."""
+    match error:
+        case PageError():
+            return error.status, str(error)
+        case CliError() | ConfigError() | KafkaError():
+            return 502, str(error)
+        case OSError():
+            return 502, str(error)
+        case _:
+            return 500, "The console failed to make this page; its log has the details."
+
+
+def _encoded(event: Event) -> str:
+    return f"event: {event.kind}\ndata: {json.dumps(event.html)}\n\n"

@@ -1,0 +1,137 @@
+"""Renders the templates, with the filters by which they show numbers, sizes, times and bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
+
+from wirekafka.console.excerpts import visible
+from wirekafka.console.source import Unknown
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+NOTHING = "–"
+"""Shown for what is not known."""
+
+
+class Renderer:
+    """The templates of the console; all that they insert is escaped."""
+
+    def __init__(self, sections: Sequence[tuple[str, str, str]]) -> None:
+        """`sections` are the links of the navigation: (title, path, key)."""
+        self._environment = Environment(
+            loader=PackageLoader("wirekafka.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters |= {
+            "number": number,
+            "size": size,
+            "duration": duration,
+            "moment": moment,
+            "rate": rate,
+            "segment": segment,
+            "points": points,
+            "visible": visible,
+        }
+        self._environment.tests["unknown"] = lambda value: isinstance(value, Unknown)
+        self._environment.globals |= {"sections": sections, "link": link}
+
+    def page(self, template: str, values: Mapping[str, Any]) -> str:
+        """A whole page, or a fragment of one."""
+        return self._environment.get_template(template).render(values)
+
+    def warm_up(self) -> None:
+        """Compile all templates, so that no visitor waits for it."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
+    @staticmethod
+    def escape(text: str) -> str:
+        """Text as HTML."""
+        return str(escape(text))
+
+
+def number(value: float | None) -> str:
+    """1234567 as "1 234 567", with thin spaces."""
+    if value is None:
+        return NOTHING
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def size(value: float | None) -> str:
+    """Bytes in the largest unit of which there is at least one."""
+    if value is None or value < 0:
+        return NOTHING
+    power = min(int(math.log(value, 1024)), len(_SIZES) - 1) if value >= 1 else 0
+    return f"{value / 1024**power:.{0 if power == 0 else 1}f} {_SIZES[power]}"
+
+
+def duration(value_ms: float | None) -> str:
+    """Milliseconds as "350 ms", "12.0 s", "5 min 3 s", "2 h 10 min" or "3 d 4 h"."""
+    if value_ms is None or value_ms < 0:
+        return NOTHING
+    if value_ms < 1000:
+        return f"{value_ms:.0f} ms"
+    if value_ms < 60_000:
+        return f"{value_ms / 1000:.1f} s"
+    seconds = int(value_ms / 1000)
+    for unit, smaller, unit_s, smaller_s in (
+        ("d", "h", 86_400, 3_600),
+        ("h", "min", 3_600, 60),
+        ("min", "s", 60, 1),
+    ):
+        if seconds >= unit_s:
+            return f"{seconds // unit_s} {unit} {seconds % unit_s // smaller_s} {smaller}"
+    return f"{seconds} s"
+
+
+def moment(value_ms: int | None) -> str:
+    """A timestamp in UTC."""
+    if value_ms is None or value_ms < 0:
+        return NOTHING
+    try:
+        at = datetime.fromtimestamp(value_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(value_ms)
+    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{value_ms % 1000:03d}"
+
+
+def rate(value: float | None) -> str:
+    """A number per second, with three digits at the most below a thousand."""
+    if value is None:
+        return NOTHING
+    return number(round(value)) if value >= 100 else f"{value:.3g}"
+
+
+def segment(text: str) -> str:
+    """A name as one segment of a path."""
+    return quote(text, safe="")
+
+
+def link(query: Mapping[str, str], **changed: Any) -> str:
+    """The query string of the page that is shown, with some parameters changed."""
+    merged = {**query, **{name: str(value) for name, value in changed.items()}}
+    return "?" + urlencode({name: value for name, value in merged.items() if value != ""})
+
+
+def points(samples: Sequence[tuple[float, ...]]) -> str:
+    """(time in ms, value, …) of each sample as the data of a chart, for an attribute."""
+    times = [round(sample[0] / 1000) for sample in samples]
+    values = [round(sample[1], 3) for sample in samples]
+    return json.dumps([times, values], separators=(",", ":"))
+
+
+def now_ms() -> int:
+    """The time of the wall clock."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,39 @@
+"""What a console serves, where, and as whom."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+
+from wirekafka.config.address import Address
+from wirekafka.config.client_config import ClientConfig
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one console.
+
+    `config` is how it connects to brokers. If that asks for SASL without credentials, each visitor
+    logs in. Otherwise all visitors act as the user of `config`.
+    """
+
+    bootstrap: str
+    address: Address
+    config: ClientConfig | None = None
+    allow_changes: bool = False
+    hosts: frozenset[str] = frozenset()
+    """Names in Host headers that are accepted besides those of the loopback and `address`."""
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    """Signs the tokens of forms; new at each start."""
+
+    @property
+    def asks_for_login(self) -> bool:
+        """Whether each visitor logs in with a name and a password of the brokers'."""
+        config = self.config
+        return (
+            config is not None
+            and config.logs_in
+            and config.sources.text("sasl.jaas.config") is None
+        )

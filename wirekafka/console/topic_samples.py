@@ -1,0 +1,67 @@
+"""How many records each topic takes in per second, during the last hour."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
+from wirekafka.apis.metadata import MetadataResponse
+from wirekafka.client.membership import TopicPartition
+from wirekafka.console.source import TopicRate
+from wirekafka.metrics.lag import HISTORY_MS, LagHistory
+
+_MOST_TOPICS = 5_000
+_MOST_SAMPLES = HISTORY_MS // LagHistory.EVERY_MS
+
+
+class TopicSamples:
+    """Totals of records by topic, each with its time; those of idle topics take little memory."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, array[int]] = {}
+
+    def sample(self, at_ms: int, totals: Mapping[str, int]) -> list[TopicRate]:
+        """Add a sample of each topic; returns the rates since the one before."""
+        found = []
+        for name, total in totals.items():
+            numbers = self._topics.get(name)
+            if numbers is None:
+                if len(self._topics) >= _MOST_TOPICS:
+                    continue
+                numbers = self._topics[name] = array("q")
+            _add(numbers, at_ms, total)
+            rates = _rates(numbers)
+            found.append(TopicRate(name, rates[-1][1] if rates else None, None, None, rates))
+        for name in self._topics.keys() - totals.keys():
+            del self._topics[name]
+        return found
+
+
+def sums(
+    topics: Iterable[MetadataResponse.Topic], ends: Mapping[TopicPartition, int]
+) -> dict[str, int]:
+    """The sum of the end offsets of each topic whose partitions all have one."""
+    found = {}
+    for topic in topics:
+        name = topic.name or ""
+        known = [ends.get((name, each.partition_index)) for each in topic.partitions]
+        if known and None not in known:
+            found[name] = sum(end for end in known if end is not None)
+    return found
+
+
+def _add(numbers: array[int], at_ms: int, total: int) -> None:
+    if len(numbers) >= 6 and numbers[-1] == numbers[-3] == numbers[-5] == total:
+        numbers[-2] = at_ms  # It is idle: the last three samples are enough.
+        return
+    numbers.extend((at_ms, total))
+    del numbers[: max(len(numbers) - 2 * _MOST_SAMPLES, 0)]
+
+
+def _rates(numbers: array[int]) -> list[tuple[int, float]]:
+    samples = [(numbers[at], numbers[at + 1]) for at in range(0, len(numbers), 2)]
+    return [
+        (later_ms, max(end - start, 0) * 1000 / max(later_ms - earlier_ms, 1))
+        for (earlier_ms, start), (later_ms, end) in pairwise(samples)
+    ]

@@ -1,0 +1,80 @@
+"""Runs a console's HTTP server on a thread of its own, with an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+
+import uvicorn
+
+from wirekafka.config.address import Address
+from wirekafka.console import app
+from wirekafka.console.access import OpenSource
+from wirekafka.console.settings import Settings
+
+_STOP_S = 3.0
+
+
+class WebServer:
+    """Listens from `__init__` on, serves between `start` and `stop`."""
+
+    def __init__(self, settings: Settings, open_source: OpenSource) -> None:
+        """Bind the address. Raises OSError."""
+        self._socket = _bound(settings.address)
+        host, port = self._socket.getsockname()[:2]
+        self.address = Address(str(host), int(port))
+        self._settings, self._open_source = settings, open_source
+        self._server: uvicorn.Server | None = None
+        self._thread = threading.Thread(target=self._run, name="console", daemon=True)
+
+    def start(self) -> None:
+        """Accept requests."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Accept no more requests; live output ends. Blocks for at most a few seconds."""
+        if self._server is not None:
+            self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(_STOP_S)
+        self._socket.close()
+
+    def serve(self) -> None:
+        """Serve on this thread, until `stop` or a signal. For a process of its own."""
+        self._run()
+
+    def _run(self) -> None:
+        accounts = app.open_accounts(self._settings, self._open_source)
+        application = app.create(self._settings, accounts)
+        config = uvicorn.Config(
+            application,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(self._server.serve(sockets=[self._socket]))
+        finally:
+            accounts.close()
+
+
+def _bound(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((address.host, address.port))
+        bound.listen(64)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
