@@ -1,7 +1,7 @@
 """Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`.
 
 With `--replication`, the seeds are of three replicas of a partition instead of a broker, with
-`--quorum` of the voters and observers of the metadata quorum.
+`--quorum` of the voters and observers of the metadata quorum, with `--cluster` of whole clusters.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tests.simulation.campaign import Campaign, Simulate
+from tests.simulation.cluster.simulation import simulate as simulate_cluster
 from tests.simulation.quorum.simulation import simulate as simulate_quorum
 from tests.simulation.replication.simulation import simulate as simulate_replication
 from tests.simulation.simulation import Result, simulate
@@ -30,12 +31,15 @@ def main() -> int:
     parser.add_argument("--show", type=int, metavar="SEED", help="run one seed and print its trace")
     parser.add_argument("--replication", action="store_true", help="simulate three replicas")
     parser.add_argument("--quorum", action="store_true", help="simulate a quorum of controllers")
+    parser.add_argument("--cluster", action="store_true", help="simulate a cluster of whole nodes")
     options = parser.parse_args()
     chosen, option = simulate, ""
     if options.replication:
         chosen, option = simulate_replication, " --replication"
     elif options.quorum:
         chosen, option = simulate_quorum, " --quorum"
+    elif options.cluster:
+        chosen, option = simulate_cluster, " --cluster"
     if options.show is not None:
         return _show(chosen(options.show, keeps_trace=True))
     return _run(options, chosen, option)

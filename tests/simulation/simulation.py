@@ -70,7 +70,7 @@ def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
     loop = new_loop()
     asyncio.set_event_loop(None)
     simulation = _Simulation(seed, loop, Trace(keeps=keeps_trace))
-    errors = _LoggedErrors()
+    errors = LoggedErrors()
     logger = logging.getLogger("wirekafka")
     was_propagating, logger.propagate = logger.propagate, False
     logger.addHandler(errors)
@@ -89,7 +89,7 @@ def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
     return simulation.result()
 
 
-class _LoggedErrors(logging.Handler):
+class LoggedErrors(logging.Handler):
     """Records what the broker logs as an error, which is a violation."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class _Simulation:
         wire = self.world.wire("after", may_linger=False)
         for place in PLACES:
             # A transaction that lost records can stay open, as in Kafka.
-            left = await self._drained(wire, place)
+            left = await drained(self.world, wire, place)
             self._lost += check_power_cut(
                 place, self.world.history.drained[place], left, self._authors()
             )
@@ -322,33 +322,35 @@ class _Simulation:
         world = self.world
         wire = world.wire("drain", may_linger=False)
         for place in PLACES:
-            drained = world.history.drained[place] = await self._drained(wire, place)
-            if drained.end_offset != self.node.broker.partition(*place).high_watermark:
-                world.surprises.append(f"{place} is stable up to {drained.end_offset} for ever")
+            found = world.history.drained[place] = await drained(world, wire, place)
+            if found.end_offset != self.node.broker.partition(*place).high_watermark:
+                world.surprises.append(f"{place} is stable up to {found.end_offset} for ever")
         keys = {
             (commit.group, commit.place)
             for operation in world.history.operations
             for commit in operation.offset_commits()
         }
         for group, place in sorted(keys):
-            world.history.group_offsets[group, place] = await _group_offset(wire, group, place)
+            world.history.group_offsets[group, place] = await group_offset(wire, group, place)
         for path, data in sorted(self.node.files().items()):
             self.trace.moved(self.loop.time(), path, data)
 
-    async def _drained(self, wire: Any, place: Place) -> Drained:
-        readers = [
-            Reader(wire, self.world.topic_ids, committed=committed, by_id=True)
-            for committed in (True, False)
-        ]
-        found = [
-            [(offset, value) for _, offset, value in await read_to_end(reader, [place])]
-            for reader in readers
-        ]
-        stable_end, log_end = (reader.ends[place] for reader in readers)
-        return Drained(found[0], found[1], stable_end, log_end)
+
+async def drained(world: World, wire: Any, place: Place) -> Drained:
+    """Every record of a place, as both isolation levels see them."""
+    readers = [
+        Reader(wire, world.topic_ids, committed=committed, by_id=True)
+        for committed in (True, False)
+    ]
+    found = [
+        [(offset, value) for _, offset, value in await read_to_end(reader, [place])]
+        for reader in readers
+    ]
+    stable_end, log_end = (reader.ends[place] for reader in readers)
+    return Drained(found[0], found[1], stable_end, log_end)
 
 
-async def _group_offset(wire: Any, group: str, place: Place) -> int:
+async def group_offset(wire: Any, group: str, place: Place) -> int:
     kind = OffsetFetchRequest.Group
     request = OffsetFetchRequest(
         require_stable=True,
