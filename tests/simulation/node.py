@@ -52,9 +52,6 @@ class SimulatedNode:
     `outcome` is what its next crash leaves of unsynced writes.
     """
 
-    new_disk: Callable[[int], MortalDisk] = MortalDisk
-    """Creates an empty disk with a seed."""
-
     def __init__(self, network: Network, name: str, random: Random, settings: dict[str, str]):
         self.name = name
         self.trace: Trace = network.trace
@@ -153,6 +150,10 @@ class SimulatedNode:
         survivor = self.disk.after_crash(self.outcome, self.random.getrandbits(32))
         self.disk = self.new_disk(self.random.getrandbits(32))
         self.disk.root = survivor.root
+
+    def new_disk(self, seed: int) -> MortalDisk:
+        """An empty disk."""
+        return MortalDisk(seed)
 
     def opening(self, node: Node | ControllerNode) -> None:
         """Called with each new node before it starts."""

@@ -78,5 +78,7 @@ class Process:
         self._held = None
         # A task that is garbage collected would run its `finally` clauses.
         self._kept = list(self._tasks)
+        for task in self._kept:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
         if not self.died.done():
             self.died.set_result(None)

@@ -214,8 +214,8 @@ class _Simulation:
 
     def _consumers(self) -> list[Coroutine[Any, Any, None]]:
         consumers = [
-            self._follow("committed", committed=True),
-            self._follow("uncommitted", committed=False),
+            follow(self.world, "committed", committed=True),
+            follow(self.world, "uncommitted", committed=False),
         ]
         consumers += [
             Member(self.world, f"member-{at}", "workers").run()
@@ -238,23 +238,6 @@ class _Simulation:
             for at in range(random.randint(0, 3))
         ]
         return consumers
-
-    async def _follow(self, name: str, *, committed: bool) -> None:
-        """Read all records as they arrive, on assigned partitions."""
-        world = self.world
-        wire = world.wire(name, may_linger=True)
-        reader = Reader(wire, world.topic_ids, committed=committed, by_id=not committed)
-        reader.seek(dict.fromkeys(PLACES, 0))
-        while not world.is_ending:
-            try:
-                world.history.read(name, await reader.poll())
-            except Lost:
-                await wire.pause()
-            except Refused as refused:
-                world.surprises.append(f"{name} got the error {refused}")
-                break
-            await sleep(world, 0.2)
-        wire.close()
 
     async def _faults(self) -> None:
         random = self.random
@@ -320,20 +303,44 @@ class _Simulation:
     async def _drain(self) -> None:
         """Read all records."""
         world = self.world
-        wire = world.wire("drain", may_linger=False)
+        await drain_all(world)
         for place in PLACES:
-            found = world.history.drained[place] = await drained(world, wire, place)
-            if found.end_offset != self.node.broker.partition(*place).high_watermark:
-                world.surprises.append(f"{place} is stable up to {found.end_offset} for ever")
-        keys = {
-            (commit.group, commit.place)
-            for operation in world.history.operations
-            for commit in operation.offset_commits()
-        }
-        for group, place in sorted(keys):
-            world.history.group_offsets[group, place] = await group_offset(wire, group, place)
+            end_offset = world.history.drained[place].end_offset
+            if end_offset != self.node.broker.partition(*place).high_watermark:
+                world.surprises.append(f"{place} is stable up to {end_offset} for ever")
         for path, data in sorted(self.node.files().items()):
             self.trace.moved(self.loop.time(), path, data)
+
+
+async def follow(world: World, name: str, *, committed: bool) -> None:
+    """Read all records as they arrive, on assigned partitions."""
+    wire = world.wire(name, may_linger=True)
+    reader = Reader(wire, world.topic_ids, committed=committed, by_id=not committed)
+    reader.seek(dict.fromkeys(PLACES, 0))
+    while not world.is_ending:
+        try:
+            world.history.read(name, await reader.poll())
+        except Lost:
+            await wire.pause()
+        except Refused as refused:
+            world.surprises.append(f"{name} got the error {refused}")
+            break
+        await sleep(world, 0.2)
+    wire.close()
+
+
+async def drain_all(world: World) -> None:
+    """Read all records and committed offsets, as the end of the history."""
+    wire = world.wire("drain", may_linger=False)
+    for place in PLACES:
+        world.history.drained[place] = await drained(world, wire, place)
+    keys = {
+        (commit.group, commit.place)
+        for operation in world.history.operations
+        for commit in operation.offset_commits()
+    }
+    for group, place in sorted(keys):
+        world.history.group_offsets[group, place] = await group_offset(wire, group, place)
 
 
 async def drained(world: World, wire: Any, place: Place) -> Drained:

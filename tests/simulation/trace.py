@@ -31,6 +31,11 @@ class Trace:
         if self.lines is not None:
             self.lines.append(f"{self.now_s:.6f} {what}")
 
+    def happens(self, now_s: float, what: str) -> None:
+        """Add another event, with its time."""
+        self.now_s = now_s
+        self.note(what)
+
     def digest(self) -> str:
         """The digest of all events so far."""
         return self._hash.hexdigest()

@@ -10,7 +10,7 @@ from tests.simulation.cluster.shape import CLUSTER_ID, NodeSpec, Shape, format_d
 from tests.simulation.disk import Outcome
 from tests.simulation.loop import NodeClock
 from tests.simulation.network import Network
-from tests.simulation.node import SimulatedNode
+from tests.simulation.node import MortalDisk, SimulatedNode
 from tests.simulation.process import CURRENT
 from wirekafka.errors import KafkaError
 from wirekafka.metadata.image import MetadataImage
@@ -25,10 +25,21 @@ from wirekafka.server.remote_source import RemoteSource
 DATA = "/data"
 
 
+class ObservedDisk(MortalDisk):
+    """A disk that reports what is appended to its files."""
+
+    on_append: Callable[[str, bytes], None] = staticmethod(lambda path, data: None)
+
+    def appended(self, path: str, data: bytes) -> None:
+        self.on_append(path, data)
+
+
 class Member(SimulatedNode):
     """One node of a cluster; `supervise` keeps it running until `down_s` says otherwise."""
 
     def __init__(self, network: Network, spec: NodeSpec, shape: Shape, random: Random):
+        self.on_append: Callable[[Member, str, bytes], None] = lambda member, path, data: None
+        """Called after each append to a file."""
         super().__init__(network, spec.name, random, shape.settings(spec))
         self.spec = spec
         self.id = spec.id
@@ -87,6 +98,18 @@ class Member(SimulatedNode):
         published = node._published if isinstance(node, ControllerNode) else node.broker.metadata  # type: ignore[union-attr]
         return published.image, published.end_offset
 
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is the active controller, as far as it knows."""
+        raft = self.raft
+        return raft is not None and raft.is_leader
+
+    def leads(self, topic: str, index: int) -> bool:
+        """Whether this node leads a partition, as far as it knows."""
+        broker = getattr(self._starting, "broker", None)
+        partition = None if broker is None else broker.partitions.get((topic, index))
+        return partition is not None and partition.is_leader
+
     async def supervise(self) -> None:
         """Start the node, and again after each end."""
         while True:
@@ -124,6 +147,14 @@ class Member(SimulatedNode):
         self.skew_ms += by_ms
         self.clock.offset_ms += by_ms
 
+    def drift(self, rate: float) -> None:
+        """Let its clock go faster or slower than true time from now on."""
+        self.trace.note(f"{self.name} clock goes at {rate}")
+        elapsed_ms = self.loop.time() * 1000
+        self.skew_ms += int(elapsed_ms * (self.clock_rate - rate))
+        self.clock.offset_ms += int(elapsed_ms * (self.clock.rate - rate))
+        self.clock_rate = self.clock.rate = rate
+
     def pause(self) -> None:
         """Stop its process as SIGSTOP does."""
         if self.process is not None:
@@ -135,6 +166,11 @@ class Member(SimulatedNode):
         if self.process is not None and self.process.is_paused:
             self.trace.note(f"{self.name} continues")
             self.loop.resume(self.process)
+
+    def new_disk(self, seed: int) -> MortalDisk:
+        disk = ObservedDisk(seed)
+        disk.on_append = lambda path, data: self.on_append(self, path, data)  # type: ignore[method-assign]
+        return disk
 
     def opening(self, node: Node | ControllerNode) -> None:
         self.life += 1

@@ -5,47 +5,60 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as global_random
-from collections.abc import Coroutine
+import re
+from collections.abc import Collection
 from random import Random
 from typing import Any
 
 from tests.histories.checker import check
+from tests.simulation.cluster.checks import Checks
+from tests.simulation.cluster.clients import Clients
+from tests.simulation.cluster.faults import Faults
+from tests.simulation.cluster.health import Health
 from tests.simulation.cluster.member import Member
 from tests.simulation.cluster.shape import MIN_ISR, REPLICAS, Shape
 from tests.simulation.loop import Stuck, VirtualLoop
 from tests.simulation.network import Network
 from tests.simulation.node import new_loop
-from tests.simulation.producer import IdempotentProducer
-from tests.simulation.simulation import LoggedErrors, Result, drained
+from tests.simulation.simulation import LoggedErrors, Result, drain_all
 from tests.simulation.trace import Trace
-from tests.simulation.world import PLACES, World
+from tests.simulation.transactions import TIMEOUT_MS
+from tests.simulation.world import World
 
 _PATIENCE_S = 300
 """The virtual time within which every client must finish once all faults have ended."""
+_HEALING_S = 90
+"""The virtual time within which the cluster must be whole once all faults have ended."""
+_EXPECTED = re.compile(r"cannot be fetched from broker")
+"""What nodes may log as errors while others fail."""
 
 
-def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
-    """Run one seed from the beginning to the end."""
+class Unhealed(Exception):
+    """The cluster is not whole, though all faults have ended long ago."""
+
+
+def simulate(seed: int, *, keeps_trace: bool = False, left_out: Collection[int] = ()) -> Result:
+    """Run one seed from the beginning to the end, without the faults of these numbers."""
     # Nodes draw the jitter of their retries from the process's generator.
     state = global_random.getstate()
     global_random.seed(seed)
     loop = new_loop()
-    simulation = Simulation(seed, loop, Trace(keeps=keeps_trace))
+    simulation = Simulation(seed, loop, Trace(keeps=keeps_trace), left_out)
     errors = LoggedErrors()
     logger = logging.getLogger("wirekafka")
     was_propagating, logger.propagate = logger.propagate, False
     logger.addHandler(errors)
     try:
         loop.run_until_complete(simulation.run())
-    except Stuck as stuck:
-        simulation.world.surprises.append(f"STUCK {stuck}")
+    except (Stuck, Unhealed) as error:
+        simulation.world.surprises.append(str(error))
     finally:
         loop.on_turn = None
         logger.removeHandler(errors)
         logger.propagate = was_propagating
         _close(loop)
         global_random.setstate(state)
-    simulation.world.surprises += errors.messages
+    simulation.world.surprises += [each for each in errors.messages if not _EXPECTED.search(each)]
     return simulation.result()
 
 
@@ -59,7 +72,7 @@ def _close(loop: VirtualLoop) -> None:
 class Simulation:
     """The course of one seed."""
 
-    def __init__(self, seed: int, loop: VirtualLoop, trace: Trace):
+    def __init__(self, seed: int, loop: VirtualLoop, trace: Trace, left_out: Collection[int] = ()):
         self.seed = seed
         self.loop = loop
         self.trace = trace
@@ -73,12 +86,21 @@ class Simulation:
         }
         brokers = [each.address for each in self.members.values() if each.spec.is_broker]
         self.world = World(self.network, Random(f"clients {seed}"), brokers)
+        for member in self.members.values():
+            member.on_failure = self._failed
+        self.health = Health(self)
+        self.checks = Checks(self)
+        self.faults = Faults(self, left_out)
+
+    def note(self, what: str) -> None:
+        """Note an event."""
+        self.trace.happens(self.loop.time(), what)
 
     def result(self) -> Result:
-        violations = [str(each) for each in check(self.world.history)] + self.world.surprises
+        found = [*self.checks.violations, *map(str, check(self.world.history))]
         return Result(
             seed=self.seed,
-            violations=violations,
+            violations=found + self.world.surprises,
             digest=self.trace.digest(),
             steps=self.world.history.count(),
             crashes=sum(each.crashes.total() for each in self.members.values()),
@@ -87,19 +109,56 @@ class Simulation:
         )
 
     async def run(self) -> None:
+        self.loop.on_turn = self.checks.turn
         for member in self.members.values():
-            self.loop.create_task(member.supervise())
-        while not all(member.is_up for member in self.members.values()):
-            await asyncio.sleep(0.1)
+            self.loop.create_task(self._supervise(member))
+        await self._until_whole("start")
         await self.world.prepare(REPLICAS, {"min.insync.replicas": str(MIN_ISR)})
-        await self._finish(self._writers(), "writers")
-        await self._finish([self._drain()], "last reader")
+        clients = Clients(self)
+        finite, endless = clients.writers(), clients.consumers()
+        self._choose_network_faults()
+        writers = [self.loop.create_task(each) for each in finite]
+        consumers = [self.loop.create_task(each) for each in endless]
+        await self.faults.run()
+        self.faults.heal()
+        await self._until_whole("heal")
+        await self._finish(writers, "writers")
+        self.world.is_ending = True
+        await self._finish(consumers, "consumers")
+        if clients.has_transactions:
+            # Wait until each transaction has ended or timed out.
+            await asyncio.sleep(2 * TIMEOUT_MS / 1000)
+        await self._finish([self.loop.create_task(self._drain())], "last reader")
+        await self._until_whole("come to rest")
+        self.checks.at_end()
 
-    def _writers(self) -> list[Coroutine[Any, Any, None]]:
-        return [IdempotentProducer(self.world, "plain-0", 25).run()]
+    async def _supervise(self, member: Member) -> None:
+        try:
+            await member.supervise()
+        except Exception as error:
+            self.checks.found(f"START {member.name}: {error!r}")
 
-    async def _finish(self, coroutines: list[Coroutine[Any, Any, None]], who: str) -> None:
-        tasks = [self.loop.create_task(each) for each in coroutines]
+    def _failed(self, member: Member, failure: Exception | None) -> None:
+        self.checks.found(f"FAILED {member.name}: {failure!r}")
+
+    async def _until_whole(self, what: str) -> None:
+        """Wait until the cluster is whole: a cluster without faults is, after a limited time."""
+        end_s = self.loop.time() + _HEALING_S
+        while not self.health.is_whole():
+            if self.loop.time() > end_s:
+                raise Unhealed(f"UNHEALED the cluster does not {what}: {self.health.missing()}")
+            await asyncio.sleep(0.1)
+        self.note(f"the cluster is whole: {what}")
+
+    def _choose_network_faults(self) -> None:
+        faults = self.network.faults
+        faults.slow = self.random.choice([0, 0.005, 0.02])
+        faults.torn = self.random.choice([0, 0.1])
+        faults.copied = self.random.choice([0, 0.1])
+
+    async def _finish(self, tasks: list[asyncio.Task[Any]], who: str) -> None:
+        if not tasks:
+            return
         done, pending = await asyncio.wait(tasks, timeout=_PATIENCE_S)
         for task in done:
             task.result()
@@ -110,9 +169,7 @@ class Simulation:
 
     async def _drain(self) -> None:
         """Read all records."""
-        wire = self.world.wire("drain", may_linger=False)
-        for place in PLACES:
-            self.world.history.drained[place] = await drained(self.world, wire, place)
+        await drain_all(self.world)
         for member in self.members.values():
             for path, data in sorted(member.files().items()):
                 self.trace.moved(self.loop.time(), f"{member.name} {path}", data)
