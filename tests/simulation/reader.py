@@ -82,7 +82,10 @@ class Reader:
             offset = self.positions[name, index]
             by_topic.setdefault(name, []).append(
                 FetchRequest.Topic.Partition(
-                    partition=index, fetch_offset=offset, partition_max_bytes=2_000
+                    partition=index,
+                    current_leader_epoch=self._wire.leader_epoch(Leader(name, index)),
+                    fetch_offset=offset,
+                    partition_max_bytes=2_000,
                 )
             )
         return FetchRequest(

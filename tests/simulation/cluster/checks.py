@@ -104,7 +104,7 @@ class Checks(RaftChecks):
             batch = data[at : at + header.size_bytes]
             known, writer = self._written.setdefault(key, (batch, member.name))
             if known != batch:
-                self.found(f"TWO_BATCHES {key} of {member.name} and {writer} {known.hex()} {batch.hex()} {path}")
+                self.found(f"TWO_BATCHES {key} of {member.name} and {writer}")
             if member.leads(match["topic"], int(match["index"])):
                 epoch = header.leader_epoch
                 leading = self._leading.setdefault((where, epoch), member.name)

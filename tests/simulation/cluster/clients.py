@@ -38,6 +38,8 @@ class Clients:
             producer = TransactionalProducer(
                 world, f"tx-{at}-0", f"tx-{at}", is_second=random.random() < 0.6
             )
+            # While no coordinator can be reached, transactions time out.
+            producer.is_alone = False
             writers.append(producer.run(8))
         return writers
 

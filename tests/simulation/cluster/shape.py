@@ -80,6 +80,9 @@ class Shape:
     voters: tuple[int, ...]
     is_dynamic: bool
     is_synced: bool
+    rolls: bool
+    """Whether the segments of partitions are short: a power cut may then lose a hole of what was
+    not synced, if it loses the end of each file, and such a log is not opened again."""
 
     @classmethod
     def drawn(cls, random: Random) -> Shape:
@@ -101,7 +104,14 @@ class Shape:
             voters=voters,
             is_dynamic=is_dynamic,
             is_synced=random.random() < 0.4,
+            rolls=random.random() < 0.5,
         )
+
+    @property
+    def topic_configs(self) -> dict[str, str]:
+        """The configs of the topics that clients use."""
+        rolling = {} if self.rolls else {"segment.ms": "604800000"}
+        return {"min.insync.replicas": str(MIN_ISR), **rolling}
 
     def settings(self, spec: NodeSpec) -> dict[str, str]:
         """The configuration of one node."""

@@ -16,7 +16,7 @@ from tests.simulation.cluster.clients import Clients
 from tests.simulation.cluster.faults import Faults
 from tests.simulation.cluster.health import Health
 from tests.simulation.cluster.member import Member
-from tests.simulation.cluster.shape import MIN_ISR, REPLICAS, Shape
+from tests.simulation.cluster.shape import REPLICAS, Shape
 from tests.simulation.loop import Stuck, VirtualLoop
 from tests.simulation.network import Network
 from tests.simulation.node import new_loop
@@ -29,7 +29,9 @@ _PATIENCE_S = 300
 """The virtual time within which every client must finish once all faults have ended."""
 _HEALING_S = 90
 """The virtual time within which the cluster must be whole once all faults have ended."""
-_EXPECTED = re.compile(r"cannot be fetched from broker")
+_EXPECTED = re.compile(
+    "cannot be fetched from broker|leaderships were not moved|could not hand over|not stopped cleanly"
+)
 """What nodes may log as errors while others fail."""
 
 
@@ -88,6 +90,8 @@ class Simulation:
         self.world = World(self.network, Random(f"clients {seed}"), brokers)
         for member in self.members.values():
             member.on_failure = self._failed
+        self.is_healing = False
+        """Set when all faults have ended."""
         self.health = Health(self)
         self.checks = Checks(self)
         self.faults = Faults(self, left_out)
@@ -113,13 +117,14 @@ class Simulation:
         for member in self.members.values():
             self.loop.create_task(self._supervise(member))
         await self._until_whole("start")
-        await self.world.prepare(REPLICAS, {"min.insync.replicas": str(MIN_ISR)})
+        await self.world.prepare(REPLICAS, self.shape.topic_configs)
         clients = Clients(self)
         finite, endless = clients.writers(), clients.consumers()
         self._choose_network_faults()
         writers = [self.loop.create_task(each) for each in finite]
         consumers = [self.loop.create_task(each) for each in endless]
         await self.faults.run()
+        self.is_healing = True
         self.faults.heal()
         await self._until_whole("heal")
         await self._finish(writers, "writers")
