@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any
 from weakref import WeakSet
 
@@ -75,10 +76,13 @@ class Process:
         if self.is_dead:
             return
         self.is_dead = True
-        self._held = None
         # A task that is garbage collected would run its `finally` clauses.
         self._kept = list(self._tasks)
+        self._held = None
         for task in self._kept:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
+            coroutine = task.get_coro()
+            if getcoroutinestate(coroutine) == CORO_CREATED:  # type: ignore[arg-type]
+                coroutine.close()  # Otherwise a warning says that it was never awaited.
         if not self.died.done():
             self.died.set_result(None)

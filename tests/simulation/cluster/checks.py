@@ -16,6 +16,7 @@ from tests.simulation.replication.committed import stored
 from wirekafka.codec.batch import batches
 from wirekafka.log.log import Log
 from wirekafka.metadata.image import MetadataImage
+from wirekafka.replication.raft.messages import Vote, VoteAnswer
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 
@@ -61,6 +62,7 @@ class Checks(RaftChecks):
     def found(self, violation: str) -> None:
         self.trace(f"VIOLATION {violation}")
         self.violations.append(f"{violation} (at {self._simulation.loop.time():.3f} s)")
+        self._simulation.give_up()
 
     def disk_of(self, id: int) -> SimulatedDisk:
         return self._members[id].disk
@@ -79,6 +81,7 @@ class Checks(RaftChecks):
                 seen.process, seen.log, seen.raft, seen.leads = process, log, raft, -1
                 seen.state = ()
                 self.opened(member)
+                self._watch_votes(member, raft)
             log = seen.log
             assert log is not None
             files = log._log
@@ -124,6 +127,18 @@ class Checks(RaftChecks):
                 ]
                 for violation in _differences(f"{name}-{index}", logs):
                     self.found(violation)
+
+    def _watch_votes(self, member: Member, raft: Raft) -> None:
+        """Note each vote of a node, once that is durable."""
+        vote = raft.vote
+
+        def watched(request: Vote, now_ms: int) -> VoteAnswer:
+            answer = vote(request, now_ms)
+            if answer.granted and not request.pre_vote:
+                raft.when_durable(lambda: self.voted(member, request))
+            return answer
+
+        raft.vote = watched  # type: ignore[method-assign]
 
     def _check_member(self, seen: _Seen) -> None:
         member, raft, log = seen.member, seen.raft, seen.log

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.simulation.disk import DirectoryNode, FileNode, SimulatedDisk
 from wirekafka.codec.batch import read_header
+from wirekafka.replication.raft.messages import Vote
 
 LOG_PATH = "/data/__cluster_metadata-0"
 _SEGMENT = re.compile(r"\d{20}\.log")
@@ -42,6 +43,7 @@ class RaftChecks:
     def __init__(self) -> None:
         self.committed: list[Batch] = []
         self.committed_at: dict[int, Batch] = {}
+        self._votes: dict[tuple[int, int], int] = {}
         self._leaders: dict[int, tuple[int, int]] = {}
         self._batches: dict[tuple[int, int], Batch] = {}
         self._before: dict[tuple[int, int], tuple[int, int]] = {}
@@ -69,6 +71,12 @@ class RaftChecks:
     def opened(self, node: Any) -> None:
         """Forget what was known of the log before a restart."""
         self._known[node.id] = KnownLog()
+
+    def voted(self, node: Any, request: Vote) -> None:
+        """A vote was granted, the only one of the node in the epoch, whatever happens between."""
+        key = node.id, request.epoch
+        if self._votes.setdefault(key, request.candidate.id) != request.candidate.id:
+            self.found(f"VOTED_TWICE {node.name} for {request.candidate.id}, {self._votes[key]}")
 
     def check(self, node: Any) -> None:
         """Check what has changed in a controller's log, high watermark and role."""

@@ -52,7 +52,6 @@ class World(RaftChecks):
             )
         if random.random() < 0.5:
             self.controllers[101] = SimulatedController(self, 101, can_vote=False)
-        self._votes: dict[tuple[int, int], int] = {}
         self._last_vote: dict[int, Vote] = {}
         self.has_voted: Callable[[SimulatedController], None] = lambda node: None
         """Called when a node has granted its vote."""
@@ -92,10 +91,7 @@ class World(RaftChecks):
             self.found(f"ACKNOWLEDGED {node.name}: another record than {value} is at {offset}")
 
     def voted(self, node: SimulatedController, request: Vote) -> None:
-        """A vote was granted, the only one of the node in the epoch, whatever happens between."""
-        key = node.id, request.epoch
-        if self._votes.setdefault(key, request.candidate.id) != request.candidate.id:
-            self.found(f"VOTED_TWICE {node.name} for {request.candidate.id}, {self._votes[key]}")
+        super().voted(node, request)
         self._last_vote[node.id] = request
         self.has_voted(node)
 
