@@ -12,6 +12,7 @@ from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.unsupported import refuse_unsupported
+from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
@@ -134,6 +135,25 @@ def test_controllers_with_sasl_log_in_at_each_other_and_serve_nobody_who_does_no
         assert await reader.read() == b"", "closed without an answer"
         writer.close()
         for node in nodes:
+            node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_node_of_several_starts_from_a_snapshot_of_the_metadata(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = [Node(each, platform()) for each in configs(tmp_path, "broker,controller", 3)]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await create(nodes[0], "topic", 3)
+        metadata = nodes[0].broker.metadata
+        await until(lambda: "topic" in metadata.image.topics)
+        records = list(metadata.image.snapshot())
+        nodes[0].broker.quorum.write_snapshot(records, MetadataCodec(), metadata.end_offset)
+        nodes[0].abort()
+        again = Node(nodes[0]._config, platform())
+        await again.start()
+        assert "topic" in again.broker.image.topics
+        for node in (again, *nodes[1:]):
             node.abort()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
