@@ -14,11 +14,8 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.topics import NewTopic
-from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
-from wirekafka.server.net import SocketNet
 from wirekafka.server.node import Node, Platform
-from wirekafka.server.remote_source import Controllers
 
 HOST = "127.0.0.1"
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
