@@ -8,9 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from wirekafka.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import (
@@ -24,9 +21,15 @@ from wirekafka.cli.output import (
 )
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.configurations import TOPIC, alter_configs, described
+from wirekafka.client.topic_changes import (
+    NewTopic,
+    Result,
+    create_topics,
+    delete_topics,
+    grow_topic,
+)
 from wirekafka.errors import Error
 
-TIMEOUT_MS = 30_000
 _TOPIC_SOURCE = 1
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -79,31 +82,15 @@ def create(
     ] = False,
 ) -> None:
     """Create topics."""
-    kind = CreateTopicsRequest.CreatableTopic
-    configs = [
-        kind.CreatableTopicConfig(name=key, value=value)
-        for key, value in pairs(config, "--config").items()
-    ]
-    request = CreateTopicsRequest(
-        timeout_ms=TIMEOUT_MS,
-        topics=[
-            kind(
-                name=name,
-                num_partitions=partitions,
-                replication_factor=replication_factor,
-                configs=configs,
-            )
-            for name in names
-        ],
-    )
+    new = NewTopic(partitions, replication_factor, pairs(config, "--config"))
     with Client(bootstrap, command_config) as client:
-        response = client.send(request, CreateTopicsResponse)
+        results = create_topics(client, names, new)
     _report(
         "created",
         [
-            (topic.name, topic.error_code, topic.error_message)
-            for topic in response.topics
-            if not (if_not_exists and topic.error_code == Error.TOPIC_ALREADY_EXISTS)
+            result
+            for result in results
+            if not (if_not_exists and result.error_code == Error.TOPIC_ALREADY_EXISTS)
         ],
     )
 
@@ -113,14 +100,9 @@ def delete(
     names: Names, bootstrap: Bootstrap = BOOTSTRAP, command_config: CommandConfig = None
 ) -> None:
     """Delete topics and all their records."""
-    states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
-    request = DeleteTopicsRequest(topics=states, topic_names=names, timeout_ms=TIMEOUT_MS)
     with Client(bootstrap, command_config) as client:
-        response = client.send(request, DeleteTopicsResponse)
-    _report(
-        "deleted",
-        [(topic.name, topic.error_code, topic.error_message) for topic in response.responses],
-    )
+        results = delete_topics(client, names)
+    _report("deleted", results)
 
 
 @app.command()
@@ -175,20 +157,11 @@ def alter(
         if changes:
             alter_configs(client, TOPIC, name, changes)
         if partitions is not None:
-            _grow(client, name, partitions)
+            grow_topic(client, name, partitions)
     note(f"altered {name}")
 
 
-def _grow(client: Client, name: str, count: int) -> None:
-    wanted = CreatePartitionsRequest.Topic(name=name, count=count, assignments=None)
-    response = client.send(
-        CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS), CreatePartitionsResponse
-    )
-    for result in response.results:
-        check(result.error_code, f"topic {name}", result.error_message)
-
-
-def _report(done: str, results: Iterable[tuple[str | None, int, str | None]]) -> None:
+def _report(done: str, results: Iterable[Result]) -> None:
     """Report the topics that succeeded; raise CliError with one line for those that failed."""
     failures = []
     for name, error_code, message in results:

@@ -6,10 +6,10 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from wirekafka import __version__
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -28,13 +28,21 @@ CONNECT_TIMEOUT_S = 10.0
 RESPONSE_TIMEOUT_S = 60.0
 RETRY_FOR_S = 30.0
 _RETRY_EVERY_S = 0.1
-_GROUP = 0
+_GROUP, _TRANSACTION = 0, 1
+_KINDS = {_GROUP: "group", _TRANSACTION: "transactional id"}
 CLIENT_ID = "wirekafka-cli"
 _LARGEST_RESPONSE_BYTES = 1 << 30
 
 
 class CliError(Exception):
     """A failure of a command, with a message of one line for the user."""
+
+
+class Listed(NamedTuple):
+    """What ListOffsets has found in a partition; -1 for nothing."""
+
+    offset: int
+    timestamp: int
 
 
 class Connection:
@@ -254,41 +262,59 @@ class Client:
 
     def coordinator(self, group: str) -> Connection:
         """The coordinator of a group; retries while it is not available or still loading."""
+        return self._coordinator(group, _GROUP)
+
+    def transaction_coordinator(self, transactional_id: str) -> Connection:
+        """The coordinator of a transactional id; retries as `coordinator` does."""
+        return self._coordinator(transactional_id, _TRANSACTION)
+
+    def _coordinator(self, key: str, kind: int) -> Connection:
         deadline = time.monotonic() + RETRY_FOR_S
         while True:
-            found = self._find_coordinator(group)
+            found = self._find_coordinator(key, kind)
             error = Error(found.error_code)
             if not error:
                 return self._connect(Address(found.host, found.port))
             if not error.retriable or time.monotonic() > deadline:
-                raise CliError(f"group {group}: {error.name}")
+                raise CliError(f"{_KINDS[kind]} {key}: {error.name}")
             time.sleep(_RETRY_EVERY_S)
 
     def offsets(
         self, partitions: Iterable[tuple[str, int]], timestamp: int
     ) -> dict[tuple[str, int], int]:
         """Each partition's offset for a timestamp in ms (-1 latest, -2 earliest)."""
-        by_leader: dict[int, dict[str, list[int]]] = {}
-        leaders: dict[str, dict[int, int]] = {}
+        wanted: dict[str, list[int]] = {}
         for name, index in partitions:
-            if name not in leaders:
-                known = self.topic(name).partitions
-                leaders[name] = {each.partition_index: each.leader_id for each in known}
-            by_leader.setdefault(leaders[name][index], {}).setdefault(name, []).append(index)
-        found: dict[tuple[str, int], int] = {}
+            wanted.setdefault(name, []).append(index)
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for name, indexes in wanted.items():
+            leaders = {p.partition_index: p.leader_id for p in self.topic(name).partitions}
+            for index in indexes:
+                by_leader.setdefault(leaders[index], {}).setdefault(name, []).append(index)
+        listed = self.list_offsets(by_leader, timestamp)
+        return {partition: found.offset for partition, found in listed.items()}
+
+    def list_offsets(
+        self, by_leader: Mapping[int, dict[str, list[int]]], timestamp: int
+    ) -> dict[tuple[str, int], Listed]:
+        """`offsets` of partitions whose leaders are known, given by leader and topic.
+
+        The result has the timestamps that were found, too (-3: that of the newest record).
+        """
+        found: dict[tuple[str, int], Listed] = {}
         for leader, topics in by_leader.items():
             response = self.node(leader).send(list_offsets(topics, timestamp), ListOffsetsResponse)
             found |= _listed(response)
         return found
 
     def _find_coordinator(
-        self, group: str
+        self, key: str, kind: int
     ) -> FindCoordinatorResponse | FindCoordinatorResponse.Coordinator:
         connection = self.any()
         if connection.version_of(FindCoordinatorRequest) < 4:
-            request = FindCoordinatorRequest(key=group, key_type=_GROUP)
+            request = FindCoordinatorRequest(key=key, key_type=kind)
             return connection.send(request, FindCoordinatorResponse, most=3)
-        request = FindCoordinatorRequest(coordinator_keys=[group], key_type=_GROUP)
+        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=kind)
         return connection.send(request, FindCoordinatorResponse).coordinators[0]
 
     def _connect(self, address: Address) -> Connection:
@@ -357,12 +383,13 @@ def list_offsets(topics: dict[str, list[int]], timestamp: int) -> ListOffsetsReq
     )
 
 
-def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], int]:
+def _listed(response: ListOffsetsResponse) -> dict[tuple[str, int], Listed]:
     found = {}
     for topic in response.topics:
         for partition in topic.partitions:
             check(partition.error_code, f"{topic.name}-{partition.partition_index}")
-            found[topic.name, partition.partition_index] = partition.offset
+            listed = Listed(partition.offset, partition.timestamp)
+            found[topic.name, partition.partition_index] = listed
     return found
 
 

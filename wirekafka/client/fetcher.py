@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from wirekafka.apis.fetch import FetchRequest, FetchResponse
@@ -13,10 +13,9 @@ from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import Error
 from wirekafka.log.control_records import ControlType, control_type
 
-_MAX_BYTES = 50 << 20
 _PARTITION_BYTES = 1 << 20
-# From version 13 on, requests name topics by id.
-_NAMED = 12
+NAMED = 12
+"""The newest version of Fetch in which requests name topics, rather than give their ids."""
 _EARLIEST = -2
 
 PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
@@ -32,6 +31,15 @@ class Fetched(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
+
+
+class FetchTerms(NamedTuple):
+    """The isolation, the sizes and the wait of a Fetch."""
+
+    committed_only: bool
+    wait_ms: int = 0
+    partition_bytes: int = _PARTITION_BYTES
+    max_bytes: int = 50 << 20
 
 
 class Fetcher:
@@ -87,8 +95,10 @@ class Fetcher:
         if not by_leader:
             time.sleep(wait_s)
         for leader, indexes in by_leader.items():
-            request = self._request(indexes, wait_s / len(by_leader))
-            response = self._client.node(leader).send(request, FetchResponse, most=_NAMED)
+            terms = FetchTerms(self._committed_only, wait_ms=int(wait_s / len(by_leader) * 1000))
+            positions = {index: self._positions[index] for index in indexes}
+            request = fetch_request(self._topic, positions, terms)
+            response = self._client.node(leader).send(request, FetchResponse, most=NAMED)
             check(response.error_code, f"fetch from {self._topic}")
             answers = [data for topic in response.responses for data in topic.partitions]
             for data in answers:
@@ -98,35 +108,13 @@ class Fetcher:
         if first is not None:
             self._positions[first] = self._positions.pop(first)
 
-    def _request(self, indexes: list[int], wait_s: float) -> FetchRequest:
-        topic = FetchRequest.Topic
-        return FetchRequest(
-            max_wait_ms=int(wait_s * 1000),
-            min_bytes=1,
-            max_bytes=_MAX_BYTES,
-            isolation_level=int(self._committed_only),
-            topics=[
-                topic(
-                    topic=self._topic,
-                    partitions=[
-                        topic.Partition(
-                            partition=index,
-                            fetch_offset=self._positions[index],
-                            partition_max_bytes=_PARTITION_BYTES,
-                        )
-                        for index in indexes
-                    ],
-                )
-            ],
-        )
-
     def _records(self, data: PartitionData) -> Iterator[Fetched]:
         index = data.partition_index
         if data.error_code:
             self._recover(index, data.error_code)
             return
         self._troubled_since = None
-        aborted = _Aborted(data)
+        aborted = AbortedTransactions(data)
         records = data.records or b""
         for at, header in batches(records):
             batch = records[at : at + header.size_bytes]
@@ -173,8 +161,35 @@ class Fetcher:
         return {partition.partition_index: partition.leader_id for partition in partitions}
 
 
-class _Aborted:
-    """Finds the batches of a fetched partition that belong to aborted transactions."""
+def fetch_request(topic: str, positions: Mapping[int, int], terms: FetchTerms) -> FetchRequest:
+    """A Fetch of some partitions of a topic, to be sent in version `NAMED` at most."""
+    kind = FetchRequest.Topic
+    return FetchRequest(
+        max_wait_ms=terms.wait_ms,
+        min_bytes=1,
+        max_bytes=terms.max_bytes,
+        isolation_level=int(terms.committed_only),
+        topics=[
+            kind(
+                topic=topic,
+                partitions=[
+                    kind.Partition(
+                        partition=index,
+                        fetch_offset=offset,
+                        partition_max_bytes=terms.partition_bytes,
+                    )
+                    for index, offset in positions.items()
+                ],
+            )
+        ],
+    )
+
+
+class AbortedTransactions:
+    """Finds the batches of a fetched partition that belong to aborted transactions.
+
+    Call it for every batch, in order.
+    """
 
     def __init__(self, data: PartitionData) -> None:
         self._starts = sorted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -186,22 +186,28 @@ def decode_records(
 
 def decode_body(body: bytes, header: BatchHeader) -> list[Record]:
     """Decode the records of a batch from its uncompressed body; raises as `decode_records`."""
+    return list(iterate_body(body, header))
+
+
+def iterate_body(body: bytes, header: BatchHeader) -> Iterator[Record]:
+    """The records of a batch one after the other, for readers that keep few of them.
+
+    Raises as `decode_records`, what follows the last record included.
+    """
     if header.count < 0:
         raise invalid(f"Found invalid record count {header.count} in magic v2 batch")
     if header.count * SMALLEST_RECORD_BYTES > len(body):
         raise invalid(f"Found {header.count} records declared in {len(body)} bytes")
     append_time = header.max_timestamp if header.timestamp_type else None
-    records: list[Record] = []
     position = 0
-    try:
-        for _ in range(header.count):
+    for _ in range(header.count):
+        try:
             record, position = _decode_record(body, position, header, append_time)
-            records.append(record)
-    except (IndexError, ValueError) as error:
-        raise invalid(f"Found invalid record structure: {error}") from error
+        except (IndexError, ValueError) as error:
+            raise invalid(f"Found invalid record structure: {error}") from error
+        yield record
     if position != len(body):
         raise invalid("Incorrect declared batch size, records still remaining in file")
-    return records
 
 
 def record_bytes(
@@ -288,5 +294,6 @@ __all__ = [
     "encode_batch",
     "encode_record",
     "encode_sparse_batch",
+    "iterate_body",
     "record_bytes",
 ]
