@@ -121,7 +121,7 @@ class InProcessBroker:
             if each.name == (listener or self.node.listeners[0].name)
         ]
         connection = self.net.open(address)
-        connection.protocol._call.authenticated(principal)
+        connection.protocol.call.authenticated(principal)
         return Exchange(connection, request, version, client_id)
 
     def stop(self) -> None:

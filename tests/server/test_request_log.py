@@ -18,7 +18,8 @@ from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_re
 from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.server.request_log import RequestLog, to_json
+from wirekafka.server.message_json import to_json
+from wirekafka.server.request_log import RequestLog
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_secrets_are_redacted() -> None:
         name="a", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"secret"
     )
     request = AlterUserScramCredentialsRequest(upsertions=[upsertion])
-    assert to_json(request, 0, False)["upsertions"] == [
+    assert to_json(request, 0)["upsertions"] == [
         {
             "name": "a",
             "mechanism": 1,
@@ -103,7 +104,7 @@ def test_secrets_are_redacted() -> None:
         for name in ("retention.ms", "ssl.keystore.password", "unknown.option")
     ]
     altered = IncrementalAlterConfigsRequest(resources=[resource(configs=configs)])
-    [shown] = to_json(altered, 0, True)["resources"]
+    [shown] = to_json(altered, 0)["resources"]
     values = [config["value"] for config in shown["configs"]]
     assert values == ["v", "(redacted)", "(redacted)"]
 

@@ -273,7 +273,7 @@ def test_old_versions_of_tls_are_refused(start: Start, authority: Authority) -> 
 def principals(broker: Broker) -> list[str]:
     """The principals of the connections that are open."""
     listener = broker._engine._node.listeners[0]  # type: ignore[union-attr]
-    return sorted(each._call.principal for each in tuple(listener._connections))
+    return sorted(each.call.principal for each in tuple(listener._connections))
 
 
 def _trust_store(authority: Authority) -> str:

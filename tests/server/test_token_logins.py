@@ -79,7 +79,7 @@ def log_in(client: Client, token: Any, mechanism: str = "SCRAM-SHA-256") -> Any:
 
 
 def principal(client: Client) -> str:
-    found: str = client.transport.protocol._call.principal
+    found: str = client.transport.protocol.call.principal
     return found
 
 

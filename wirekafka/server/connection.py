@@ -77,7 +77,8 @@ class Connection(asyncio.BufferedProtocol):
         self._limit = listener.request_limit_bytes
         self._check_size: Callable[[int], None] = refuse_size
         self._transport: asyncio.Transport | None = None
-        self._call: Call | None = None
+        self.call: Call | None = None
+        """The client and its current request; None before it is accepted."""
         self._stash = b""
         """The start of an incomplete small request, copied in front of the next bytes read."""
         self._own: memoryview | None = None
@@ -105,8 +106,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._outbox = Outbox(self._transport)
-        self._call = self._listener.accept(self, self._transport)
-        if self._call is None:
+        self.call = self._listener.accept(self, self._transport)
+        if self.call is None:
             self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> Any:
@@ -146,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._muted is not None:
             self._muted.cancel()
             self._muted = None
-        if self._call is not None:
+        if self.call is not None:
             self._listener.forget(self)
 
     def pause_writing(self) -> None:
@@ -166,8 +167,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def peer(self) -> str:
-        """The connection's id, which includes the client's address, for log messages."""
-        return self._call.connection_id if self._call is not None else "?"
+        """The connection's id, which has the client's address, for logs."""
+        return self.call.connection_id if self.call is not None else "?"
 
     @property
     def is_closing(self) -> bool:
@@ -177,7 +178,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def software(self) -> tuple[str, str]:
         """The name and version of the client's software, "unknown" if it has sent none."""
-        return ("unknown", "unknown") if self._call is None else self._call.client_software
+        return self.call.client_software if self.call is not None else ("unknown", "unknown")
 
     @property
     def is_parked(self) -> bool:
@@ -263,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, data: memoryview, at: int, end: int) -> int:
         """Serve whole requests from `data[at:end]`; returns where the unserved rest starts."""
-        call = self._call
+        call = self.call
         assert call is not None
         replies = Replies()
         try:
@@ -345,7 +346,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _resume(self, _: object) -> None:
         """Resume the parked handler: the future it waited for is done."""
-        parked, call = self._parked, self._call
+        parked, call = self._parked, self.call
         if parked is None or call is None:
             return  # The client has disconnected.
         replies = Replies()
@@ -393,10 +394,10 @@ class Connection(asyncio.BufferedProtocol):
     def _log_closing(
         self, level: int, kind: str, reason: str, error: Exception | None = None
     ) -> None:
-        assert self._call is not None
+        assert self.call is not None
         self._listener.warnings.log(
             level,
-            Occasion(self._call.client_host, kind, self._call.now_ms),
+            Occasion(self.call.client_host, kind, self.call.now_ms),
             f"Closing the connection of {self.peer}: {reason}",
             exc_info=error,
         )
@@ -408,8 +409,8 @@ class Connection(asyncio.BufferedProtocol):
         self._mute_for(throttle_ms, self._unmute)
 
     def _mute_for(self, delay_ms: int, then: Callable[[], None]) -> None:
-        assert self._call is not None
-        self._muted = self._call.broker.waiting.clock.call_later(delay_ms, then)
+        assert self.call is not None
+        self._muted = self.call.broker.waiting.clock.call_later(delay_ms, then)
 
     def _unmute(self) -> None:
         self._muted = None

@@ -114,7 +114,8 @@ class Node:
         """`start` without the periodic tasks, for tests that run them themselves."""
         listeners = addresses.listeners(self._config)
         registry.load()
-        clients = self._bindings.add(self._config, self._pipeline())
+        self.pipeline = self._new_pipeline()
+        clients = self._bindings.add(self._config, self.pipeline)
         nodes = self._bindings.add(self._config, Pipeline(routes=CONTROLLERS))
         try:
             nodes.bind(listeners.controller)
@@ -162,7 +163,7 @@ class Node:
         self._close_links()
         self.broker.abort()
 
-    def _pipeline(self) -> Pipeline:
+    def _new_pipeline(self) -> Pipeline:
         platform = self._platform
         if platform.measures is None:
             return Pipeline(platform.hook)

@@ -96,11 +96,21 @@ class Pipeline:
         self._routes = routes
         self._known_route = routes.known.get
         self.is_for_controllers = routes is CONTROLLERS
-        self._hook = hook
         self._caches: list[Cache | None] = [None] * 256
         """By the low byte of the API key. Empty with a hook, which must see every request."""
-        if hook is None and routes is BROKERS:
-            self._caches[ProduceCache.key] = ProduceCache()
+        self._hook: Hook | None
+        self.hook = hook
+
+    @property
+    def hook(self) -> Hook | None:
+        """What is called in place of the handlers; may be changed between two requests."""
+        return self._hook
+
+    @hook.setter
+    def hook(self, hook: Hook | None) -> None:
+        self._hook = hook
+        caches = hook is None and self._routes is BROKERS
+        self._caches[ProduceCache.key] = ProduceCache() if caches else None
 
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve the request at `data[at:end]`, which excludes its size prefix.

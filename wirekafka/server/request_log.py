@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from base64 import b64encode
 from collections.abc import Coroutine, Generator
 from time import perf_counter_ns
 from types import CoroutineType, coroutine
@@ -14,21 +13,14 @@ from typing import Any
 from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import Route
 from wirekafka.codec.message import Message
-from wirekafka.codec.schema import Field
 from wirekafka.config import listeners as addresses
-from wirekafka.config.options import BROKER, TOPIC
-from wirekafka.log.checkpoints import uuid_text
+from wirekafka.server.message_json import to_json
 
 logger = logging.getLogger("kafka.request.logger")
 
 _NS_PER_MS = 1_000_000
 _NOT_LOGGED = frozenset({"SaslHandshake", "SaslAuthenticate"})
 """Kafka answers these apart from all others; they have passwords."""
-_SECRET = frozenset({"auth_bytes", "hmac", "salt", "salted_password"})
-_CONFIGS = frozenset({"AlterConfigs", "IncrementalAlterConfigs", "CreateTopics"})
-_REDACTED = "(redacted)"
-_UUID, _RECORDS = "16s", "records"
-_KNOWN = {**BROKER, **TOPIC}
 
 
 class RequestLog:
@@ -103,7 +95,7 @@ def _described(route: Route, request: Message, call: Call) -> dict[str, Any]:
             "clientId": call.client_id,
             "requestApiKeyName": _constant(route.api.name),
         },
-        "request": to_json(request, route.version, route.api.name in _CONFIGS),
+        "request": to_json(request, route.version),
         "response": "",
         "connection": call.connection_id,
         "securityProtocol": _protocol(call),
@@ -131,64 +123,8 @@ def _times(began_ns: int, worked_ns: int | None, call: Call) -> dict[str, float]
 def _log(found: dict[str, Any], response: Message | None) -> None:
     if response is not None:
         version = found["requestHeader"]["requestApiVersion"]
-        found["response"] = to_json(response, version, False)
+        found["response"] = to_json(response, version)
     logger.debug("Completed request:%s", json.dumps(found, separators=(",", ":")))
-
-
-def to_json(message: Message, version: int, redacts: bool) -> dict[str, Any]:
-    """The fields that a version of the message has, as Kafka's converters write them.
-
-    Records are given by their size only, tagged fields if they are not the default. With
-    `redacts`, values of options are shown only of those that are known not to be secret.
-    """
-    found: dict[str, Any] = {}
-    for field in message.fields:
-        value = getattr(message, field.name)
-        if version not in field.versions or (
-            field.tag is not None and version in field.tagged and value == field.default
-        ):
-            continue
-        name = _camel(field.name)
-        if field.kind == _RECORDS:
-            found[f"{name}SizeInBytes"] = None if value is None else _size_of(value)
-        elif field.name in _SECRET:
-            found[name] = _REDACTED
-        elif redacts and field.name == "value" and not _is_open(message):
-            found[name] = None if value is None else _REDACTED
-        else:
-            found[name] = _value(field, value, version, redacts)
-    return found
-
-
-def _value(field: Field, value: Any, version: int, redacts: bool) -> Any:
-    if field.is_array:
-        return None if value is None else [_one(field, each, version, redacts) for each in value]
-    return _one(field, value, version, redacts)
-
-
-def _one(field: Field, value: Any, version: int, redacts: bool) -> Any:
-    if field.part is not None and value is not None:
-        return to_json(value, version, redacts)
-    if field.kind == _UUID:
-        return uuid_text(bytes(value))
-    if isinstance(value, bytes | bytearray | memoryview):
-        return b64encode(value).decode()
-    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _is_open(config: Message) -> bool:
-    option = _KNOWN.get(getattr(config, "name", ""))
-    return option is not None and not option.sensitive
-
-
-def _size_of(records: Any) -> int:
-    if isinstance(records, list | tuple):
-        return sum(len(each) for each in records)
-    return len(records)
-
-
-def _camel(name: str) -> str:
-    return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
 
 
 def _constant(name: str) -> str:
