@@ -15,13 +15,31 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from wirekafka.console import acls, brokers, configs, groups, overview
+from wirekafka.console import (
+    acls,
+    brokers,
+    configs,
+    groups,
+    overview,
+    topics,
+    transaction_pages,
+    wire_pages,
+)
 from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.page import PageError, Pages
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import LOOPBACK, Settings
 
-SECTIONS: Sequence[ModuleType] = (overview, groups, configs, acls, brokers)
+SECTIONS: Sequence[ModuleType] = (
+    overview,
+    topics,
+    groups,
+    transaction_pages,
+    configs,
+    acls,
+    brokers,
+    wire_pages,
+)
 """The modules of the pages, in the order of the navigation.
 
 Each has `ENTRIES`, and `LINK`: (title, path, key pressed after g).

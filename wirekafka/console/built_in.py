@@ -7,6 +7,7 @@ Its threads share the interpreter with the broker: they hand it over after at mo
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ from wirekafka.console.source import Source
 from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.service import Monitoring
 from wirekafka.server.node import Node
+from wirekafka.server.wire_tap import Wire
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +68,10 @@ class BuiltInConsole:
         sys.setswitchinterval(min(sys.getswitchinterval(), _HAND_OVER_S))
         inside = self._inside = Inside(node, monitoring.measures, monitoring.lag)
 
+        wire = Wire(node, asyncio.get_running_loop())
+
         def open_source(pool: ClientPool) -> Source:
-            return Sampler(pool, inside)
+            return Sampler(pool, inside, wire)
 
         self._server = WebServer(settings, open_source)
         self._server.start()

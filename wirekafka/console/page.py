@@ -78,6 +78,13 @@ class Redirect(NamedTuple):
     path: str
 
 
+class Download(NamedTuple):
+    """Bytes for a file on the visitor's machine; browsers do not interpret them."""
+
+    name: str
+    data: bytes
+
+
 class Event(NamedTuple):
     """A piece of live output. `kind` is `row` (appended), `status` (replaced) or `done`."""
 
@@ -85,7 +92,7 @@ class Event(NamedTuple):
     html: str
 
 
-Answer: TypeAlias = View | Redirect
+Answer: TypeAlias = View | Redirect | Download
 Handler: TypeAlias = Callable[[Visit], Answer]
 LiveHandler: TypeAlias = Callable[[Visit, Renderer], Iterator[Event | None]]
 
@@ -234,6 +241,10 @@ class Pages:
             answer = handler(self._visit(request, account, client, form))
         if isinstance(answer, Redirect):
             return RedirectResponse(answer.path, 303)
+        if isinstance(answer, Download):
+            disposition = f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}"
+            headers = {"Content-Disposition": disposition}
+            return Response(answer.data, 200, headers, "application/octet-stream")
         response = self._shown(request, answer, account)
         took_ms = (time.perf_counter() - began_s) * 1000
         response.headers["Server-Timing"] = f"page;dur={took_ms:.1f}"

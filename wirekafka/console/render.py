@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import escape
 
+from wirekafka.console.excerpts import visible
 from wirekafka.console.source import Unknown
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -41,6 +42,7 @@ class Renderer:
             "rate": rate,
             "segment": segment,
             "points": points,
+            "visible": visible,
         }
         self._environment.tests["unknown"] = lambda value: isinstance(value, Unknown)
         self._environment.globals |= {"sections": sections, "link": link}
