@@ -16,7 +16,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from wirekafka.console import acls, brokers, configs, groups, overview
-from wirekafka.console.access import Accounts, OpenSource
+from wirekafka.console.access import Accounts
 from wirekafka.console.page import PageError, Pages
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import LOOPBACK, Settings
@@ -56,11 +56,6 @@ def create(settings: Settings, accounts: Accounts) -> Starlette:
     )
     application.add_middleware(_Guard, hosts=_hosts(settings))
     return application
-
-
-def open_accounts(settings: Settings, open_source: OpenSource) -> Accounts:
-    """The accounts of a console, which collect for all visitors where nobody logs in."""
-    return Accounts(settings, open_source)
 
 
 def _not_found(pages: Pages) -> Any:
