@@ -33,6 +33,7 @@ LINKED = (
     ROOT / "README.md",
     ROOT / "CHANGELOG.md",
     ROOT / "SECURITY.md",
+    ROOT / "docs" / "console.md",
     ROOT / "docs" / "cores.md",
     ROOT / "docs" / "metrics.md",
     ROOT / "docs" / "sasl.md",

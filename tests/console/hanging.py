@@ -2,6 +2,7 @@
 
 import time
 
+from tests.eventually import eventually
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.client.client import Client, check
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
@@ -30,6 +31,11 @@ def leave_hanging(client: Client, topic: str, index: int) -> None:
             kind(name=topic, partition_data=[kind.PartitionProduceData(index=index, records=batch)])
         ],
     )
-    client.metadata([topic])
-    response = client.node(1).send(request, ProduceResponse, most=11)
-    check(response.responses[0].partition_responses[0].error_code, topic)
+
+    def is_written() -> bool:
+        client.metadata([topic])
+        response = client.node(1).send(request, ProduceResponse, most=11)
+        check(response.responses[0].partition_responses[0].error_code, topic)
+        return True
+
+    eventually(is_written)  # A new topic's leader may not be ready yet.

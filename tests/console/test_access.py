@@ -27,10 +27,6 @@ def visitor(secured) -> Site:
     return secured.another()
 
 
-def log_in(site: Site, name: str, password: str, path: str = "/login"):
-    return site.submit(path, {"name": name, "password": password, "token": site.token("/login")})
-
-
 def test_a_visitor_without_a_session_is_sent_to_the_login(visitor):
     page = visitor.get("/brokers")
     assert page.url.endswith("/login?next=%2Fbrokers")
@@ -39,20 +35,20 @@ def test_a_visitor_without_a_session_is_sent_to_the_login(visitor):
 
 @pytest.mark.parametrize(("name", "password"), USERS.items())
 def test_a_user_of_the_brokers_logs_in_and_goes_on(visitor, name, password):
-    page = log_in(visitor, name, password, "/login?next=%2Fbrokers")
+    page = visitor.log_in(name, password, "/login?next=%2Fbrokers")
     assert page.words("h1") == "Brokers"
     assert page.words("header .who form").startswith(name)
 
 
 def test_a_wrong_password_is_refused_as_by_the_broker(visitor):
-    page = log_in(visitor, "ann", "wrong")
+    page = visitor.log_in("ann", "wrong")
     assert page.status == 401
     assert "Authentication failed" in page.words("[role=alert]")
     assert visitor.get("/brokers").words("h1") == "Log in"
 
 
 def test_the_session_ends_with_the_logout(visitor):
-    log_in(visitor, "ann", USERS["ann"])
+    visitor.log_in("ann", USERS["ann"])
     before = visitor.cookie()
     visitor.post("/logout")
     visitor.set_cookie(before)
@@ -63,13 +59,13 @@ def test_the_login_gets_a_new_session_name(visitor):
     """So that nobody can make a visitor use a session whose name is known."""
     visitor.get("/login")
     before = visitor.cookie()
-    log_in(visitor, "ann", USERS["ann"])
+    visitor.log_in("ann", USERS["ann"])
     assert visitor.cookie() != before
 
 
 @pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example/", "/\\evil.example"])
 def test_the_login_leads_to_no_other_site(visitor, place):
-    page = log_in(visitor, "ann", USERS["ann"], f"/login?next={place}")
+    page = visitor.log_in("ann", USERS["ann"], f"/login?next={place}")
     assert page.url == f"{visitor.base}/"
 
 
@@ -81,7 +77,7 @@ def test_what_a_user_may_not_see_is_not_shown():
             {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
         )
         with console(broker.bootstrap_servers, config=config) as site:
-            log_in(site, "ann", USERS["ann"])
+            site.log_in("ann", USERS["ann"])
             names = {name for _, name in site.get("/configs", kind="topic").rows("#resources")}
             assert names == {"orders"}
             assert "CLUSTER_AUTHORIZATION_FAILED" in site.get("/acls").words("main")

@@ -25,7 +25,7 @@ from wirekafka.console import (
     transaction_pages,
     wire_pages,
 )
-from wirekafka.console.access import Accounts, OpenSource
+from wirekafka.console.access import Accounts
 from wirekafka.console.page import PageError, Pages
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import LOOPBACK, Settings
@@ -74,11 +74,6 @@ def create(settings: Settings, accounts: Accounts) -> Starlette:
     )
     application.add_middleware(_Guard, hosts=_hosts(settings))
     return application
-
-
-def open_accounts(settings: Settings, open_source: OpenSource) -> Accounts:
-    """The accounts of a console, which collect for all visitors where nobody logs in."""
-    return Accounts(settings, open_source)
 
 
 def _not_found(pages: Pages) -> Any:

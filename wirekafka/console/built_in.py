@@ -65,6 +65,7 @@ class BuiltInConsole:
         )
         if address.host not in LOOPBACK:
             logger.warning("The console at http://%s is served without TLS", address)
+
         sys.setswitchinterval(min(sys.getswitchinterval(), _HAND_OVER_S))
         inside = self._inside = Inside(node, monitoring.measures, monitoring.lag)
 
@@ -76,7 +77,6 @@ class BuiltInConsole:
         self._server = WebServer(settings, open_source)
         self._server.start()
         logger.info("The console is served at http://%s/", self._server.address)
-        print(f"wirekafka console: http://{self._server.address}/", flush=True)
 
     def stopping(self) -> None:
         """Serve no more pages."""

@@ -46,7 +46,7 @@ def show(visit: Visit) -> View:
     brokers = [each.node_id for each in visit.client.metadata([]).brokers]
     listed, problems = list_groups(visit.client, brokers)
     kind, state = visit.query.get("type", ""), visit.query.get("state", "")
-    sampled = group_lags(visit.source)
+    sampled = group_lags(visit.source, [each.name for each in listed])
     lags = {} if isinstance(sampled, Unknown) else sampled
     lines = [
         Line(*each, lags.get(each.name))
@@ -70,7 +70,7 @@ def one(visit: Visit) -> View:
     """One group: its members, positions and lag."""
     listed = _listed(visit)
     group, offsets = _described(visit, listed)
-    lags = group_lags(visit.source)
+    lags = group_lags(visit.source, [listed.name])
     positions = _positions(visit, group, offsets)
     values = {
         "title": f"Group {group.name}",

@@ -146,13 +146,7 @@ class Inside:
         for (kind, name), (lag, partitions, behind_ms) in lags.items():
             history = self._lag.histories.get((kind, name))
             found = GroupLag(
-                name,
-                kind,
-                "",
-                lag,
-                None if behind_ms < 0 else behind_ms,
-                partitions,
-                [] if history is None else list(history.samples()),
+                name, kind, "", lag, None if behind_ms < 0 else behind_ms, partitions, history
             )
             if kind == GROUP:
                 groups[name] = found

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from wirekafka.console.source import GroupLag, Known, Source, Unknown
 
 
-def group_lags(source: Source) -> Known[Mapping[str, GroupLag]]:
-    """The lag of each group that the visitor may see, by name."""
+def group_lags(source: Source, listed: Iterable[str] = ()) -> Known[Mapping[str, GroupLag]]:
+    """The lag of each group that the visitor may see, by name.
+
+    These are the groups that were sampled with the visitor's rights, and those that are `listed`.
+    """
     snapshot = source.snapshot()
     if isinstance(snapshot, Unknown):
         return snapshot
@@ -17,8 +20,9 @@ def group_lags(source: Source) -> Known[Mapping[str, GroupLag]]:
     lags = {each.name: each for each in snapshot.groups}
     insight = source.insight()
     if not isinstance(insight, Unknown):
-        # Only groups that the visitor's own requests have listed.
-        for name, exact in insight.groups.items():
-            if name in lags:
-                lags[name] = exact._replace(kind=lags[name].kind, state=lags[name].state)
+        for name in {*lags, *listed} & insight.groups.keys():
+            exact, sampled = insight.groups[name], lags.get(name)
+            if sampled is not None:
+                exact = exact._replace(kind=sampled.kind, state=sampled.state)
+            lags[name] = exact
     return lags

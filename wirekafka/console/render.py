@@ -125,8 +125,11 @@ def link(query: Mapping[str, str], **changed: Any) -> str:
     return "?" + urlencode({name: value for name, value in merged.items() if value != ""})
 
 
-def points(samples: Sequence[tuple[float, ...]]) -> str:
-    """(time in ms, value, …) of each sample as the data of a chart, for an attribute."""
+def points(samples: Sequence[tuple[float, ...]], most: int = 400) -> str:
+    """(time in ms, value, …) of each sample as the data of a chart, thinned out if need be."""
+    step = -(-len(samples) // most)
+    if step > 1:
+        samples = samples[(len(samples) - 1) % step :: step]
     times = [round(sample[0] / 1000) for sample in samples]
     values = [round(sample[1], 3) for sample in samples]
     return json.dumps([times, values], separators=(",", ":"))

@@ -14,6 +14,7 @@ from wirekafka.console.offsets import LATEST, Listed, committed, list_groups, of
 from wirekafka.console.pool import ClientPool
 from wirekafka.console.render import now_ms
 from wirekafka.console.source import GroupLag, Insight, Known, Snapshot, Unknown
+from wirekafka.console.summary import summary
 from wirekafka.console.topic_samples import TopicSamples, sums
 from wirekafka.metrics.lag import Behind, EndOffsets, LagHistory, LagSample, behind
 
@@ -106,7 +107,7 @@ class Sampler:
             rates = [rate for name, rate in insight.rates.items() if name in names]
         else:
             rates = self._topics.sample(at_ms, sums(metadata.topics, ends))
-        return Snapshot(at_ms, lags, rates, [*problems, *failed])
+        return Snapshot(at_ms, summary(client, metadata), lags, rates, [*problems, *failed])
 
 
 class GroupSamples:
@@ -138,9 +139,8 @@ class GroupSamples:
             history = self._history(group.name)
             if rows and history is not None:
                 history.note(LagSample(at_ms, lag, -1 if behind_ms is None else behind_ms))
-            samples = [] if history is None else list(history.samples())
             found.append(
-                GroupLag(group.name, group.type, group.state, lag, behind_ms, len(rows), samples)
+                GroupLag(group.name, group.type, group.state, lag, behind_ms, len(rows), history)
             )
         for name in self._histories.keys() - {group.name for group in groups}:
             del self._histories[name]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from wirekafka.metrics.lag import LagSample
+from wirekafka.metrics.lag import LagHistory, LagSample
 
 T = TypeVar("T")
 
@@ -37,7 +37,19 @@ class GroupLag(NamedTuple):
     behind_ms: int | None
     """Of the partition that is furthest behind in time; None if it is not known."""
     partitions: int
-    history: Sequence[LagSample]
+    kept: LagHistory | None
+
+    @property
+    def history(self) -> Sequence[LagSample]:
+        """The samples of the last hour, oldest first."""
+        return () if self.kept is None else list(self.kept.samples())
+
+
+class TopicHistory(Protocol):
+    """The rates of a topic over time."""
+
+    def rates(self) -> Sequence[tuple[int, float]]:
+        """(time in ms, records per second), oldest first."""
 
 
 class TopicRate(NamedTuple):
@@ -47,8 +59,12 @@ class TopicRate(NamedTuple):
     records_per_s: float | None
     bytes_in_per_s: float | None
     bytes_out_per_s: float | None
-    history: Sequence[tuple[int, float]]
-    """(time in ms, records per second), oldest first."""
+    kept: TopicHistory | None
+
+    @property
+    def history(self) -> Sequence[tuple[int, float]]:
+        """(time in ms, records per second) of the last hour, oldest first."""
+        return () if self.kept is None else self.kept.rates()
 
 
 class ApiErrors(NamedTuple):
@@ -83,11 +99,63 @@ class Insight:
     software: Sequence[Software]
 
 
+class Disk(NamedTuple):
+    """A log directory of a broker; sizes below 0 are not known."""
+
+    broker: int
+    path: str
+    error: str | None
+    used_bytes: int
+    """By the logs in it."""
+    total_bytes: int
+    free_bytes: int
+    logs: int
+
+    @property
+    def filled(self) -> float | None:
+        """The share of the volume that is in use, from 0 to 1."""
+        return None if self.total_bytes <= 0 else 1 - self.free_bytes / self.total_bytes
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that is not complete."""
+
+    name: str
+    state: str
+    age_ms: int
+
+
+class Unsynced(NamedTuple):
+    """A partition with fewer replicas in sync than it has, or without a leader."""
+
+    topic: str
+    partition: int
+    replicas: Sequence[int]
+    in_sync: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A cluster in numbers, and what is wrong with it."""
+
+    brokers: Sequence[int]
+    topics: int
+    partitions: int
+    unsynced: Sequence[Unsynced]
+    transaction: Known[OpenTransaction | None]
+    """The open transaction that began first, None without any."""
+    disks: Sequence[Known[Sequence[Disk]]]
+    """Of each broker."""
+    may_see_cluster: bool
+    """Whether the user may see what is of the whole cluster: DESCRIBE on it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A cluster as it was sampled last."""
+    """A cluster as it was sampled last, with one user's rights."""
 
     at_ms: int
+    summary: Summary
     groups: Known[Sequence[GroupLag]]
     rates: Known[Sequence[TopicRate]]
     problems: Sequence[str] = field(default=())

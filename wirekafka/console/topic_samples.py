@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from wirekafka.apis.metadata import MetadataResponse
@@ -15,24 +15,50 @@ _MOST_TOPICS = 5_000
 _MOST_SAMPLES = HISTORY_MS // LagHistory.EVERY_MS
 
 
-class TopicSamples:
-    """Totals of records by topic, each with its time; those of idle topics take little memory."""
+class Totals:
+    """The number of records in a topic over time; that of an idle topic takes little memory."""
+
+    __slots__ = ("_numbers",)
 
     def __init__(self) -> None:
-        self._topics: dict[str, array[int]] = {}
+        self._numbers = array("q")
+
+    def note(self, at_ms: int, total: int) -> None:
+        """Add a sample."""
+        numbers = self._numbers
+        if len(numbers) >= 6 and numbers[-1] == numbers[-3] == numbers[-5] == total:
+            numbers[-2] = at_ms  # It is idle: the last three samples are enough.
+            return
+        numbers.extend((at_ms, total))
+        del numbers[: max(len(numbers) - 2 * _MOST_SAMPLES, 0)]
+
+    def rate(self) -> float | None:
+        """Records per second between the last two samples."""
+        numbers = self._numbers[-4:]
+        return _rates(numbers)[0][1] if len(numbers) == 4 else None
+
+    def rates(self) -> Sequence[tuple[int, float]]:
+        """Each sample's time, and records per second since the one before; for any thread."""
+        return _rates(self._numbers[:])
+
+
+class TopicSamples:
+    """The totals of all topics."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, Totals] = {}
 
     def sample(self, at_ms: int, totals: Mapping[str, int]) -> list[TopicRate]:
         """Add a sample of each topic; returns the rates since the one before."""
         found = []
         for name, total in totals.items():
-            numbers = self._topics.get(name)
-            if numbers is None:
+            kept = self._topics.get(name)
+            if kept is None:
                 if len(self._topics) >= _MOST_TOPICS:
                     continue
-                numbers = self._topics[name] = array("q")
-            _add(numbers, at_ms, total)
-            rates = _rates(numbers)
-            found.append(TopicRate(name, rates[-1][1] if rates else None, None, None, rates))
+                kept = self._topics[name] = Totals()
+            kept.note(at_ms, total)
+            found.append(TopicRate(name, kept.rate(), None, None, kept))
         for name in self._topics.keys() - totals.keys():
             del self._topics[name]
         return found
@@ -49,14 +75,6 @@ def sums(
         if known and None not in known:
             found[name] = sum(end for end in known if end is not None)
     return found
-
-
-def _add(numbers: array[int], at_ms: int, total: int) -> None:
-    if len(numbers) >= 6 and numbers[-1] == numbers[-3] == numbers[-5] == total:
-        numbers[-2] = at_ms  # It is idle: the last three samples are enough.
-        return
-    numbers.extend((at_ms, total))
-    del numbers[: max(len(numbers) - 2 * _MOST_SAMPLES, 0)]
 
 
 def _rates(numbers: array[int]) -> list[tuple[int, float]]:

@@ -10,7 +10,7 @@ import uvicorn
 
 from wirekafka.config.address import Address
 from wirekafka.console import app
-from wirekafka.console.access import OpenSource
+from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.settings import Settings
 
 _STOP_S = 3.0
@@ -45,7 +45,7 @@ class WebServer:
         self._run()
 
     def _run(self) -> None:
-        accounts = app.open_accounts(self._settings, self._open_source)
+        accounts = Accounts(self._settings, self._open_source)
         application = app.create(self._settings, accounts)
         config = uvicorn.Config(
             application,

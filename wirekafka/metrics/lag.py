@@ -125,8 +125,8 @@ class LagHistory:
             del numbers[:size]
 
     def samples(self) -> Iterator[LagSample]:
-        """The samples, oldest first."""
-        numbers, size = self._numbers, self._FIELDS
+        """The samples, oldest first; other threads than that of `note` may call it."""
+        numbers, size = self._numbers[:], self._FIELDS
         for at in range(0, len(numbers), size):
             yield LagSample(*numbers[at : at + size])
 

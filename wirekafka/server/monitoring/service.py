@@ -7,6 +7,7 @@ import concurrent.futures
 import logging
 import time
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
 from wirekafka.controller import ControllerRole
@@ -18,7 +19,6 @@ from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
-from wirekafka.server.monitoring.endpoint import Application, Endpoint
 from wirekafka.server.monitoring.exposition import Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
@@ -31,6 +31,9 @@ from wirekafka.server.monitoring.topics import (
     TrafficCollector,
 )
 from wirekafka.server.node import Node
+
+if TYPE_CHECKING:
+    from wirekafka.server.monitoring.endpoint import Endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +59,8 @@ class Monitoring:
         """The lag of groups and readers, once the node serves."""
         self._endpoint: Endpoint | None = None
         if address is not None:
+            from wirekafka.server.monitoring.endpoint import Application, Endpoint
+
             health = {"live": self._not_live, "ready": self._not_ready}
             self._endpoint = Endpoint(address, Application(self._text, health))
 
