@@ -7,28 +7,28 @@ from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.metadata import records as r
-from wirekafka.metadata.compatibility import check_compatible
+from wirekafka.metadata.compatibility import check_alone, check_compatible
 from wirekafka.metadata.framing import MetadataCodec
 
 
 def test_a_cluster_of_one_can_be_served():
     cluster = Cluster()
     cluster.create("t", num_partitions=3)
-    check_compatible(cluster.image, 1)
+    check_alone(cluster.image, 1)
 
 
 def test_a_replicated_partition_is_named():
     cluster = Cluster(1, 2)
     cluster.create("t", replication_factor=2)
     with pytest.raises(UnusableDirectory, match=r"partition t-0 is on brokers \[1, 2\]"):
-        check_compatible(cluster.image, 1)
+        check_alone(cluster.image, 1)
 
 
 def test_a_partition_of_another_broker_is_named():
     cluster = Cluster()
     cluster.create("t")
     with pytest.raises(UnusableDirectory, match="not on broker 7 alone"):
-        check_compatible(cluster.image, 7)
+        check_alone(cluster.image, 7)
 
 
 def test_a_tiered_topic_is_named():
@@ -40,7 +40,7 @@ def test_a_tiered_topic_is_named():
         )
     )
     with pytest.raises(UnusableDirectory, match="topic t is tiered"):
-        check_compatible(cluster.image, 1)
+        check_compatible(cluster.image)
 
 
 @pytest.mark.parametrize(("name", "level"), [("metadata.version", 34), ("new.version", 1)])
@@ -48,7 +48,7 @@ def test_a_newer_feature_is_named(name, level):
     cluster = Cluster()
     cluster.image.replay(r.FeatureLevelRecord(name=name, feature_level=level))
     with pytest.raises(UnusableDirectory, match=f"{name} {level}"):
-        check_compatible(cluster.image, 1)
+        check_compatible(cluster.image)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_kafka_version_and_a_remedy_are_named(level, words):
     cluster = Cluster()
     cluster.image.replay(r.FeatureLevelRecord(name="metadata.version", feature_level=level))
     with pytest.raises(UnusableDirectory, match=words):
-        check_compatible(cluster.image, 1)
+        check_compatible(cluster.image)
 
 
 @pytest.fixture

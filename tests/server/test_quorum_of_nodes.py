@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.unsupported import refuse_unsupported
+from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.topics import NewTopic
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.node import Node, Platform
@@ -84,6 +85,25 @@ def test_combined_nodes_go_on_without_the_active_controller(tmp_path: Path) -> N
         await until(lambda: len(again.broker.image.topics) == 5)
         assert not again.broker.controller.is_active
         for node in (again, *standbys):
+            node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_node_of_several_starts_from_a_snapshot_of_the_metadata(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        nodes = [Node(each, platform()) for each in configs(tmp_path, "broker,controller", 3)]
+        await asyncio.gather(*(node.start() for node in nodes))
+        await create(nodes[0], "topic", 3)
+        metadata = nodes[0].broker.metadata
+        await until(lambda: "topic" in metadata.image.topics)
+        records = list(metadata.image.snapshot())
+        nodes[0].broker.quorum.write_snapshot(records, MetadataCodec(), metadata.end_offset)
+        nodes[0].abort()
+        again = Node(nodes[0]._config, platform())
+        await again.start()
+        assert "topic" in again.broker.image.topics
+        for node in (again, *nodes[1:]):
             node.abort()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -1,4 +1,4 @@
-"""The check that this node can serve the metadata in its log directories on its own."""
+"""The checks that this node can serve the metadata in its log directories."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _EARLY_RELEASES = {1: "3.0", 2: "3.1", 3: "3.2", 4: "3.3", 5: "3.3", 6: "3.3"}
 """The Kafka release of each metadata.version below the supported range."""
 
 
-def check_compatible(image: MetadataImage, node_id: int) -> None:
-    """Raise `UnusableDirectory`, naming the unsupported feature, topic or partition."""
+def check_compatible(image: MetadataImage) -> None:
+    """Raise `UnusableDirectory`, naming the unsupported feature or topic."""
     for name, level in image.features.items():
         first, last = SUPPORTED.get(name, (0, 0))
         if not first <= level <= last:
@@ -27,6 +27,11 @@ def check_compatible(image: MetadataImage, node_id: int) -> None:
             raise UnusableDirectory(
                 f"topic {topic.name} is tiered ({_TIERED}=true): its older records are not here"
             )
+
+
+def check_alone(image: MetadataImage, node_id: int) -> None:
+    """Raise `UnusableDirectory`, naming a partition on another node, for a node on its own."""
+    for topic in image.topics.values():
         for partition in topic.partitions.values():
             if partition.replicas != [node_id]:
                 raise UnusableDirectory(

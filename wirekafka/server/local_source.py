@@ -7,7 +7,7 @@ from functools import partial
 from wirekafka.apis.controller_channel import LocalChannel
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.metadata.bootstrap import bootstrap_records
-from wirekafka.metadata.compatibility import check_compatible
+from wirekafka.metadata.compatibility import check_alone, check_compatible
 from wirekafka.metadata.source import SourceParts
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.server.controller_registrar import ControllerRegistrar, registration_of
@@ -64,7 +64,11 @@ class LocalSource:
     def load(self) -> None:
         """Deliver the metadata that is known to be committed: all of it for the only voter."""
         self.controller.load()
-        check_compatible(self.controller.committed_image, self.controller.node_id)
+        image = self.controller.committed_image
+        check_compatible(image)
+        if not self._parts.foundation.controller_endpoints:
+            # Without a listener for controllers, no other node can be in the cluster.
+            check_alone(image, self.controller.node_id)
 
     async def catch_up(self) -> None:
         """Wait until all that the quorum has committed is delivered; the only voter has it."""
