@@ -32,6 +32,7 @@ from wirekafka.log.future_logs import FutureLogs, topic_partition
 from wirekafka.log.log import Log
 from wirekafka.log.new_log import NewLog
 from wirekafka.log.offset_checkpoints import OffsetCheckpoints
+from wirekafka.log.ordered_log import OrderedLog
 from wirekafka.log.recovery import CorruptLog, Opening
 from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards, scanned
 
@@ -171,7 +172,7 @@ class LogDirectory:
             )
         # The clean shutdown marker stays until `load`: the metadata may still prevent the start.
         opening = Opening(is_clean=self.is_clean, now_ms=now_ms)
-        self.metadata_log = Log.open(self._disk, path, config, opening)
+        self.metadata_log = OrderedLog.open(self._disk, path, config, opening)
         self.metadata_log.report = self.note
         return self.metadata_log
 
