@@ -29,7 +29,8 @@ spark-matrix:
 simulate:
 	@.ci/set-up --without-java
 	@.venv/bin/python -m tests.simulation --seeds $(or $(SEEDS),1000) \
-		$(if $(REPLICATION),--replication) $(if $(QUORUM),--quorum)
+		$(if $(REPLICATION),--replication) $(if $(QUORUM),--quorum) \
+		$(if $(CLUSTER),--cluster)
 
 lint:
 	@.ci/set-up --without-java

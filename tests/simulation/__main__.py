@@ -1,7 +1,7 @@
 """Runs many seeds: `python -m tests.simulation --seeds 50000`, or one to look at: `--show 17`.
 
 With `--replication`, the seeds are of three replicas of a partition instead of a broker, with
-`--quorum` of the voters and observers of the metadata quorum.
+`--quorum` of the voters and observers of the metadata quorum, with `--cluster` of whole clusters.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import argparse
 import os
 import sys
 import time
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tests.simulation.campaign import Campaign, Simulate
+from tests.simulation.cluster.shrinking import shrunk
+from tests.simulation.cluster.simulation import simulate as simulate_cluster
 from tests.simulation.quorum.simulation import simulate as simulate_quorum
 from tests.simulation.replication.simulation import simulate as simulate_replication
 from tests.simulation.simulation import Result, simulate
@@ -30,12 +33,27 @@ def main() -> int:
     parser.add_argument("--show", type=int, metavar="SEED", help="run one seed and print its trace")
     parser.add_argument("--replication", action="store_true", help="simulate three replicas")
     parser.add_argument("--quorum", action="store_true", help="simulate a quorum of controllers")
+    parser.add_argument("--cluster", action="store_true", help="simulate a cluster of whole nodes")
+    parser.add_argument(
+        "--shrink", type=int, metavar="SEED", help="leave out faults of a failing cluster seed"
+    )
+    parser.add_argument(
+        "--without",
+        default="",
+        metavar="N,N,...",
+        help="with --cluster --show: without these faults",
+    )
     options = parser.parse_args()
+    if options.shrink is not None:
+        return _shrink(options.shrink)
     chosen, option = simulate, ""
     if options.replication:
         chosen, option = simulate_replication, " --replication"
     elif options.quorum:
         chosen, option = simulate_quorum, " --quorum"
+    elif options.cluster:
+        left_out = [int(number) for number in options.without.split(",") if number]
+        chosen, option = partial(simulate_cluster, left_out=left_out), " --cluster"
     if options.show is not None:
         return _show(chosen(options.show, keeps_trace=True))
     return _run(options, chosen, option)
@@ -71,6 +89,17 @@ def _run(options: argparse.Namespace, chosen: Simulate, option: str) -> int:
             highlight=False,
         )
     return 1 if campaign.failed else 0
+
+
+def _shrink(seed: int) -> int:
+    left_out = shrunk(seed, print)
+    if left_out is None:
+        print(f"seed {seed} does not fail")
+        return 0
+    without = ",".join(map(str, sorted(left_out)))
+    option = f" --without {without}" if without else ""
+    print(f"look at it with python -m tests.simulation --cluster --show {seed}{option}")
+    return 1
 
 
 def _show(result: Result) -> int:

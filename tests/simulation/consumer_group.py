@@ -204,7 +204,8 @@ class BrokerAssignedMember:
         )
         answer = await self._wire.ask(request, 9, self._coordinator)
         codes = {each.error_code for topic in answer.topics for each in topic.partitions}
-        self._world.history.end(operation, Verdict.UNDONE if codes != {0} else Verdict.DONE)
+        failed = Verdict.UNKNOWN if codes & BUSY else Verdict.UNDONE
+        self._world.history.end(operation, failed if codes != {0} else Verdict.DONE)
         for code in codes:
             check(code, "offset commit")
         self._committed |= moved

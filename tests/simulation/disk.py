@@ -207,6 +207,9 @@ class SimulatedDisk:
             code = self.failures[number]
             raise OSError(code, os.strerror(code), what)
 
+    def appended(self, path: str, data: bytes) -> None:
+        """Called after each append to a file."""
+
     def node(self, path: str) -> Node:
         node: Node = self.root
         for name in _parts(path):
@@ -271,6 +274,7 @@ class SimulatedFile:
         node.data += data
         node.modified_ms = self._disk.now_ms
         self.size_bytes += size_bytes
+        self._disk.appended(self.path, data)
 
     def pread(self, size_bytes: int, position: int) -> bytes:
         return bytes(self._opened().data[position : position + size_bytes])

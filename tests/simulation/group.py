@@ -153,7 +153,9 @@ class Member:
 
     def _committed_as(self, operation: Operation, answer: Any) -> None:
         codes = {each.error_code for topic in answer.topics for each in topic.partitions}
-        self._world.history.end(operation, Verdict.UNDONE if codes != {0} else Verdict.DONE)
+        # After a retriable error the coordinator may have written the commit: a later one knows.
+        failed = Verdict.UNKNOWN if codes & BUSY else Verdict.UNDONE
+        self._world.history.end(operation, failed if codes != {0} else Verdict.DONE)
         for code in codes:
             check(code, "offset commit")
 

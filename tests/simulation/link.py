@@ -53,12 +53,10 @@ class Link:
         self.to_server.signal(self._arrived)
         return self._connected
 
-    def accepted(self, protocol: asyncio.BaseProtocol) -> None:
-        """The target accepts it, with this protocol."""
+    def accepted(self, protocol_factory: ProtocolFactory) -> None:
+        """The target's system accepts it; its process creates a protocol when it runs."""
         self.to_client.signal(self._made)
-        self.server.protocol = protocol
-        protocol.connection_made(self.server)
-        self.server.feed(b"")
+        self._target.run(self._serve, protocol_factory)
 
     def refused(self) -> None:
         """The target refuses it, since the port has no listener."""
@@ -136,8 +134,10 @@ class Link:
         if self.client.is_closing() and self.server.is_closing():
             self._network.links.pop(self.number, None)
 
-    def call_soon(self, callback: Callable[..., None], *arguments: Any) -> None:
-        self._network.loop.call_soon(callback, *arguments)
+    def call_soon(self, end: End, callback: Callable[..., None], *arguments: Any) -> None:
+        """Call back in the process at one end."""
+        network, host = self._network, self._source if end is self.client else self._target
+        network.loop.call_soon(host.run, callback, *arguments, context=network.context)
 
     def _ways(self, end: End) -> tuple[Direction, Direction, End]:
         """The direction to an end, the direction from it, and the other end."""
@@ -154,7 +154,17 @@ class Link:
         else:
             port.connected(self)
 
+    def _serve(self, protocol_factory: ProtocolFactory) -> None:
+        if self.server.is_closing():
+            return
+        self.server.protocol = protocol = protocol_factory()
+        protocol.connection_made(self.server)
+        self.server.feed(b"")
+
     def _made(self) -> None:
+        self._source.run(self._make)
+
+    def _make(self) -> None:
         if self.client.is_closing():
             return
         protocol = self._protocol_factory()
@@ -195,7 +205,7 @@ class End(MemoryTransport):
         self._link.vanished(self)
 
     def call_soon(self, callback: Any, *arguments: Any) -> None:
-        self._link.call_soon(callback, *arguments)
+        self._link.call_soon(self, callback, *arguments)
 
 
 class Direction:
@@ -206,6 +216,7 @@ class Direction:
     ):
         self._network = network
         self._source, self._target = ends[0].name, ends[1].name
+        self._receiver = ends[1]
         self._name = name
         self._deliver = deliver
         self._under_way: deque[bytes | Callable[[], None]] = deque()
@@ -248,13 +259,13 @@ class Direction:
             stuck, self._stuck = self._stuck, 0
             self._last_s = max(self._last_s, network.loop.time() + self._latency_s())
             for _ in range(stuck):
-                network.loop.call_at(self._last_s, self._arrive)
+                network.loop.call_at(self._last_s, self._arrive, context=network.context)
 
     def _schedule(self, piece: bytes | Callable[[], None]) -> None:
-        loop = self._network.loop
-        self._last_s = max(self._last_s, loop.time() + self._latency_s())
+        network = self._network
+        self._last_s = max(self._last_s, network.loop.time() + self._latency_s())
         self._under_way.append(piece)
-        loop.call_at(self._last_s, self._arrive)
+        network.loop.call_at(self._last_s, self._arrive, context=network.context)
 
     def _latency_s(self) -> float:
         random = self._network.random
@@ -265,7 +276,7 @@ class Direction:
         network = self._network
         now_s = network.loop.time()
         if now_s < self._held_until_s:
-            network.loop.call_at(self._held_until_s, self._arrive)
+            network.loop.call_at(self._held_until_s, self._arrive, context=network.context)
             return
         if self.is_cut:
             self._stuck += 1
@@ -275,4 +286,4 @@ class Direction:
             piece()
         elif not self._is_stopped and not self.is_silent:
             network.trace.moved(now_s, self._name, piece)
-            self._deliver(piece)
+            self._receiver.run(self._deliver, piece)

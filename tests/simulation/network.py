@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from tests.memory_transport import Address
 from tests.simulation.link import Link
 from tests.simulation.loop import VirtualLoop
+from tests.simulation.process import Process
 from tests.simulation.trace import Trace
 from wirekafka.server.net import ProtocolFactory
 
@@ -37,6 +39,8 @@ class Network:
         self.loop = loop
         self.random = random
         self.trace = trace
+        self.context = copy_context()
+        """In which the network does its work, whoever has sent the data."""
         self.faults = NetworkFaults()
         self.links: dict[int, Link] = {}
         """Every connection of which at least one end is there, by number."""
@@ -117,6 +121,8 @@ class Host:
         self.network = network
         self.name = name
         self.lingers = lingers
+        self.process: Process | None = None
+        """The process on this machine, whose connections these are; None for a client."""
         self.address = f"10.0.{number >> 8}.{number & 255}"
         self._ports: dict[int, SimulatedPort] = {}
 
@@ -149,6 +155,13 @@ class Host:
 
     def own_name(self) -> str:
         return self.name
+
+    def run(self, callback: Callable[..., Any], *arguments: Any) -> None:
+        """Call back in the process on this machine."""
+        if self.process is None:
+            callback(*arguments)
+        else:
+            self.process.run(callback, *arguments)
 
     def port(self, number: int) -> SimulatedPort | None:
         """Who listens there."""
@@ -192,14 +205,14 @@ class SimulatedPort:
         self._protocol_factory = protocol_factory
         backlog, self._backlog = self._backlog, []
         for link in backlog:
-            link.accepted(protocol_factory())
+            link.accepted(protocol_factory)
 
     def connected(self, link: Link) -> None:
         """A connection has arrived."""
         if self._protocol_factory is None:
             self._backlog.append(link)
         else:
-            link.accepted(self._protocol_factory())
+            link.accepted(self._protocol_factory)
 
     def close(self) -> None:
         if self._host.port(self._address[1]) is self:

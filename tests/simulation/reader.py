@@ -39,7 +39,18 @@ class Reader:
         self._is_fresh = True
 
     async def poll(self, max_wait_ms: int = 200) -> Read:
-        """Send one fetch to every leader; returns the records. Raises Lost, Refused."""
+        """Send one fetch to every leader; returns the records. Raises Lost, Refused.
+
+        After an error the positions are those before, since the records that arrived are dropped.
+        """
+        positions = dict(self.positions)
+        try:
+            return await self._poll(max_wait_ms)
+        except (Lost, Refused):
+            self.positions = positions
+            raise
+
+    async def _poll(self, max_wait_ms: int) -> Read:
         by_leader: dict[Address, list[Place]] = {}
         for place in self.positions:
             by_leader.setdefault(await self._wire.find(Leader(*place)), []).append(place)
@@ -71,7 +82,10 @@ class Reader:
             offset = self.positions[name, index]
             by_topic.setdefault(name, []).append(
                 FetchRequest.Topic.Partition(
-                    partition=index, fetch_offset=offset, partition_max_bytes=2_000
+                    partition=index,
+                    current_leader_epoch=self._wire.leader_epoch(Leader(name, index)),
+                    fetch_offset=offset,
+                    partition_max_bytes=2_000,
                 )
             )
         return FetchRequest(

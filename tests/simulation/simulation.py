@@ -70,7 +70,7 @@ def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
     loop = new_loop()
     asyncio.set_event_loop(None)
     simulation = _Simulation(seed, loop, Trace(keeps=keeps_trace))
-    errors = _LoggedErrors()
+    errors = LoggedErrors()
     logger = logging.getLogger("wirekafka")
     was_propagating, logger.propagate = logger.propagate, False
     logger.addHandler(errors)
@@ -89,7 +89,7 @@ def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
     return simulation.result()
 
 
-class _LoggedErrors(logging.Handler):
+class LoggedErrors(logging.Handler):
     """Records what the broker logs as an error, which is a violation."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class _Simulation:
         wire = self.world.wire("after", may_linger=False)
         for place in PLACES:
             # A transaction that lost records can stay open, as in Kafka.
-            left = await self._drained(wire, place)
+            left = await drained(self.world, wire, place)
             self._lost += check_power_cut(
                 place, self.world.history.drained[place], left, self._authors()
             )
@@ -214,8 +214,8 @@ class _Simulation:
 
     def _consumers(self) -> list[Coroutine[Any, Any, None]]:
         consumers = [
-            self._follow("committed", committed=True),
-            self._follow("uncommitted", committed=False),
+            follow(self.world, "committed", committed=True),
+            follow(self.world, "uncommitted", committed=False),
         ]
         consumers += [
             Member(self.world, f"member-{at}", "workers").run()
@@ -238,23 +238,6 @@ class _Simulation:
             for at in range(random.randint(0, 3))
         ]
         return consumers
-
-    async def _follow(self, name: str, *, committed: bool) -> None:
-        """Read all records as they arrive, on assigned partitions."""
-        world = self.world
-        wire = world.wire(name, may_linger=True)
-        reader = Reader(wire, world.topic_ids, committed=committed, by_id=not committed)
-        reader.seek(dict.fromkeys(PLACES, 0))
-        while not world.is_ending:
-            try:
-                world.history.read(name, await reader.poll())
-            except Lost:
-                await wire.pause()
-            except Refused as refused:
-                world.surprises.append(f"{name} got the error {refused}")
-                break
-            await sleep(world, 0.2)
-        wire.close()
 
     async def _faults(self) -> None:
         random = self.random
@@ -320,35 +303,61 @@ class _Simulation:
     async def _drain(self) -> None:
         """Read all records."""
         world = self.world
-        wire = world.wire("drain", may_linger=False)
+        await drain_all(world)
         for place in PLACES:
-            drained = world.history.drained[place] = await self._drained(wire, place)
-            if drained.end_offset != self.node.broker.partition(*place).high_watermark:
-                world.surprises.append(f"{place} is stable up to {drained.end_offset} for ever")
-        keys = {
-            (commit.group, commit.place)
-            for operation in world.history.operations
-            for commit in operation.offset_commits()
-        }
-        for group, place in sorted(keys):
-            world.history.group_offsets[group, place] = await _group_offset(wire, group, place)
+            end_offset = world.history.drained[place].end_offset
+            if end_offset != self.node.broker.partition(*place).high_watermark:
+                world.surprises.append(f"{place} is stable up to {end_offset} for ever")
         for path, data in sorted(self.node.files().items()):
             self.trace.moved(self.loop.time(), path, data)
 
-    async def _drained(self, wire: Any, place: Place) -> Drained:
-        readers = [
-            Reader(wire, self.world.topic_ids, committed=committed, by_id=True)
-            for committed in (True, False)
-        ]
-        found = [
-            [(offset, value) for _, offset, value in await read_to_end(reader, [place])]
-            for reader in readers
-        ]
-        stable_end, log_end = (reader.ends[place] for reader in readers)
-        return Drained(found[0], found[1], stable_end, log_end)
+
+async def follow(world: World, name: str, *, committed: bool) -> None:
+    """Read all records as they arrive, on assigned partitions."""
+    wire = world.wire(name, may_linger=True)
+    reader = Reader(wire, world.topic_ids, committed=committed, by_id=not committed)
+    reader.seek(dict.fromkeys(PLACES, 0))
+    while not world.is_ending:
+        try:
+            world.history.read(name, await reader.poll())
+        except Lost:
+            await wire.pause()
+        except Refused as refused:
+            world.surprises.append(f"{name} got the error {refused}")
+            break
+        await sleep(world, 0.2)
+    wire.close()
 
 
-async def _group_offset(wire: Any, group: str, place: Place) -> int:
+async def drain_all(world: World) -> None:
+    """Read all records and committed offsets, as the end of the history."""
+    wire = world.wire("drain", may_linger=False)
+    for place in PLACES:
+        world.history.drained[place] = await drained(world, wire, place)
+    keys = {
+        (commit.group, commit.place)
+        for operation in world.history.operations
+        for commit in operation.offset_commits()
+    }
+    for group, place in sorted(keys):
+        world.history.group_offsets[group, place] = await group_offset(wire, group, place)
+
+
+async def drained(world: World, wire: Any, place: Place) -> Drained:
+    """Every record of a place, as both isolation levels see them."""
+    readers = [
+        Reader(wire, world.topic_ids, committed=committed, by_id=True)
+        for committed in (True, False)
+    ]
+    found = [
+        [(offset, value) for _, offset, value in await read_to_end(reader, [place])]
+        for reader in readers
+    ]
+    stable_end, log_end = (reader.ends[place] for reader in readers)
+    return Drained(found[0], found[1], stable_end, log_end)
+
+
+async def group_offset(wire: Any, group: str, place: Place) -> int:
     kind = OffsetFetchRequest.Group
     request = OffsetFetchRequest(
         require_stable=True,

@@ -9,9 +9,13 @@ _MOMENT = Struct(">d")
 
 
 class Trace:
-    """Events and received bytes. With `keeps`, their lines are kept."""
+    """Events and received bytes. With `keeps`, their lines are kept.
 
-    def __init__(self, *, keeps: bool = False):
+    Without `has_bytes`, the lines are those of the events alone.
+    """
+
+    def __init__(self, *, keeps: bool = False, has_bytes: bool = True):
+        self._has_bytes = has_bytes
         self.lines: list[str] | None = [] if keeps else None
         self.now_s = 0.0
         self._hash = hashlib.blake2b(digest_size=16)
@@ -22,7 +26,7 @@ class Trace:
         self._hash.update(_MOMENT.pack(now_s))
         self._hash.update(where.encode())
         self._hash.update(data)
-        if self.lines is not None:
+        if self.lines is not None and self._has_bytes:
             self.lines.append(f"{now_s:.6f} {where} {data[:64].hex()}")
 
     def note(self, what: str) -> None:
@@ -30,6 +34,11 @@ class Trace:
         self._hash.update(what.encode())
         if self.lines is not None:
             self.lines.append(f"{self.now_s:.6f} {what}")
+
+    def happens(self, now_s: float, what: str) -> None:
+        """Add another event, with its time."""
+        self.now_s = now_s
+        self.note(what)
 
     def digest(self) -> str:
         """The digest of all events so far."""

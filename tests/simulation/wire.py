@@ -50,6 +50,10 @@ BUSY = frozenset(
         Error.LEADER_NOT_AVAILABLE,
         Error.NOT_CONTROLLER,
         Error.UNSTABLE_OFFSET_COMMIT,
+        Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        Error.FENCED_LEADER_EPOCH,
+        Error.UNKNOWN_LEADER_EPOCH,
+        Error.OFFSET_NOT_AVAILABLE,
     }
 )
 """The errors after which every client retries."""
@@ -92,6 +96,7 @@ class Wire:
         self._bootstrap = bootstrap
         self._sessions: dict[Address, _Session] = {}
         self._found: dict[Leader | Coordinator, Address] = {}
+        self._epochs: dict[Leader, int] = {}
 
     async def send(
         self, request: Request, version: int, whom: Whom = None, timeout_s: float = 3
@@ -119,6 +124,10 @@ class Wire:
             raise Lost
         return self._found[whom]
 
+    def leader_epoch(self, leader: Leader) -> int:
+        """The epoch of a leader that `find` has returned."""
+        return self._epochs[leader]
+
     def forget(self) -> None:
         """Look up leaders and coordinators again, since they may have changed."""
         self._found.clear()
@@ -143,6 +152,7 @@ class Wire:
             if partition.leader_id in addresses:
                 found = Leader(topic, partition.partition_index)
                 self._found[found] = addresses[partition.leader_id]
+                self._epochs[found] = partition.leader_epoch
 
     async def _find_coordinator(self, whom: Coordinator) -> None:
         request = FindCoordinatorRequest(key_type=whom.key_type, coordinator_keys=[whom.key])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -47,7 +47,7 @@ class World:
     def a_place(self) -> Place:
         return self.random.choice(PLACES)
 
-    async def prepare(self) -> None:
+    async def prepare(self, replicas: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Create the topics and the internal topics."""
         wire = self.wire("setup", may_linger=False)
         kind = CreateTopicsRequest.CreatableTopic
@@ -56,10 +56,10 @@ class World:
                 kind(
                     name=name,
                     num_partitions=count,
-                    replication_factor=1,
+                    replication_factor=replicas,
                     configs=[
                         kind.CreatableTopicConfig(name=key, value=value)
-                        for key, value in _CONFIGS.items()
+                        for key, value in {**_CONFIGS, **(configs or {})}.items()
                     ],
                 )
                 for name, count in TOPICS.items()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation.disk import Outcome, SimulatedDisk
 from tests.simulation.quorum import serving
+from tests.simulation.quorum.checks import LOG_PATH
 from tests.simulation.replication.network import Reply
 from tests.simulation.replication.schedule import Event, Process
 from wirekafka.codec.record import Record, decode_records, encode_batch
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 LISTENER = "CONTROLLER"
 PATH = "/data"
-LOG_PATH = f"{PATH}/__cluster_metadata-0"
 
 
 class Codec:

@@ -193,8 +193,8 @@ class Simulation:
             node.kill(outcome)
 
     def _outcome(self) -> Outcome:
-        """What a crash leaves; of several files without a sync, a log leaves no later one alone."""
-        return self.random.choice(_OUTCOMES[: 3 if self.world.has_many_segments else None])
+        """What a crash leaves of unsynced writes."""
+        return self.random.choice(_OUTCOMES)
 
     def _voted(self, node: SimulatedController) -> None:
         """Sometimes end a node that has just voted, and have another candidate ask it again."""

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import NamedTuple
 
-from tests.simulation.disk import DirectoryNode, FileNode
-from tests.simulation.quorum.controller import LOG_PATH, SimulatedController
+from tests.simulation.disk import SimulatedDisk
+from tests.simulation.quorum.checks import RaftChecks
+from tests.simulation.quorum.controller import SimulatedController
 from tests.simulation.quorum.network import RepeatingNetwork
 from tests.simulation.replication.schedule import Schedule
 from tests.simulation.trace import Trace
-from wirekafka.codec.batch import read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.replication.raft.messages import NO_DIRECTORY, Vote
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 
-_SEGMENT = re.compile(r"\d{20}\.log")
 
-
-class Batch(NamedTuple):
-    """A batch in a log; batches at the same offset and of the same epoch are equal."""
-
-    base_offset: int
-    epoch: int
-    end_offset: int
-    data: bytes
-
-
-class KnownLog:
-    """The batches of one controller's log, as of the last check."""
-
-    def __init__(self) -> None:
-        self.batches: list[Batch] = []
-        self.generation = -1
-        self.end_offset = 0
-        self.committed = 0
-
-
-class World:
+class World(RaftChecks):
     """One history. `violations` are breaches of Raft's guarantees."""
 
     def __init__(self, seed: int, *, keeps_trace: bool):
+        super().__init__()
         self.random = random = Random(seed)
         self._trace = Trace(keeps=keeps_trace)
         self.violations: list[str] = []
@@ -74,18 +52,10 @@ class World:
             )
         if random.random() < 0.5:
             self.controllers[101] = SimulatedController(self, 101, can_vote=False)
-        self.committed: list[Batch] = []
-        self._committed_at: dict[int, Batch] = {}
-        self._leaders: dict[int, tuple[int, int]] = {}
-        self._votes: dict[tuple[int, int], int] = {}
         self._last_vote: dict[int, Vote] = {}
         self.has_voted: Callable[[SimulatedController], None] = lambda node: None
         """Called when a node has granted its vote."""
-        self._batches: dict[tuple[int, int], Batch] = {}
-        self._before: dict[tuple[int, int], tuple[int, int]] = {}
         self._states: dict[int, dict[int, int]] = {}
-        self._known: dict[int, KnownLog] = {}
-        self._checked_leaders: set[tuple[int, tuple[int, int]]] = set()
 
     def trace(self, line: str) -> None:
         self._trace.now_s = self.schedule.time_ms / 1_000
@@ -98,13 +68,12 @@ class World:
     def lines(self) -> list[str] | None:
         return self._trace.lines
 
-    @property
-    def committed_end(self) -> int:
-        return self.committed[-1].end_offset if self.committed else 0
-
     def found(self, violation: str) -> None:
         self.trace(f"VIOLATION {violation}")
         self.violations.append(f"{violation} (at {self.schedule.time_ms / 1_000:.3f} s)")
+
+    def disk_of(self, id: int) -> SimulatedDisk:
+        return self.controllers[id].disk
 
     def sync_ms(self) -> float:
         """How long the next sync takes."""
@@ -112,26 +81,17 @@ class World:
             return self.random.random() * 2_000
         return self.random.expovariate(0.5)
 
-    # Checks
-
-    def opened(self, node: SimulatedController) -> None:
-        """Forget what was known of the log before a restart."""
-        self._known[node.id] = KnownLog()
-
     def acknowledged(self, node: SimulatedController, offset: int, value: int) -> None:
         """An append was reported as committed: that record must be at that offset."""
         self.check(node)
-        batch = self._committed_at.get(offset)
+        batch = self.committed_at.get(offset)
         if batch is None:
             self.found(f"ACKNOWLEDGED {node.name}: {value} at {offset} is not committed")
         elif decode_records(batch.data)[0].value != str(value).encode():
             self.found(f"ACKNOWLEDGED {node.name}: another record than {value} is at {offset}")
 
     def voted(self, node: SimulatedController, request: Vote) -> None:
-        """A vote was granted, the only one of the node in the epoch, whatever happens between."""
-        key = node.id, request.epoch
-        if self._votes.setdefault(key, request.candidate.id) != request.candidate.id:
-            self.found(f"VOTED_TWICE {node.name} for {request.candidate.id}, {self._votes[key]}")
+        super().voted(node, request)
         self._last_vote[node.id] = request
         self.has_voted(node)
 
@@ -144,130 +104,8 @@ class World:
         candidate = self.controllers[self.random.choice(others)].voter.key
         return replace(vote, candidate=candidate, end_offset=1 << 30)
 
-    def check(self, node: SimulatedController) -> None:
-        """Check what has changed in a controller's log, high watermark and role."""
-        known, log = self._known[node.id], node.log
-        if known.generation != log._log._generation or known.end_offset != log.end_offset:
-            self._read(node, known)
-        committed = log.committed_offset
-        if committed < known.committed:
-            self.found(f"WENT_BACK {node.name} from {known.committed} to {committed}")
-        if committed > log.end_offset:
-            self.found(f"OUTSIDE_LOG {node.name}: {committed} is above {log.end_offset}")
-        if committed > known.committed:
-            self._check_committed(node, known, committed)
-            known.committed = committed
-        if node.raft.is_leader:
-            self._check_leader(node, known)
-
     def check_state(self, node: SimulatedController) -> None:
         """States that were built from the log up to the same offset are equal."""
         expected = self._states.setdefault(node.applied, dict(node.state))
         if expected != node.state:
             self.found(f"STATE {node.name} at {node.applied}: {node.state}, not {expected}")
-
-    def _read(self, node: SimulatedController, known: KnownLog) -> None:
-        """Compare new batches with those of all logs (the log matching property)."""
-        log = node.log
-        removed: list[Batch] = []
-        if known.generation != log._log._generation:
-            known.generation = log._log._generation
-            removed = known.batches
-            end_offset = log.end_offset
-            known.batches = [each for each in known.batches if each.end_offset <= end_offset]
-            known.end_offset = known.batches[-1].end_offset if known.batches else 0
-            if not known.batches or known.end_offset < log.start_offset:
-                known.batches, known.end_offset = [], log.start_offset
-            if known.batches and log._log.epochs.latest != known.batches[-1].epoch:
-                # Truncated further, and appended to since: read all of it.
-                known.batches, known.end_offset = [], log.start_offset
-        for data in log._read_log(known.end_offset):
-            header = read_header(data)
-            batch = Batch(header.base_offset, header.leader_epoch, header.end_offset, bytes(data))
-            self._compare(node, batch, known.batches[-1] if known.batches else None)
-            known.batches.append(batch)
-        known.end_offset = log.end_offset
-        kept = set(known.batches) if removed else set()
-        for batch in removed:
-            # A snapshot that is installed replaces the log, and covers it.
-            is_covered = batch.base_offset < log.start_offset
-            if batch not in kept and not is_covered and batch in self.committed:
-                self.found(f"TRUNCATED {node.name}: {batch[:2]} was committed")
-                return
-
-    def _compare(self, node: SimulatedController, batch: Batch, before: Batch | None) -> None:
-        key = batch[:2]
-        same = self._batches.setdefault(key, batch)
-        if same is batch:
-            self.trace(f"{node.name} has {batch[:3]}")
-            self._check_voters(node, batch)
-        elif same.data != batch.data:
-            self.found(f"MISMATCH {node.name}: two different batches {key}")
-        if before is not None and self._before.setdefault(key, before[:2]) != before[:2]:
-            self.found(f"MISMATCH {node.name}: {before[:2]} and {self._before[key]} before {key}")
-
-    def _check_voters(self, node: SimulatedController, batch: Batch) -> None:
-        """Voters change one at a time, each change after the one before is committed."""
-        history = node.log._history
-        after, before = history.before(batch.end_offset)[1], history.before(batch.base_offset)[1]
-        if after is None or before is None or after == before:
-            return
-        changed = {each.key for each in after} ^ {each.key for each in before}
-        if len(changed) > 1:
-            self.found(f"VOTERS {node.name} changes {len(changed)} at {batch.base_offset}")
-        earlier = [offset for offset, _ in history._voters if offset < batch.base_offset]
-        if node.raft.is_leader and earlier[-1] >= self.committed_end:
-            self.found(f"VOTERS {node.name} changes them before {earlier[-1]} is committed")
-        self.trace(f"{node.name} has the voters {after.ids}")
-
-    def _check_committed(self, node: SimulatedController, known: KnownLog, end: int) -> None:
-        for batch in known.batches:
-            if batch.end_offset <= known.committed or batch.base_offset >= end:
-                continue
-            if batch.base_offset < self.committed_end:
-                if self._committed_at.get(batch.base_offset) != batch:
-                    self.found(f"DIVERGENCE {node.name}: committed {batch[:2]} is another one")
-                continue
-            self.committed.append(batch)
-            self._committed_at[batch.base_offset] = batch
-            self.trace(f"{node.name} commits {batch[:3]}")
-            # A leader that commits its own removal has resigned by now.
-            if node.raft.is_leader or node.raft.role == "resigned":
-                self._check_synced(node, batch)
-                if batch.end_offset == end and batch.epoch != node.log.epoch:
-                    self.found(f"OLD_EPOCH {node.name} commits {batch[:2]} in {node.log.epoch}")
-            else:
-                self.found(f"AHEAD {node.name} follows, but is the first to commit {batch[:2]}")
-
-    def _check_synced(self, node: SimulatedController, batch: Batch) -> None:
-        """A majority of the voters has the batch on the medium."""
-        voters = node.log.voters
-        holding = sum(_has_synced(self.controllers[voter.id], batch) for voter in voters)
-        if holding < voters.majority:
-            self.found(f"NOT_SYNCED {node.name} commits {batch[:2]}, synced by {holding}")
-
-    def _check_leader(self, node: SimulatedController, known: KnownLog) -> None:
-        epoch, leader = node.log.epoch, (node.id, node.life)
-        if self._leaders.setdefault(epoch, leader) != leader:
-            self.found(f"TWO_LEADERS {node.name} and {self._leaders[epoch]} in epoch {epoch}")
-        elif (epoch, leader) not in self._checked_leaders:
-            self._checked_leaders.add((epoch, leader))
-            own = {each[:2] for each in known.batches}
-            for batch in self.committed:
-                if batch.base_offset >= node.log.start_offset and batch[:2] not in own:
-                    self.found(f"LOST {node.name} leads epoch {epoch} without {batch[:2]}")
-                    return
-
-
-def _has_synced(node: SimulatedController, batch: Batch) -> bool:
-    if not node.disk.exists(LOG_PATH):
-        return False
-    directory = node.disk.node(LOG_PATH)
-    assert isinstance(directory, DirectoryNode)
-    found = [name for name in directory.synced if _SEGMENT.fullmatch(name)]
-    for name in sorted(found, reverse=True):
-        if int(name[:-4]) <= batch.base_offset:
-            file = directory.synced[name]
-            assert isinstance(file, FileNode)
-            return batch.data in file.synced
-    return bool(found)

@@ -1,0 +1,1 @@
+"""A simulated cluster: whole nodes on one virtual loop, their clients, faults and checks."""
