@@ -10,18 +10,13 @@ import pytest
 
 from tests.simulation.cluster.simulation import simulate
 from wirekafka.coordinator.markers import MarkerWriter
-from wirekafka.log.log import Log
 from wirekafka.log.ordered_log import OrderedLog
 from wirekafka.log.producers import ProducerStates
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.replication.follower import Follower
 from wirekafka.replication.leader import Leader
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.raft.changes import VoterChanges
-from wirekafka.replication.raft.messages import Leadership
+from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.quorum_log import QuorumLog
-from wirekafka.replication.raft.raft import Raft
-from wirekafka.replication.raft.roles import Nominee
 from wirekafka.replication.replica import Replica
 
 Patch = pytest.MonkeyPatch
@@ -46,11 +41,6 @@ class Defect:
             self.introduce(patch)
             violations = simulate(seed).violations
         return any(violation.split(" ")[0] in self.kinds for violation in violations)
-
-
-def grant_votes_twice(patch: Patch) -> None:
-    """A voter that grants its vote does not remember it."""
-    patch.setattr(Raft, "_vote_for", lambda self, candidate, now_ms: None)
 
 
 def answer_before_the_fsync(patch: Patch) -> None:
@@ -78,28 +68,6 @@ def change_voters_before_the_last_change_is_committed(patch: Patch) -> None:
     patch.setattr(VoterChanges, "_check_ready", change)
 
 
-def return_to_a_failed_leader(patch: Patch) -> None:
-    """A node that asks for votes follows again when another reports the leader that has failed."""
-    learn = Raft._learn
-
-    def follow(self: Raft, leadership: Leadership, now_ms: int) -> None:
-        learn(self, leadership, now_ms)
-        if isinstance(self._role, Nominee) and leadership.epoch == self.log.epoch:
-            self._follow_if_possible(leadership, now_ms)
-
-    patch.setattr(Raft, "_learn", follow)
-
-
-def leave_configs_out_of_snapshots(patch: Patch) -> None:
-    """A node that starts from a snapshot knows no configs."""
-    patch.setattr(MetadataImage, "_config_records", lambda self: iter(()))
-
-
-def expand_the_isr_too_early(patch: Patch) -> None:
-    """Any follower that fetches joins the ISR, however far behind it is."""
-    patch.setattr(Leader, "_has_caught_up", lambda self, follower: self._is_eligible(follower))
-
-
 def commit_before_the_followers_have_it(patch: Patch) -> None:
     """A leader acknowledges what only it has."""
     patch.setattr(Leader, "_reached_by_all", lambda self, end_offset: end_offset)
@@ -108,16 +76,6 @@ def commit_before_the_followers_have_it(patch: Patch) -> None:
 def keep_diverging_records(patch: Patch) -> None:
     """A follower does not truncate what the new leader does not have."""
     patch.setattr(Partition, "_divergence", lambda self, wanted: None)
-
-
-def truncate_replicas_to_the_high_watermark(patch: Patch) -> None:
-    """A follower trusts its own high watermark instead of leader epochs (KIP-101)."""
-
-    def truncate(self: Follower, diverging: tuple[int, int], now_ms: int) -> None:
-        self._log.truncate_to(max(self._replica.high_watermark - 1, 0), now_ms)
-        self._bound_high_watermark()
-
-    patch.setattr(Follower, "_truncate", truncate)
 
 
 def append_retries_again(patch: Patch) -> None:
@@ -141,34 +99,83 @@ def show_open_transactions(patch: Patch) -> None:
     patch.setattr(Partition, "last_stable_offset", property(lambda self: self.high_watermark))
 
 
-def acknowledge_before_records_are_synced(patch: Patch) -> None:
+def ignore_flush_messages(patch: Patch) -> None:
     """With `flush.messages` 1, replicas acknowledge what a power cut may take away."""
-    patch.setattr(Replica, "sync_or_defer", lambda self: True)
+
+    def never(self: Replica) -> None:
+        self.flush_at = 1 << 62
+
+    patch.setattr(Replica, "note_synced", never)
 
 
-def roll_before_a_segment_is_synced(patch: Patch) -> None:
-    """The metadata log begins new segments while the one before may be lost."""
-    patch.setattr(OrderedLog, "_roll", Log._roll)
+def commit_metadata_without_a_majority(patch: Patch) -> None:
+    """The active controller commits what it has synced alone."""
+
+    def advanced(self: Leading, own_synced_end: int) -> int | None:
+        if own_synced_end <= max(self.start_offset, self.high_watermark or 0):
+            return None
+        self.high_watermark = own_synced_end
+        return own_synced_end
+
+    patch.setattr(Leading, "advanced", advanced)
+
+
+def count_observers(patch: Patch) -> None:
+    """A majority of the voters' number is enough, whoever they are."""
+
+    def count(self: Leading, own_synced_end: int) -> int | None:
+        voters = [self._end_of(each, own_synced_end) for each in self._voters.values()]
+        ends = sorted(voters + [each.end_offset for each in self._observers.values()])
+        held = ends[-(len(voters) // 2 + 1)] if voters else 0
+        if held <= max(self.start_offset, self.high_watermark or 0):
+            return None
+        self.high_watermark = held
+        return held
+
+    patch.setattr(Leading, "advanced", count)
+
+
+def commit_metadata_of_earlier_epochs(patch: Patch) -> None:
+    """A new leader commits records of its predecessors before one of its own."""
+    advanced = Leading.advanced
+
+    def commit(self: Leading, own_synced_end: int) -> int | None:
+        start_offset, self.start_offset = self.start_offset, -1
+        try:
+            return advanced(self, own_synced_end)
+        finally:
+            self.start_offset = start_offset
+
+    patch.setattr(Leading, "advanced", commit)
+
+
+def append_in_the_first_epoch(patch: Patch) -> None:
+    """Every leader of a partition appends in epoch 0, as if it was the first one."""
+    assign = Leader.assign
+
+    def assigned(self: Leader) -> None:
+        assign(self)
+        self._client_append.leader_epoch = 0
+
+    patch.setattr(Leader, "assign", assigned)
 
 
 def _defects() -> Iterator[Defect]:
     lost = {"LOST_WRITE", "UNSEEN", "INCONSISTENT_OFFSETS", "TWO_BATCHES", "REPLICAS", "DUPLICATE"}
     for introduce, kinds, seed in (
-        (grant_votes_twice, {"TWO_LEADERS", "VOTED_TWICE"}, 0),
         (answer_before_the_fsync, {"NOT_SYNCED"}, 0),
+        (commit_metadata_without_a_majority, {"NOT_SYNCED"}, 0),
+        (commit_metadata_of_earlier_epochs, {"OLD_EPOCH"}, 65),
+        (count_observers, {"NOT_SYNCED"}, 0),
         (truncate_one_offset_too_far, {"TRUNCATED", "FAILED", "UNHEALED"}, 0),
-        (change_voters_before_the_last_change_is_committed, {"VOTERS"}, 0),
-        (return_to_a_failed_leader, {"UNHEALED"}, 0),
-        (leave_configs_out_of_snapshots, {"IMAGES"}, 0),
-        (expand_the_isr_too_early, lost, 0),
-        (commit_before_the_followers_have_it, lost, 0),
-        (keep_diverging_records, lost, 0),
-        (truncate_replicas_to_the_high_watermark, lost, 0),
+        (change_voters_before_the_last_change_is_committed, {"VOTERS"}, 110),
+        (commit_before_the_followers_have_it, lost, 5),
+        (keep_diverging_records, lost, 65),
+        (append_in_the_first_epoch, {"TWO_APPEND", "TWO_BATCHES"}, 9),
         (append_retries_again, {"DUPLICATE"}, 0),
         (commit_aborted_transactions, {"ABORTED_READ", "ABORTED_OFFSETS"}, 0),
         (show_open_transactions, {"ABORTED_READ", "UNCOMMITTED_READ"}, 0),
-        (acknowledge_before_records_are_synced, lost, 0),
-        (roll_before_a_segment_is_synced, {"START"}, 0),
+        (ignore_flush_messages, lost, 56),
     ):
         yield Defect(introduce, frozenset(kinds), seed)
 
