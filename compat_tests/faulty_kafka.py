@@ -138,6 +138,15 @@ class KafkaEngine:
 
     # Queries.
 
+    def members(self) -> list[KafkaEngine]:
+        return [self]
+
+    def leader(self, topic: str, partition: int) -> KafkaEngine:
+        return self
+
+    def coordinator(self, kind: str, key: str) -> KafkaEngine:
+        return self
+
     def ask(self, request: Request, version: int) -> Response:
         with self._lock:
             answer = self._wire.ask(request, version)
