@@ -273,6 +273,16 @@ def test_a_marker_invalidates_an_unused_verification(log: Log) -> None:
     assert raised.value.error is Error.INVALID_TXN_STATE
 
 
+def test_a_marker_of_the_transaction_before_keeps_a_verification_of_v2(log: Log) -> None:
+    log.states.verifications = verifications = Verifications()
+    header = header_of(1, 1, 0, transactional=True)
+    guard = verifications.begin(header, 0, supports_epoch_bump=True)
+    log.mark(1, 1)  # With the epoch after the commit, which the next transaction has already.
+    assert log.states.check(header, Append(leader_epoch=0, now_ms=0, guard=guard)) is None
+    log.mark(1, 2)
+    assert verifications.is_valid(1, guard) is False
+
+
 def test_a_batch_verified_second_cannot_be_written_first() -> None:
     verifications = Verifications()
     first, second = header_of(1, 0, 0), header_of(1, 0, 1)

@@ -239,10 +239,8 @@ class TransactionShard:
             case TransactionState.ONGOING:
                 return self._prepare(transaction, command, ticket, now_ms)
             case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
-                is_same_outcome = transaction.commits == command.commit
-                raise KafkaError(
-                    Error.CONCURRENT_TRANSACTIONS if is_same_outcome else Error.INVALID_TXN_STATE
-                )
+                # Of either outcome: an abort may be of the next transaction, still empty.
+                raise KafkaError(Error.CONCURRENT_TRANSACTIONS)
             case _ if _repeats_outcome(transaction, command) and (is_retry or not bumps):
                 return Outcome.reply(
                     ticket, ProducerIdentity(transaction.producer_id, transaction.producer_epoch)

@@ -314,7 +314,7 @@ class Log:
     def truncate_fully_at(self, offset: int, now_ms: int) -> None:
         """Delete all records and continue, empty, from `offset`. Raises KafkaError."""
         try:
-            self.segments.retire(self.segments[:], now_ms)
+            self.segments.retire_from_end(self.segments[:], now_ms)
             self.segments.add(offset, now_ms)
             self._end_at(offset)
             self.start_offset = offset

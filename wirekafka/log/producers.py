@@ -240,7 +240,7 @@ class ProducerStates:
         producer.last_timestamp = marker.timestamp_ms
         self.end_offset = base_offset + 1
         if self.verifications is not None:
-            self.verifications.end(producer_id)
+            self.verifications.ended_by_marker(producer_id, header.producer_epoch)
         first_offset, producer.transaction_offset = producer.transaction_offset, None
         if first_offset is None:
             return None

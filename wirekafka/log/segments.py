@@ -96,9 +96,14 @@ class Segments(Sequence[Segment]):
 
     def truncate(self, offset: int, now_ms: int) -> None:
         """Remove everything from an offset on, which must be above the first base offset."""
-        self.retire(self._all[self.number_of(offset - 1) + 1 :], now_ms)
+        kept = self.number_of(offset - 1) + 1
+        self.retire_from_end(self._all[kept:], now_ms)
         self._all[-1].truncate(offset)
         self._changed()
+
+    def retire_from_end(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Remove segments as `retire`, the last one first: a crash in between leaves no gap."""
+        self.retire(segments[::-1], now_ms)
 
     def retire(self, segments: Sequence[Segment], now_ms: int) -> None:
         """Remove segments from the log, renaming their files; open reads are not affected."""

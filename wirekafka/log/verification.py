@@ -87,6 +87,16 @@ class Verifications:
         """Forget a producer's verification, once its transaction is open or has ended."""
         self._by_producer.pop(producer_id, None)
 
+    def ended_by_marker(self, producer_id: int, epoch: int) -> None:
+        """Forget a producer's verification, unless it is of the transaction after the marker's.
+
+        Under Transactions V2 a marker has the epoch of the next transaction, whose first batch
+        may be waiting for its confirmation here while this marker is on its way.
+        """
+        found = self._by_producer.get(producer_id)
+        if found is not None and not (found.supports_epoch_bump and found.epoch == epoch):
+            del self._by_producer[producer_id]
+
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget verifications that were never used."""
         self._by_producer = {

@@ -76,8 +76,8 @@ class World:
             self.controllers[101] = SimulatedController(self, 101, can_vote=False)
         self.committed: list[Batch] = []
         self._committed_at: dict[int, Batch] = {}
-        self._committed_in: list[int] = []
-        """The epochs of the leaders that committed the batches of `committed`."""
+        self._committed_in: dict[Batch, int] = {}
+        """The epoch of the leader that committed the batch, by the batches of `committed`."""
         self._leaders: dict[int, tuple[int, int]] = {}
         self._votes: dict[tuple[int, int], int] = {}
         self._last_vote: dict[int, Vote] = {}
@@ -193,7 +193,9 @@ class World:
         for batch in removed:
             # A snapshot that is installed replaces the log, and covers it.
             is_covered = batch.base_offset < log.start_offset
-            if batch not in kept and not is_covered and batch in self.committed:
+            # A leader of an earlier epoch may still be followed by some.
+            is_committed = self._committed_in.get(batch, node.log.epoch + 1) <= node.log.epoch
+            if batch not in kept and not is_covered and is_committed:
                 self.found(f"TRUNCATED {node.name}: {batch[:2]} was committed")
                 return
 
@@ -231,7 +233,7 @@ class World:
                     self.found(f"DIVERGENCE {node.name}: committed {batch[:2]} is another one")
                 continue
             self.committed.append(batch)
-            self._committed_in.append(node.log.epoch)
+            self._committed_in[batch] = node.log.epoch
             self._committed_at[batch.base_offset] = batch
             self.trace(f"{node.name} commits {batch[:3]}")
             # A leader that commits its own removal has resigned by now.
@@ -256,8 +258,8 @@ class World:
         elif (epoch, leader) not in self._checked_leaders:
             self._checked_leaders.add((epoch, leader))
             own = {each[:2] for each in known.batches}
-            for batch, committed_in in zip(self.committed, self._committed_in, strict=True):
-                if committed_in >= epoch:
+            for batch in self.committed:
+                if self._committed_in[batch] >= epoch:
                     break  # A candidate that gets its votes late leads an epoch that is over.
                 if batch.base_offset >= node.log.start_offset and batch[:2] not in own:
                     self.found(f"LOST {node.name} leads epoch {epoch} without {batch[:2]}")
