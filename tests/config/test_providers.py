@@ -99,3 +99,26 @@ def test_values_found_are_hidden_like_any_other_secret(tmp_path: Path) -> None:
     (tmp_path / "secrets").write_text("key=hush")
     found = config(ssl_key_password=f"${{file:{tmp_path}/secrets:key}}")
     assert "hush" not in repr(found.ssl_key_password)
+
+
+def test_references_in_dynamic_options_of_tls_and_sasl_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("store=/run/store.pem\n")
+    name = "listener.name.tls.ssl.keystore.location"
+    per_broker = {
+        name: f"${{file:{tmp_path}/secrets:store}}",
+        "listener.name.tls.ssl.key.password": "${env:SECRET}",
+        "ssl.truststore.location": f"${{file:{tmp_path}/missing:store}}",
+    }
+    found = config({"SECRET": "first"}).with_dynamic({}, per_broker)
+    listener = found.for_listener("tls")
+    assert listener.ssl_keystore_location == "/run/store.pem"
+    assert listener.ssl_key_password == "first"
+    unread = f"${{file:{tmp_path}/missing:store}}"
+    assert listener.ssl_truststore_location == unread, "as one that finds nothing"
+
+
+def test_other_dynamic_options_have_no_references(tmp_path: Path) -> None:
+    (tmp_path / "secrets").write_text("ms=1000\n")
+    reference = f"${{file:{tmp_path}/secrets:ms}}"
+    found = config().with_dynamic({"log.retention.ms": reference}, {})
+    assert found.sources.text("log.retention.ms") == reference, "which a change is refused for"

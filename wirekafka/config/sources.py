@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.providers import resolved
 
 BUILT_IN = "built in"
+_SECURITY = re.compile(r"(^|\.)(ssl|sasl)\.")
 
 NODE = {
     "process.roles": "broker,controller",
@@ -71,6 +74,8 @@ class Sources:
     broker: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     """For an option whose value was set under another name (`with_prefix`): that name."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables that a config provider may read later."""
 
     @classmethod
     def of(
@@ -109,11 +114,30 @@ class Sources:
         if static["node.id"].source == BUILT_IN and "broker.id" in static:
             static["node.id"] = static["broker.id"]
         static["broker.id"] = static["node.id"]
-        return cls(static=static)
+        return cls(static=static, environment=environment or {})
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
-        """The same static settings with other dynamic ones."""
-        return replace(self, cluster=dict(cluster), broker=dict(broker))
+        """The same static settings with other dynamic ones.
+
+        Their references to config providers are replaced in options of TLS and SASL, as in Kafka;
+        one that cannot be looked up stays as it is.
+        """
+        return replace(self, cluster=self._looked_up(cluster), broker=self._looked_up(broker))
+
+    def _looked_up(self, dynamic: Mapping[str, str]) -> dict[str, str]:
+        if "config.providers" not in self.static:
+            return dict(dynamic)
+        providers = {
+            name: setting.text
+            for name, setting in self.static.items()
+            if name.startswith("config.providers")
+        }
+        found = dict(dynamic)
+        for name, text in dynamic.items():
+            if _SECURITY.search(name) and "${" in text:
+                with suppress(ConfigError):
+                    found[name] = resolved({**providers, name: text}, self.environment)[name]
+        return found
 
     def with_prefix(self, prefix: str) -> Sources:
         """These settings, with those under `prefix` in place of those without it.
