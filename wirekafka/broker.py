@@ -101,9 +101,8 @@ class Broker:
         self._directory_of: dict[tuple[str, int], LogDirectory] = {}
         self.directories = locked(self.disk, self.config)
         try:
-            self.cluster_id = claim(
-                self.directories, self.node_id, foundation.cluster_id, self.new_id
-            )
+            named = foundation.cluster_id
+            self.cluster_id = claim(self.directories, self.node_id, named, self.new_id)
             self._open()
         except BaseException:
             for directory in self.directories:
@@ -202,13 +201,12 @@ class Broker:
         self.markers = MarkerWriter(self.partition, self.groups)
 
     def _open_share_states(self) -> None:
+        states = partial(self.partition, SHARE_STATE_TOPIC)
         self.share_coordinator = ShareCoordinator(
             ShareCoordinatorParts(
                 ShareCoordinatorConfig.of(self.config),
                 self._topics,
-                lambda index, offset: self.partition(SHARE_STATE_TOPIC, index).delete_records(
-                    offset
-                ),
+                lambda index, offset: states(index).delete_records(offset),
             ),
             self.clock,
             lambda: self.image.partition_count(SHARE_STATE_TOPIC),
