@@ -53,6 +53,7 @@ class Served:
             image=types.SimpleNamespace(features={}),
             quorum=types.SimpleNamespace(is_dynamic=True, kraft_version=1),
             shares=types.SimpleNamespace(disconnected=lambda connection_id: None),
+            measures=None,
             authorizer=None,
             quotas=None,
             stored_quotas=self.quotas,
