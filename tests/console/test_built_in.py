@@ -20,7 +20,7 @@ from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
 
-MOST_MIB = 15
+MOST_MIB = 22
 MOST_PAGE_MS = 200
 PAGES = (
     "/",

@@ -90,9 +90,7 @@ def test_a_search_shows_rows_as_they_are_found_and_can_be_cancelled(filled, page
 
 def test_requests_are_shown_while_they_are_exchanged(filled, page, broker):
     page.goto(filled.base + "/wire/watch?client=browsed")
-    page.wait_for_function(
-        "document.querySelector('[role=status]').textContent.includes('Nothing')"
-    )
+    page.wait_for_selector("[role=status]:has-text('Nothing')")
     settings = {"bootstrap.servers": broker.bootstrap_servers, "client.id": "browsed"}
     made = confluent_kafka.Producer(settings)
     made.produce(TOPIC, HOSTILE, key=HOSTILE)

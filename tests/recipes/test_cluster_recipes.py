@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Any
 
 import aiokafka
@@ -45,7 +46,9 @@ def test_a_leader_lost_in_a_transaction_with_kafka_python() -> None:
         cluster.kill(coordinator % 3 + 1)
         producer.send("orders", b"2").get(TIMEOUT_S)
         producer.commit_transaction()
-        assert [each.transaction for each in cluster.records("orders")] == ["committed"] * 2
+        cluster.wait_for(
+            lambda: [each.transaction for each in cluster.records("orders")] == ["committed"] * 2
+        )
         assert _values(cluster) == [b"1", b"2"]
         producer.close(2)
 
@@ -181,8 +184,10 @@ def test_a_client_of_an_isolated_broker_with_kafka_python() -> None:
     with Cluster(topics=["orders"]) as cluster:
         cluster.produce("orders", ["1"])
         old = cluster.leader("orders")
-        with cluster.isolate(old):
+        with cluster.isolate(old), ExitStack() as refusals:
             cluster.wait_for(lambda: cluster.leader("orders") not in (None, old))
+            for other in set(cluster) - {old}:  # The client would learn of the new leader there.
+                refusals.enter_context(cluster[other].refuse_connections())
             producer = kafka.KafkaProducer(
                 bootstrap_servers=cluster[old].bootstrap_servers,
                 acks="all",

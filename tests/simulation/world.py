@@ -13,6 +13,7 @@ from tests.simulation.network import Network
 from tests.simulation.wire import BUSY, Lost, Whom, Wire
 from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.errors import Error
 
 TOPICS = {"plain": 2, "ledger": 3}
@@ -65,10 +66,22 @@ class World:
                 for name, count in TOPICS.items()
             ]
         )
-        # The timeout is long, since a retry would return TOPIC_ALREADY_EXISTS.
-        for topic in (await wire.ask(request, 7, timeout_s=10)).topics:
-            assert topic.error_code == 0, topic
-            self.topic_ids[topic.name] = topic.topic_id
+        try:
+            created = (await wire.ask(request, 7, timeout_s=10)).topics
+            for topic in created:
+                assert topic.error_code == 0, topic
+        except Lost:
+            # It is unknown whether they were created.
+            done = (Error.NONE, Error.TOPIC_ALREADY_EXISTS)
+            await ask_until(
+                wire, request, 7, lambda answer: all(t.error_code in done for t in answer.topics)
+            )
+            named = MetadataRequest(topics=[MetadataRequest.Topic(name=name) for name in TOPICS])
+            found = await ask_until(
+                wire, named, 12, lambda answer: not any(t.error_code for t in answer.topics)
+            )
+            created = found.topics
+        self.topic_ids |= {topic.name: topic.topic_id for topic in created}
         for key_type in (0, 1):
             await ask_until(
                 wire,

@@ -236,11 +236,15 @@ class Engine:
         )
 
     def batches(self, topic: str, partition: int) -> tuple[bytes, int]:
-        """The batches of a partition up to the high watermark, and its last stable offset."""
+        """The batches of a partition up to the high watermark, and its last stable offset.
+
+        Raises KafkaError(OFFSET_NOT_AVAILABLE) while a new leader does not know the former.
+        """
         return self._do(self._batches, topic, partition)
 
     def _batches(self, topic: str, index: int) -> tuple[bytes, int]:
         partition = self._broker.partition(topic, index)
+        partition.check_available()
         data, offset = [], partition.log.start_offset
         while offset < partition.high_watermark:
             records = partition.log.read(offset, _READ_BYTES, end_offset=partition.high_watermark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ _PRODUCE_VERSION = 12
 _TIMEOUT_MS = 30_000
 _BATCH_RECORDS = 5_000
 _BATCH_BYTES = 1 << 19
+_ELECTED_S = 10.0
+_RETRY_S = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,7 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
 
 def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]:
     """Yield the records of a partition up to the high watermark, oldest first."""
-    leader = engine.leader(topic, partition)
-    data, stable_offset = leader.batches(topic, partition)
+    leader, data, stable_offset = _read(engine, topic, partition)
     aborted = leader.aborted(topic, partition)
     view = memoryview(data)
     for position, header in batches(view):
@@ -126,6 +128,19 @@ def stored(engine: Engine, topic: str, partition: int) -> Iterator[StoredRecord]
                 header.base_sequence + at if header.base_sequence >= 0 else -1,
                 state,
             )
+
+
+def _read(engine: Engine, topic: str, partition: int) -> tuple[Engine, bytes, int]:
+    """Read a partition at its leader; a new one knows the high watermark only a little later."""
+    give_up_s = time.monotonic() + _ELECTED_S
+    while True:
+        leader = engine.leader(topic, partition)
+        try:
+            return leader, *leader.batches(topic, partition)
+        except KafkaError as error:
+            if error.error is not Error.OFFSET_NOT_AVAILABLE or time.monotonic() >= give_up_s:
+                raise
+        time.sleep(_RETRY_S)
 
 
 def _record(given: Any) -> Record:
