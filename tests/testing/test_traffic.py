@@ -11,15 +11,15 @@ from wirekafka.errors import Error
 
 
 def test_requests_are_decoded(broker: Broker) -> None:
-    broker.create_topic("t", partitions=2)
+    broker.create_topic("decoded", partitions=2)
     producer = confluent_producer(broker, **{"client.id": "me"})
-    assert deliver(producer, "t", b"hello") is None
-    (asked,) = broker.requests.of("Produce", client_id="me", topic="t")
+    assert deliver(producer, "decoded", b"hello") is None
+    (asked,) = broker.requests.of("Produce", client_id="me", topic="decoded")
     assert asked.request.acks == -1 and asked.is_done and asked.errors == []
     (partition,) = asked.request.topic_data[0].partition_data
     assert [each.value for each in decode_records(partition.records)] == [b"hello"]
     assert asked.response.responses[0].partition_responses[0].base_offset == 0
-    assert str(asked).endswith(f"me Produce v{asked.version} (t-{partition.index}) -> ok")
+    assert str(asked).endswith(f"me Produce v{asked.version} (decoded-{partition.index}) -> ok")
 
 
 def test_errors_are_found_at_any_depth(broker: Broker) -> None:
