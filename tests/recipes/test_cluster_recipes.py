@@ -146,40 +146,6 @@ def test_a_rolling_restart_under_load_with_confluent_kafka() -> None:
         assert sorted(int(value or b"") for value in _values(cluster)) == list(range(sent))
 
 
-def test_a_coordinator_lost_in_a_rebalance_with_kafka_python() -> None:
-    with Cluster(topics={"orders": 2}) as cluster:
-
-        def joined() -> kafka.KafkaConsumer:
-            consumer = kafka.KafkaConsumer(
-                bootstrap_servers=cluster.bootstrap_servers,
-                group_id="billing",
-                heartbeat_interval_ms=100,
-                retry_backoff_ms=20,
-                enable_auto_commit=False,
-            )
-            consumer.partitions_for_topic("orders")
-            consumer.subscribe(["orders"])
-            return consumer
-
-        old = joined()
-        cluster.wait_for(lambda: old.poll(20) or len(old.assignment()) == 2, TIMEOUT_S)
-        coordinator = cluster.coordinator(group="billing")
-        new = joined()
-        with cluster.hold("SyncGroup") as rule:
-            cluster.wait_for(lambda: (old.poll(20), new.poll(20), rule.waiting)[2], TIMEOUT_S)
-            cluster.kill(coordinator)
-
-        def shares() -> tuple[int, int]:
-            old.poll(20)
-            new.poll(20)
-            return len(old.assignment()), len(new.assignment())
-
-        cluster.wait_for(lambda: shares() == (1, 1), TIMEOUT_S)
-        assert cluster.coordinator(group="billing") != coordinator
-        for consumer in (old, new):
-            consumer.close(autocommit=False)
-
-
 def test_a_client_of_an_isolated_broker_with_kafka_python() -> None:
     with Cluster(topics=["orders"]) as cluster:
         cluster.produce("orders", ["1"])
