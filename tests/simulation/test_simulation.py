@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.campaign import Campaign
+from tests.simulation.seeds import assert_every_seed_passes
 from tests.simulation.simulation import _Simulation, has_shares, simulate
 from wirekafka.coordinator.markers import MarkerWriter
 from wirekafka.coordinator.share.leader import ShareLeader
@@ -30,14 +30,7 @@ _DIGESTS = (
 
 @pytest.mark.timeout(1_200)
 def test_every_seed_keeps_what_kafka_promises() -> None:
-    campaign = Campaign(range(SEEDS), processes=2)
-    for _ in campaign.results():
-        pass
-    print(campaign.summary())
-    assert not campaign.failed, "\n".join(
-        f"seed {seed}: {violations[0]} (python -m tests.simulation --show {seed})"
-        for seed, violations in sorted(campaign.failed.items())
-    )
+    assert_every_seed_passes(range(SEEDS), simulate)
 
 
 def test_the_same_seed_sends_the_same_bytes() -> None:

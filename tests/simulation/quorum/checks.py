@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ class KnownLog:
         self.committed = 0
 
 
-class RaftChecks:
+class RaftChecks(ABC):
     """Compares the logs and roles of the controllers of one history.
 
     A node has an `id`, a `name`, a `life` that grows with each start, and, while it runs, its
@@ -54,17 +55,17 @@ class RaftChecks:
 
     # What subclasses define.
 
+    @abstractmethod
     def trace(self, line: str) -> None:
         """Note an event."""
-        raise NotImplementedError
 
+    @abstractmethod
     def found(self, violation: str) -> None:
         """Note a violation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def disk_of(self, id: int) -> SimulatedDisk:
         """The disk of a voter, also while it is down."""
-        raise NotImplementedError
 
     @property
     def committed_end(self) -> int:

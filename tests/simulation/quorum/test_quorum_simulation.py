@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.simulation.campaign import Campaign
 from tests.simulation.quorum.simulation import simulate
+from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 from wirekafka.log.log import Log
 from wirekafka.replication.raft.changes import VoterChanges
 from wirekafka.replication.raft.election import Election
@@ -23,38 +21,15 @@ from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.roles import Nominee
 
 SEEDS = int(os.environ.get("WIREKAFKA_QUORUM_SEEDS", "200"))
-_DIGESTS = (
-    "from tests.simulation.quorum.simulation import simulate\n"
-    "for seed in range(7_000, 7_003): print(simulate(seed).digest)"
-)
 
 
 @pytest.mark.timeout(3_600)
 def test_every_seed_keeps_what_raft_promises() -> None:
-    campaign = Campaign(range(SEEDS), 2, simulate)
-    for _ in campaign.results():
-        pass
-    print(campaign.summary())
-    assert not campaign.failed, "\n".join(
-        f"seed {seed}: {violations[0]} (python -m tests.simulation --quorum --show {seed})"
-        for seed, violations in sorted(campaign.failed.items())
-    )
+    assert_every_seed_passes(range(SEEDS), simulate, "--quorum")
 
 
 def test_the_same_seed_is_the_same_history() -> None:
-    """In processes whose hashes differ, and therefore the order of sets."""
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", _DIGESTS],
-            check=True,
-            text=True,
-            capture_output=True,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        ).stdout.split()
-        for hash_seed in ("1", "2")
-    ]
-    assert len(set(runs[0])) == 3, "different seeds are different histories"
-    assert runs[0] == runs[1]
+    assert_seeds_are_repeatable(range(7_000, 7_003), "tests.simulation.quorum.simulation")
 
 
 def _forget_votes(monkeypatch: pytest.MonkeyPatch) -> None:

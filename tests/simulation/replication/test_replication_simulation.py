@@ -3,52 +3,27 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from tests.simulation.campaign import Campaign
 from tests.simulation.replication.simulation import simulate
+from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.follower import Follower
 from wirekafka.replication.leader import Leader
 
 SEEDS = int(os.environ.get("WIREKAFKA_REPLICATION_SEEDS", "200"))
-_DIGESTS = (
-    "from tests.simulation.replication.simulation import simulate\n"
-    "for seed in range(7_000, 7_004): print(simulate(seed).digest)"
-)
 
 
 @pytest.mark.timeout(3_600)
 def test_every_seed_keeps_what_kafka_promises() -> None:
-    campaign = Campaign(range(SEEDS), 2, simulate)
-    for _ in campaign.results():
-        pass
-    print(campaign.summary())
-    assert not campaign.failed, "\n".join(
-        f"seed {seed}: {violations[0]} (python -m tests.simulation --replication --show {seed})"
-        for seed, violations in sorted(campaign.failed.items())
-    )
+    assert_every_seed_passes(range(SEEDS), simulate, "--replication")
 
 
 def test_the_same_seed_is_the_same_history() -> None:
-    """In processes whose hashes differ, and therefore the order of sets."""
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", _DIGESTS],
-            check=True,
-            text=True,
-            capture_output=True,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-        ).stdout.split()
-        for hash_seed in ("1", "2")
-    ]
-    assert len(set(runs[0])) == 4, "different seeds are different histories"
-    assert runs[0] == runs[1]
+    assert_seeds_are_repeatable(range(7_000, 7_004), "tests.simulation.replication.simulation")
 
 
 def test_a_leader_that_commits_alone_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
