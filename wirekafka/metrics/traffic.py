@@ -70,7 +70,7 @@ class Traffic:
     def __init__(self) -> None:
         self._topics: dict[str, TopicTraffic] = {}
         self.of_others = TopicTraffic()
-        """Of deleted topics, and of requests for partitions that are not here."""
+        """The traffic of deleted topics, and of requests for partitions that this broker lacks."""
         self.last_fetch_is_followers = False
         """Whether the Fetch that was counted last came from a follower."""
 

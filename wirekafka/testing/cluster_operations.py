@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 
 from wirekafka.metadata.image import MetadataImage, PartitionImage
@@ -16,22 +17,23 @@ class ClusterOperations(Operations):
     """What a test does with a cluster that runs, beside what it does with a broker."""
 
     @property
+    @abstractmethod
     def controllers(self) -> list[int]:
         """The ids of all controllers, also of those that are down."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __iter__(self) -> Iterator[int]:
         """The ids of all brokers, also of those that are down."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _running(self) -> Nodes:
         """The nodes. Raises EngineGone before the start and after the stop."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _engine(self) -> AllBrokers:  # type: ignore[override]
-        raise NotImplementedError
+        """All brokers, while they run."""
 
     # Faults.
 

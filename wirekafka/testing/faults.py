@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -144,7 +145,7 @@ class State:
         return self._name
 
 
-class Faults:
+class Faults(ABC):
     """The fault injection methods of a broker.
 
     APIs have Kafka's names ("Produce", "OffsetCommit"; "*" is all), and so have errors
@@ -292,5 +293,6 @@ class Faults:
             with suppress(EngineGone, KeyError):
                 rule._end(engine)
 
+    @abstractmethod
     def _traffic_text(self) -> str:
-        raise NotImplementedError
+        """The recorded requests, for messages."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -15,16 +16,16 @@ from typing import Any, Self
 from wirekafka.testing.operations import in_asyncio
 
 
-class Lifecycle:
+class Lifecycle(ABC):
     """Started and stopped by `with`, `async with`, or by `start` and `stop`."""
 
+    @abstractmethod
     def start(self) -> Self:
-        """Start; see the class itself."""
-        raise NotImplementedError
+        """Start, and return once clients are served."""
 
+    @abstractmethod
     def stop(self) -> None:
-        """Stop; see the class itself."""
-        raise NotImplementedError
+        """Stop cleanly."""
 
     def __enter__(self) -> Self:
         return self.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -28,9 +29,9 @@ class Operations(Faults):
     _security: Security
 
     @property
+    @abstractmethod
     def bootstrap_servers(self) -> str:
         """The addresses for clients."""
-        raise NotImplementedError
 
     def client_config(self, client: str = "confluent", user: str | None = None) -> dict[str, Any]:
         """The settings by which a client connects as one of the `users`.

@@ -18,7 +18,7 @@ class ShareProgress(NamedTuple):
     """How far a share group has come in a partition."""
 
     start_offset: int
-    """Before it everything is delivered."""
+    """The start offset of the share partition: all records below it are settled."""
     position: int
     """As far from the end as there are records to deliver; some after the start are delivered."""
 
