@@ -37,6 +37,9 @@ lint:
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy --strict wirekafka
+	.venv/bin/python -m pip check
+	@if [ -x .venv/bin/pip-audit ]; then .venv/bin/pip-audit --no-deps --disable-pip -r requirements.lock; \
+	else echo "lint: pip-audit is not installed: dependencies are not compared with known weaknesses" >&2; fi
 
 clean:
 	rm -rf .venv .cache build dist

@@ -30,10 +30,16 @@ from tests.certificates import Authority, client_context
 from tests.fuzz.frames import is_unfinished, malformed_frames
 from tests.server.tls_garbage import client_hello, garbage
 from wirekafka.codec.compression import Codec
-from wirekafka.codec.record import BatchOptions, batch_of
+from wirekafka.codec.record import BatchOptions, Record, batch_of, encode_record
 
 STALLED = 2_000
-_BOMB_BYTES = 256 << 20
+_BOMBS = {
+    Codec.GZIP: 256 << 20,
+    Codec.SNAPPY: 20 << 20,
+    Codec.LZ4: 240 << 20,
+    Codec.ZSTD: 256 << 20,
+}
+"""What each inflates to; compressed, none exceeds max.message.bytes."""
 _TURNS = 3
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -83,10 +89,15 @@ def stall(address: Address, ready: Event, stop: Event, tls_port: int, hello: byt
 
 
 def send_bombs(address: Address, ready: Event, stop: Event) -> None:
-    """Produce batches that are 256 MiB large when they are decompressed, again and again."""
-    codecs = [codec for codec in Codec if codec is not Codec.NONE]
+    """Produce batches of up to 256 MiB when they are decompressed, again and again.
+
+    Each is one record, so that nothing is wrong before its end, and says that there are two.
+    """
     bombs = [
-        batch_of(bytearray(_BOMB_BYTES), 1, 0, BatchOptions(compression=codec)) for codec in codecs
+        batch_of(
+            encode_record(Record(value=bytes(size)), 0, 0), 2, 0, BatchOptions(compression=codec)
+        )
+        for codec, size in _BOMBS.items()
     ]
     frames = [produce_frame(TOPIC, bomb, 1) for bomb in bombs]
     attacker = Connection(*address)

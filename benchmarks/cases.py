@@ -292,6 +292,11 @@ COORDINATING = (
         goals=(Goal(metric=JOINED, times_at_most=1.0), Goal(metric=REBALANCED, times_at_most=1.0)),
     ),
     Case(
+        name="consumer group of 100 members, assigned without pause",
+        measure=partial(groups.rebalances, interval_ms=0),
+        chart=JOINED,
+    ),
+    Case(
         name="heartbeats of 100 members",
         measure=groups.heartbeats,
         chart=HEARTBEAT_RATE,

@@ -23,37 +23,29 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import psutil
-
-from benchmarks.driver import (
-    ALL,
-    CREATE_VERSION,
-    PRODUCE_VERSION,
-    TOPIC_ALREADY_EXISTS,
-    Connection,
-    RequestFailed,
-    batch_of,
-    check_produced,
-    produce_frame,
+from benchmarks.cluster_requests import (
+    LIMIT_S,
+    cpu_s,
+    create,
+    leaders,
+    processes,
+    produced_to,
+    until,
 )
+from benchmarks.driver import ALL, Connection, batch_of, check_produced, produce_frame
 from benchmarks.interruption import until_interrupted
 from benchmarks.peers import START_SCRIPT_JVM
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.quorums import await_leader
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 
 Figures = dict[str, float]
-Key = tuple[str, int]
-"""A partition: topic and index."""
 
 FIRST_RECORD = "start to first acknowledged record, s"
 PROPORTIONAL = "memory of three nodes, PSS, MiB"
@@ -70,12 +62,8 @@ GOALS: Mapping[str, float] = {FIRST_RECORD: 0.25, DECISION: 1, CREATED: 1, FAILE
 """The largest wanted ratio to Apache Kafka's median."""
 MEMORY_GOAL_MIB = 180
 
-_METADATA_VERSION = 9
 _TOPIC, _MANY = "first", "many"
-_LIMIT_S = 600.0
-_LOOK_S = 0.01
 _WORK_S = 3.0
-_AT_A_TIME = 500
 _TOPIC_SIZE = 5_000
 """Apache Kafka refuses more than 10,000 records in one request."""
 
@@ -165,13 +153,13 @@ def one_round(engine: str, scratch: Path, partitions: int) -> Figures:
 
 def _first_record(cluster: Cluster) -> None:
     """Return when all three nodes have a record that was just sent."""
-    _until(lambda: _create(cluster.nodes[1], _TOPIC, 1, 3))
-    _until(lambda: _produced_to(cluster, [(_TOPIC, 0)]))
+    until(lambda: create(cluster.nodes[1], _TOPIC, 1, 3))
+    until(lambda: produced_to(cluster, [(_TOPIC, 0)]))
 
 
 def _work(cluster: Cluster) -> None:
     """Produce to the topic for a while, one request in flight, acks=all."""
-    leader = cluster.nodes[_leaders(cluster.nodes[1], [_TOPIC])[_TOPIC, 0]]
+    leader = cluster.nodes[leaders(cluster.nodes[1], [_TOPIC])[_TOPIC, 0]]
     frame = produce_frame(_TOPIC, batch_of(10, 200), ALL)
     deadline = time.perf_counter() + _WORK_S
     with closing(Connection(HOST, leader.port)) as connection:
@@ -188,12 +176,10 @@ def _next_decision(cluster: Cluster) -> float:
         begun = time.perf_counter()
 
         def decided(node: Node) -> float:
-            _until(lambda: _create(node, f"after-{node.id}", 1, 1))
+            until(lambda: create(node, f"after-{node.id}", 1, 1))
             return time.perf_counter() - begun
 
-        done, _ = wait(
-            [pool.submit(decided, node) for node in survivors], _LIMIT_S, FIRST_COMPLETED
-        )
+        done, _ = wait([pool.submit(decided, node) for node in survivors], LIMIT_S, FIRST_COMPLETED)
         return min(each.result() for each in done)
 
 
@@ -210,126 +196,43 @@ def _with_partitions(cluster: Cluster, count: int) -> Figures:
         for first in range(0, count, _TOPIC_SIZE)
     }
     topics = list(sizes)
-    cpu, begun = _cpu_s(nodes), time.perf_counter()
+    cpu, begun = cpu_s(nodes), time.perf_counter()
     for topic, size in sizes.items():
-        _until(lambda topic=topic, size=size: _create(nodes[0], topic, size, 3))
-    _until(lambda: all(_directories(node) == count for node in nodes))
-    _until(lambda: all(len(_leaders(node, topics)) == count for node in nodes))
+        until(lambda topic=topic, size=size: create(nodes[0], topic, size, 3))
+    until(lambda: all(_directories(node) == count for node in nodes))
+    until(lambda: all(len(leaders(node, topics)) == count for node in nodes))
     figures = {
         CREATED: time.perf_counter() - begun,
-        CREATE_CPU: _cpu_s(nodes) - cpu,
+        CREATE_CPU: cpu_s(nodes) - cpu,
         PROPORTIONAL: _memory_mib(cluster),
     }
     active = await_leader(cluster).leader
     failing = next(node.id for node in nodes if node.id != active)
-    led = [key for key, id in _leaders(nodes[0], topics).items() if id == failing]
+    led = [key for key, id in leaders(nodes[0], topics).items() if id == failing]
     survivors = [node for node in nodes if node.id != failing]
-    cpu = _cpu_s(survivors)
+    cpu = cpu_s(survivors)
     cluster.kill(failing)
     begun = time.perf_counter()
-    _until(lambda: failing not in set(_leaders(survivors[0], topics).values()))
-    _until(lambda: _produced_to(cluster, led))
+    until(lambda: failing not in set(leaders(survivors[0], topics).values()))
+    until(lambda: produced_to(cluster, led))
     figures[FAILED_OVER] = time.perf_counter() - begun
-    figures[FAIL_OVER_CPU] = _cpu_s(survivors) - cpu
+    figures[FAIL_OVER_CPU] = cpu_s(survivors) - cpu
     return figures
-
-
-# Requests; each is false, or raises OSError or RequestFailed, until it succeeds.
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    deadline = time.perf_counter() + _LIMIT_S
-    while True:
-        with suppress(OSError, RequestFailed):
-            if holds():
-                return
-        if time.perf_counter() > deadline:
-            raise RequestFailed(f"not within {_LIMIT_S:.0f} s")
-        time.sleep(_LOOK_S)
-
-
-def _create(node: Node, name: str, partitions: int, replicas: int) -> bool:
-    request = CreateTopicsRequest(
-        timeout_ms=60_000,
-        topics=[
-            CreateTopicsRequest.CreatableTopic(
-                name=name, num_partitions=partitions, replication_factor=replicas
-            )
-        ],
-    )
-    with closing(Connection(HOST, node.port)) as connection:
-        response = connection.ask(request, CreateTopicsResponse, CREATE_VERSION)
-    return response.topics[0].error_code in (0, TOPIC_ALREADY_EXISTS)
-
-
-def _leaders(node: Node, topics: Sequence[str]) -> dict[Key, int]:
-    """The leader of each partition, as one node knows it; without those that have none."""
-    request = MetadataRequest(topics=[MetadataRequest.Topic(name=topic) for topic in topics])
-    with closing(Connection(HOST, node.port)) as connection:
-        response = connection.ask(request, MetadataResponse, _METADATA_VERSION)
-    return {
-        (topic.name, each.partition_index): each.leader_id
-        for topic in response.topics
-        for each in topic.partitions
-        if each.leader_id >= 0
-    }
-
-
-def _produced_to(cluster: Cluster, partitions: Sequence[Key]) -> bool:
-    """Whether a record is acknowledged in each of the partitions, by all of its replicas."""
-    running = next(node for node in cluster.nodes.values() if node.is_running)
-    leaders = _leaders(running, sorted({topic for topic, _ in partitions}))
-    by_leader: dict[tuple[int, str], list[int]] = {}
-    for topic, index in partitions:
-        by_leader.setdefault((leaders.get((topic, index), -1), topic), []).append(index)
-    return all(
-        id in cluster.nodes and _are_acknowledged(cluster.nodes[id], topic, indexes)
-        for (id, topic), indexes in by_leader.items()
-    )
-
-
-def _are_acknowledged(leader: Node, topic: str, indexes: Sequence[int]) -> bool:
-    records = batch_of(1, 200)
-    data = ProduceRequest.TopicProduceData
-    with closing(Connection(HOST, leader.port)) as connection:
-        for first in range(0, len(indexes), _AT_A_TIME):
-            wanted = [
-                data.PartitionProduceData(index=index, records=records)
-                for index in indexes[first : first + _AT_A_TIME]
-            ]
-            request = ProduceRequest(
-                acks=ALL, timeout_ms=30_000, topic_data=[data(name=topic, partition_data=wanted)]
-            )
-            response = connection.ask(request, ProduceResponse, PRODUCE_VERSION)
-            if any(each.error_code for each in response.responses[0].partition_responses):
-                return False
-    return True
-
-
-# The nodes' directories and processes.
 
 
 def _directories(node: Node) -> int:
     return sum(1 for entry in node.data.iterdir() if entry.name.startswith(f"{_MANY}-"))
 
 
-def _processes(nodes: Sequence[Node]) -> list[psutil.Process]:
-    return [psutil.Process(node.process.pid) for node in nodes if node.process is not None]
-
-
-def _cpu_s(nodes: Sequence[Node]) -> float:
-    return sum(sum(process.cpu_times()[:2]) for process in _processes(nodes))
-
-
 def _memory_mib(cluster: Cluster) -> float:
     """Proportional: pages that the nodes share, as those of the interpreter, count once."""
-    processes = _processes(list(cluster.nodes.values()))
-    return float(sum(process.memory_full_info().pss for process in processes)) / (1 << 20)
+    every = processes(list(cluster.nodes.values()))
+    return float(sum(process.memory_full_info().pss for process in every)) / (1 << 20)
 
 
 def _resident_mib(cluster: Cluster) -> float:
-    processes = _processes(list(cluster.nodes.values()))
-    return float(sum(process.memory_info().rss for process in processes)) / (1 << 20)
+    every = processes(list(cluster.nodes.values()))
+    return float(sum(process.memory_info().rss for process in every)) / (1 << 20)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,6 +15,10 @@ from typing import Any
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from wirekafka.apis.fetch import FetchRequest
+from wirekafka.apis.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request
@@ -25,6 +29,7 @@ FETCH_VERSION = 11
 CREATE_VERSION = 5
 ALL, LEADER = -1, 1
 TOPIC_ALREADY_EXISTS = 36
+_GROUP_RESOURCE, _SET = 32, 0
 _RETRIED_S = 15.0
 
 
@@ -225,3 +230,15 @@ def create_topic(host: str, port: int, name: str, partitions: int = 1) -> bool:
     if error not in (0, TOPIC_ALREADY_EXISTS):
         raise RequestFailed(f"CreateTopics: error {error}")
     return error == 0
+
+
+def configure_group(connection: Connection, group: str, name: str, value: str) -> None:
+    """Set an option of a group."""
+    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+    change = kind.AlterableConfig(name=name, config_operation=_SET, value=value)
+    request = IncrementalAlterConfigsRequest(
+        resources=[kind(resource_type=_GROUP_RESOURCE, resource_name=group, configs=[change])]
+    )
+    answer = connection.ask(request, IncrementalAlterConfigsResponse, 1)
+    if answer.responses[0].error_code:
+        raise RequestFailed(f"IncrementalAlterConfigs: error {answer.responses[0].error_code}")

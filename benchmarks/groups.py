@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.driver import Connection, RequestFailed, create_topic
+from benchmarks.driver import Connection, RequestFailed, configure_group, create_topic
 from benchmarks.measure import HEARTBEAT_RATE, JOINED, REBALANCED, Metrics
 from benchmarks.peers import Target
 from wirekafka.apis.consumer_group_heartbeat import (
@@ -85,9 +85,13 @@ class ConsumerMember:
         self.connection.close()
 
 
-def rebalances(target: Target, seconds: float) -> Metrics:
-    """Let members join at once, settle, and one leave; how long the others take to settle."""
-    members = _joined(target)
+def rebalances(target: Target, seconds: float, interval_ms: int | None = None) -> Metrics:
+    """Let members join at once, settle, and one leave; how long the others take to settle.
+
+    `interval_ms` is the least time between two assignments, if not the default of 1 s, which is
+    most of what a group of this size needs on any broker.
+    """
+    members = _joined(target, interval_ms)
     start = time.perf_counter()
     _settle(members)
     joined_s = time.perf_counter() - start
@@ -124,10 +128,14 @@ def heartbeats(target: Target, seconds: float) -> Metrics:
     return {HEARTBEAT_RATE: done / cpu_s} if cpu_s else {}
 
 
-def _joined(target: Target) -> list[ConsumerMember]:
+def _joined(target: Target, interval_ms: int | None = None) -> list[ConsumerMember]:
     """Members of a new group, which have not sent anything yet."""
     name = f"group-{secrets.token_hex(4)}"
     create_topic(target.host, target.port, name, PARTITIONS)
+    if interval_ms is not None:
+        connection = Connection(target.host, target.port)
+        configure_group(connection, name, "consumer.assignment.interval.ms", str(interval_ms))
+        connection.close()
     _await_coordinator(target, name)
     return [ConsumerMember(target, name, name) for _ in range(MEMBERS)]
 

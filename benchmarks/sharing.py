@@ -18,16 +18,13 @@ from benchmarks.driver import (
     RequestFailed,
     batch_of,
     check_produced,
+    configure_group,
     create_topic,
     produce_frame,
 )
 from benchmarks.measure import Meter, Metrics
 from benchmarks.peers import Target
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wirekafka.apis.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
 from wirekafka.apis.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
 from wirekafka.apis.share_fetch import ShareFetchRequest, ShareFetchResponse
 from wirekafka.apis.share_group_heartbeat import (
@@ -40,7 +37,6 @@ MEMBERS = 4
 _BATCH, _RECORD_BYTES = 100, 200
 _RECORDS_PER_S = 20_000
 """Of each partition, for each second of the run, which ends early once all are accepted."""
-_GROUP_RESOURCE, _SET = 32, 0
 _HEARTBEAT_VERSION, _SHARE_VERSION = 1, 2
 _ACCEPT, _RELEASE = 1, 2
 _RELEASED = 50
@@ -133,7 +129,7 @@ def consumption(target: Target, seconds: float) -> Metrics:
     name = f"shared-{secrets.token_hex(4)}"
     create_topic(target.host, target.port, name, MEMBERS)
     connection = Connection(target.host, target.port)
-    _start_at_the_beginning(connection, name)
+    configure_group(connection, name, "share.auto.offset.reset", "earliest")
     records = int(_RECORDS_PER_S * seconds)
     batch = batch_of(_BATCH, _RECORD_BYTES)
     for partition in range(MEMBERS):
@@ -163,19 +159,6 @@ def consumption(target: Target, seconds: float) -> Metrics:
     for member in members:
         member.connection.close()
     return metrics
-
-
-def _start_at_the_beginning(connection: Connection, group: str) -> None:
-    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
-    change = kind.AlterableConfig(
-        name="share.auto.offset.reset", config_operation=_SET, value="earliest"
-    )
-    request = IncrementalAlterConfigsRequest(
-        resources=[kind(resource_type=_GROUP_RESOURCE, resource_name=group, configs=[change])]
-    )
-    answer = connection.ask(request, IncrementalAlterConfigsResponse, 1)
-    if answer.responses[0].error_code:
-        raise RequestFailed(f"IncrementalAlterConfigs: error {answer.responses[0].error_code}")
 
 
 def _joined(connection: Connection, group: str) -> bytes:

@@ -79,6 +79,7 @@ class Node:
             wire.close,
             lambda: self.configure("all", interval_ms="1400") and None,
             os.urandom(16),
+            notices_within_s=interval_ms / 1000 / 2,
         )
 
 

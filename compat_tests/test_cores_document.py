@@ -173,6 +173,12 @@ def test_brokers_are_added_loaded_and_moved_to_other_machines(
         producer.produce("orders", b"%d" % number)
     assert producer.flush(30) == 0
     reader.run(next(commands))
+    settings = reader.directory / "secured-security" / "client.properties"
+    eventually(settings.exists)
+    secured = ("--bootstrap-server", reader.bootstrap, "--command-config", str(settings))
+    shown = java_tools.run("kafka-broker-api-versions", *secured)
+    assert len(re.findall(r"\(id: \d+ rack: null", shown)) == 2
+    reader.run(next(commands))
     assert brokers(reader.bootstrap) == {1, 2, 3}
     reader.run(next(commands))
     eventually(lambda: leaders(reader.bootstrap) == {1, 2, 3}, timeout_s=60)

@@ -145,7 +145,6 @@ def test_every_source_of_settings_applies_to_all_nodes_and_overrules_these_defau
         (["--set", "node.id=5"], "node.id: --brokers sets this option itself, and --set sets it"),
         (["--set", "process.roles=broker"], "process.roles: "),
         (["--set", "controller.quorum.voters=1@h:1"], "controller.quorum.voters: "),
-        (["--secure"], "--secure is for a single broker"),
         (["--data", "a,b"], "--brokers needs one data directory"),
         (["--set", "num.partitions=many"], "num.partitions"),
         (

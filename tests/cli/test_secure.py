@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
+import psutil
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography import x509
 
+from tests.raw_client import RawClient
 from tests.server.serving import Serving
+from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.config.sources import read_properties
 from wirekafka.security import certificates
 
@@ -74,6 +77,78 @@ def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(tmp_path: Pat
     after = {path.name: path.read_bytes() for path in directory.iterdir()}
     del before["client.properties"], after["client.properties"]
     assert after == before
+
+
+def test_several_brokers_share_secrets_and_have_no_unsecured_listener(tmp_path: Path) -> None:
+    data, directory = tmp_path / "data", tmp_path / "data-security"
+    user = "SCRAM-SHA-512=[name=alice,password=secret]"
+    with Serving(data, "--secure", "--brokers", "2", "--add-scram", user) as cluster:
+        ports = [int(each.rpartition(":")[2]) for each in cluster.ready.split(",")]
+        for port in ports:
+            # Each logs the administrator in itself, and copies what the other leads.
+            produced = client(directory, port, acks="all")
+            admin = AdminClient(produced)
+            topic = f"orders-{port}"
+            admin.create_topics([NewTopic(topic, 4, 2)])[topic].result(20)
+            assert produce(produced, topic) is None
+            alice = {**produced, "sasl.username": "alice", "sasl.password": "secret"}
+            error = produce(alice, topic)
+            assert error is not None
+            assert error.code() == confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED
+        password = (directory / "password").read_text().strip()
+        nodes = psutil.Process(cluster.process.pid).children(recursive=True)
+        assert not [each for each in nodes if password in " ".join(each.cmdline())]
+        listening = [
+            each.laddr.port
+            for node in nodes
+            for each in node.net_connections("tcp")
+            if each.status == psutil.CONN_LISTEN
+        ]
+        assert set(ports) < set(listening) and len(listening) == 3
+        for port in listening:
+            with pytest.raises(RawClient.Closed), RawClient(port) as plain:
+                plain.call(ApiVersionsRequest(), 0)
+        cluster.process.send_signal(signal.SIGTERM)
+        printed, log = cluster.process.communicate(timeout=20)
+    assert printed.count(password) == 2 and password not in log
+    assert cluster.process.returncode == 0
+    with Serving(data, "--secure", "--brokers", "3") as cluster:
+        assert produce(client(directory, cluster.port), topic) is None
+        assert len(cluster.ready.split(",")) == 3
+        written = read_properties(directory / "client.properties")["bootstrap.servers"]
+        cluster.process.send_signal(signal.SIGTERM)
+        printed, _ = cluster.process.communicate(timeout=20)
+    assert cluster.ready.endswith(written) and password not in printed
+    assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize(
+    "option, message",
+    [
+        ("sasl.mechanism.inter.broker.protocol=PLAIN", "--secure sets this option itself"),
+        ("ssl.truststore.location=/other.pem", "--secure sets this option itself"),
+        (
+            "listener.security.protocol.map=SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+            "every listener is SASL_SSL",
+        ),
+    ],
+)
+def test_options_that_would_weaken_the_links_between_nodes_are_refused(
+    tmp_path: Path, option: str, message: str
+) -> None:
+    several = ("--secure", "--brokers", "2", "--set", option)
+    with Serving(tmp_path / "data", *several) as cluster:
+        assert cluster.stop() == 1
+    assert message in cluster.errors
+    assert not (tmp_path / "data-security").exists()
+
+
+def test_a_cluster_that_was_served_without_passwords_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data" / "controller").mkdir(parents=True)
+    (tmp_path / "data" / "controller" / "meta.properties").write_text("version=1\n")
+    with Serving(tmp_path / "data", "--secure", "--brokers", "2") as cluster:
+        assert cluster.stop() == 1
+    assert "has no administrator" in cluster.errors
 
 
 def test_a_user_without_acls_may_do_nothing(tmp_path: Path) -> None:

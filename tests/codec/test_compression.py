@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import tracemalloc
 
 import cramjam
@@ -12,7 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wirekafka.codec.compression import Codec, compress, decompress
+from wirekafka.codec.compression import PIECE_BYTES, Codec, compress, decompress, pieces
 from wirekafka.errors import Error, KafkaError
 
 COMPRESSED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -109,6 +110,33 @@ def test_a_decompression_bomb_is_refused_within_twice_the_limit_of_memory(codec:
         assert tracemalloc.get_traced_memory()[1] < 2 * limit_bytes + (1 << 20)
     finally:
         tracemalloc.stop()
+
+
+@each_codec
+def test_the_pieces_together_are_the_data(codec: Codec) -> None:
+    chance = random.Random(1)
+    for size in (0, 1, 5_000, PIECE_BYTES, 3 * PIECE_BYTES, 1_000_000):
+        for data in (bytes(size), chance.randbytes(size), TEXT[:size]):
+            packed = compress(codec, data)
+            found = list(pieces(codec, packed, size))
+            assert b"".join(found) == data
+            assert all(len(piece) <= PIECE_BYTES for piece in found)
+            twice = packed + packed
+            if codec is not Codec.SNAPPY:
+                assert b"".join(pieces(codec, twice, 2 * size)) == data + data
+
+
+def test_zstd_with_a_huge_window_inflates_to_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    window = zstandard.ZstdCompressionParameters(window_log=26, write_content_size=False)
+    stream = zstandard.ZstdCompressor(compression_params=window).compressobj()
+    frame = stream.compress(TEXT) + stream.flush()
+    assert b"".join(pieces(Codec.ZSTD, frame, len(TEXT))) == TEXT
+    behind = compress(Codec.ZSTD, b"first") + frame
+    with pytest.raises(KafkaError, match="too much memory"):
+        list(pieces(Codec.ZSTD, behind, 2 * len(TEXT)))
+    monkeypatch.setattr("wirekafka.codec.compression._FRUGAL_WINDOW_BYTES", len(TEXT) - 1)
+    with pytest.raises(KafkaError, match="inflate to more than"):
+        list(pieces(Codec.ZSTD, frame, len(TEXT)))
 
 
 @each_codec

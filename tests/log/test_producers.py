@@ -343,6 +343,20 @@ def test_snapshots_are_read_and_written_as_kafka_writes_them() -> None:
     assert states.encode_snapshot() == SNAPSHOT and states.end_offset == 7
 
 
+def test_after_a_snapshot_only_the_newest_batch_is_a_duplicate(log: Log) -> None:
+    """As in Apache Kafka, whose snapshots have room for one batch of each producer.
+
+    So the retries of up to four other batches in flight at a clean stop are out of order.
+    """
+    for sequence in range(5):
+        log.append(1, 0, sequence)
+    log.states.load_snapshot(log.states.encode_snapshot(), log.states.end_offset)
+    assert isinstance(log.append(1, 0, 4), BatchSpan)
+    for sequence in range(4):
+        assert log.refuses(1, 0, sequence) is Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.append(1, 0, 5) == 5
+
+
 def test_our_snapshot_of_the_same_writes_is_the_same_file(log: Log) -> None:
     for epoch, sequence, count in ((0, 0, 1), (0, 1, 3), (0, 4, 1), (1, 0, 2)):
         log.append(900_001, epoch, sequence, count)

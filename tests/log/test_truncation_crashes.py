@@ -1,4 +1,4 @@
-"""Crashes at every operation of a truncation: what is left is a prefix of the log."""
+"""Crashes at every operation of a truncation, and after it: what is left is a prefix of the log."""
 
 from __future__ import annotations
 
@@ -56,3 +56,13 @@ def test_a_crash_during_a_truncation_leaves_a_prefix(offset: int, end_offset: in
         assert offset <= again.end_offset <= _RECORDS, where
         again.truncate_to(offset, NOW_MS)
         assert again.end_offset == offset, where
+
+
+@pytest.mark.parametrize("offset", [1, 12, _RECORDS - 1])
+def test_a_power_failure_does_not_bring_truncated_records_back(offset: int) -> None:
+    for outcome in Outcome:
+        disk, log = written()
+        disk.fsync_directory("/")
+        log.truncate_to(offset, NOW_MS)
+        again = reopened(disk.after_crash(outcome, 0))
+        assert (again.start_offset, again.end_offset) == (0, offset), outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -229,6 +230,54 @@ def test_refused_as_kafka_refuses_it(batch: bytes, error: Error) -> None:
     # Kafka has a message only for errors of single records, and for bad framing.
     assert refused.message in (None, refused.detail)
     assert not refused.record_errors and refused.detail
+
+
+_COMPRESSED_CASES = {
+    name: case for name, case in REFUSED.items() if len(case[0]) >= HEADER_BYTES and case[0][22] & 7
+}
+
+
+@pytest.mark.parametrize(("batch", "error"), _COMPRESSED_CASES.values(), ids=_COMPRESSED_CASES)
+def test_a_large_batch_is_refused_as_a_small_one(
+    batch: bytes, error: Error, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirekafka.log.validate._INLINE_BYTES", 0)
+    assert refusal(batch).error is error
+
+
+@pytest.mark.parametrize("codec", COMPRESSED, ids=lambda codec: codec.name)
+def test_a_large_batch_is_checked_without_holding_its_records(codec: Codec) -> None:
+    records = [Record(timestamp=NOW, value=bytes(100)) for _ in range(50_000)]
+    batch = encode_batch(
+        [*records, Record(timestamp=NOW, value=bytes(20 << 20))],
+        options=BatchOptions(compression=codec),
+    )
+    config = replace(PLAIN, max_message_bytes=10 << 20)
+    tracemalloc.start()
+    try:
+        assert checked(batch, config).header.count == 50_001
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", COMPRESSED, ids=lambda codec: codec.name)
+@pytest.mark.parametrize(
+    "options", [{"cleanup_policy": ("compact",)}, {"compression_type": "zstd"}]
+)
+def test_what_is_held_of_a_batch_that_is_converted_is_bounded(
+    codec: Codec, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = encode_batch(
+        [Record(timestamp=NOW, key=b"k", value=bytes(2 << 20))],
+        options=BatchOptions(compression=codec),
+    )
+    if codec is Codec.ZSTD and "compression_type" in options:
+        pytest.skip("stored as it is sent")
+    config = replace(PLAIN, **options)
+    assert checked(batch, config).header.count == 1
+    monkeypatch.setattr("wirekafka.log.conversion._MOST_HELD_BYTES", 1 << 20)
+    assert refusal(batch, config).error is Error.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", COMPRESSED, ids=lambda codec: codec.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 import pytest
@@ -211,6 +212,18 @@ def test_a_fenced_partition_waits_for_a_new_leader_epoch() -> None:
     following.only.elect(1, 1, 2)
     following.fetcher.follow(following.only[2], following.now_ms)
     assert following.plan().wanted[following.key].leader_epoch == 1
+
+
+def test_errors_of_ordinary_leader_changes_are_not_logged_as_errors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for error in (Error.FENCED_LEADER_EPOCH, Error.NOT_LEADER_OR_FOLLOWER, Error.CORRUPT_MESSAGE):
+        following = Following()
+        following.plan()
+        following.fetcher.accept(5)
+        with caplog.at_level(logging.INFO):
+            following.fail(error)
+    assert [record.levelname for record in caplog.records] == ["INFO", "INFO", "ERROR"]
 
 
 def test_a_new_leader_epoch_ends_a_delay() -> None:

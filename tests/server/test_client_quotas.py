@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,27 @@ def test_work_for_any_request_counts(
     throttled = [ask(slow, request_, version).throttle_time_ms for _ in range(6)]
     assert throttled[0] == 0
     assert throttled[-1] == 1000, "for a window at most"
+
+
+@pytest.mark.parametrize("version", [CACHED, DECODED])
+def test_work_counts_in_full_where_the_quota_has_ample_room(
+    slow: InProcessBroker, version: int
+) -> None:
+    set_quota(slow, "request_percentage", 100)
+    exchange = slow.begin(produce(), version, CLIENT)
+    request = frame(produce(), version, 1, CLIENT)
+    request = struct.pack(">i", len(request)) + request
+    for _ in range(20):
+        exchange._connection.feed(request)
+    # The work of a read lasts from the first look at the clock to the next, or the one after it.
+    quotas = slow.broker.quotas
+    assert quotas is not None
+    [usage] = quotas.usage(slow.clock.now_ms())
+    assert usage.per_second * 10 == pytest.approx(21 * 5, abs=10)
+    for _ in range(20):
+        exchange._connection.feed(request * 2)
+    [usage] = quotas.usage(slow.clock.now_ms())
+    assert usage.per_second * 10 == pytest.approx(41 * 5, abs=10)
 
 
 def test_work_is_not_counted_for_clients_without_that_quota(slow: InProcessBroker) -> None:

@@ -23,6 +23,8 @@ from wirekafka.server.node import Node, Platform
 CONTROLLER = "kafka_controller_kafkacontroller_"
 REPLICAS = "kafka_server_replicamanager_"
 RAFT = "kafka_server_raftmetrics_"
+SESSION = {"broker.session.timeout.ms": "5000"}
+"""Long enough for a busy machine: a fenced broker leaves the ISR by no change of the leader."""
 Values = dict[str, float]
 
 
@@ -85,6 +87,7 @@ class Monitored:
 def broker_config(path: Path, id: int, voter: BrokerConfig) -> BrokerConfig:
     return BrokerConfig.of(
         QUICK
+        | SESSION
         | {
             "process.roles": "broker",
             "node.id": str(id),
@@ -103,7 +106,7 @@ def gauges(prefix: str, **values: float) -> list[tuple[str, float]]:
 
 def test_a_controller_and_brokers_report_the_state_of_the_cluster(tmp_path: Path) -> None:
     async def scenario() -> None:
-        [voter] = configs(tmp_path, "controller", 1)
+        [voter] = configs(tmp_path, "controller", 1, **SESSION)
         controller = Monitored(voter)
         first, second = (Monitored(broker_config(tmp_path, id, voter)) for id in (11, 12))
         for each in (controller, first, second):

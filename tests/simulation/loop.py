@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from contextvars import Context
 from typing import Any
@@ -32,6 +33,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._clock_resolution = 1e-9
         self.on_turn: Callable[[], None] | None = None
         """Called before the next callbacks are run, that is, after every step of any process."""
+        self._timers_set = 0
+        self._kept: list[asyncio.Task[Any]] = []
         self.set_task_factory(_owned_task)
 
     def time(self) -> float:
@@ -46,6 +49,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if timeout_s > 0:
             self._virtual_s += timeout_s
         return []
+
+    def keep(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
+        """Keep the tasks of a process that has ended, as long as this loop is open.
+
+        The garbage collector would end their coroutines, whose `finally` clauses would then close
+        ports and connections at a time that depends on what else the Python process allocates.
+        """
+        self._kept += tasks
+
+    def close(self) -> None:
+        """End all coroutines now, so that none is left for the collector during another seed."""
+        for task in asyncio.all_tasks(self):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            # One that awaits something in a `finally` clause cannot end.
+            with contextlib.suppress(Exception):
+                task.get_coro().close()  # type: ignore[union-attr]
+        self._kept.clear()
+        super().close()
 
     def resume(self, process: Process) -> None:
         """Let a paused process continue with what has become due meanwhile."""
@@ -68,6 +89,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         timer = _Timer(when, callback, args, self, context)
+        self._timers_set += 1
+        timer.number = self._timers_set
         heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
         timer._scheduled = True  # type: ignore[attr-defined]
         return timer
@@ -97,6 +120,14 @@ class _Handle(asyncio.Handle):
 
 class _Timer(asyncio.TimerHandle):
     """As `_Handle`; timers of the same moment are run in the order in which they were set."""
+
+    __slots__ = ("number",)
+    number: int
+
+    def __lt__(self, other: _Timer) -> bool:  # type: ignore[override]
+        mine: float = self._when  # type: ignore[attr-defined]
+        others: float = other._when  # type: ignore[attr-defined]
+        return mine < others or (mine == others and self.number < other.number)
 
     def _run(self) -> None:
         process = self._context.get(CURRENT)  # type: ignore[attr-defined]

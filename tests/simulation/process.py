@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
 from inspect import CORO_CREATED, getcoroutinestate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from tests.simulation.loop import VirtualLoop
 
 CURRENT: ContextVar[Process | None] = ContextVar("process", default=None)
 """The process on whose behalf code runs; None for clients and the network."""
@@ -20,7 +23,7 @@ class Process:
     order when it continues. Once it is dead they are dropped.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop):
+    def __init__(self, loop: VirtualLoop):
         self.is_dead = False
         self.died: asyncio.Future[None] = loop.create_future()
         self.io_delay_s: Callable[[], float] = lambda: 0.0
@@ -28,7 +31,6 @@ class Process:
         self._loop = loop
         self._held: list[asyncio.Handle] | None = None
         self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
-        self._kept: list[asyncio.Task[Any]] = []
         self._context: Context = copy_context()
         self._context.run(CURRENT.set, self)
 
@@ -76,11 +78,10 @@ class Process:
         if self.is_dead:
             return
         self.is_dead = True
-        # A task that is garbage collected would run its `finally` clauses.
-        self._kept = list(self._tasks)
         self._held = None
-        for task in self._kept:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        tasks = [each for each in self._tasks if not each.done()]
+        self._loop.keep(tasks)
+        for task in tasks:
             coroutine = task.get_coro()
             if getcoroutinestate(coroutine) == CORO_CREATED:  # type: ignore[arg-type]
                 coroutine.close()  # Otherwise a warning says that it was never awaited.

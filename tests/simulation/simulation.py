@@ -75,18 +75,16 @@ def simulate(seed: int, *, keeps_trace: bool = False) -> Result:
     was_propagating, logger.propagate = logger.propagate, False
     logger.addHandler(errors)
     try:
-        loop.run_until_complete(simulation.run())
-    except Stuck as stuck:
-        simulation.world.surprises.append(str(stuck))
+        try:
+            loop.run_until_complete(simulation.run())
+        except Stuck as stuck:
+            simulation.world.surprises.append(str(stuck))
+        simulation.world.surprises += errors.messages
+        return simulation.result()
     finally:
         logger.removeHandler(errors)
         logger.propagate = was_propagating
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
         loop.close()
-    simulation.world.surprises += errors.messages
-    return simulation.result()
 
 
 class LoggedErrors(logging.Handler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Coroutine
 from typing import Any
 
@@ -61,6 +62,30 @@ def test_nothing_of_a_process_is_run_after_its_end() -> None:
         await asyncio.sleep(10)
         assert done == ["task", "thread"]
         assert process.died.done()
+
+    run(scenario())
+
+
+def test_no_finally_clause_of_an_ended_process_is_run_when_garbage_is_collected() -> None:
+    """Ports that were closed so, after the next process had begun, changed the history."""
+
+    async def scenario() -> None:
+        loop, done = asyncio.get_running_loop(), list[str]()
+        assert isinstance(loop, VirtualLoop)
+
+        async def work() -> None:
+            try:
+                await loop.create_future()
+            finally:
+                done.append("finally")
+
+        process = Process(loop)
+        process.create_task(work())
+        await asyncio.sleep(1)
+        process.end()
+        del process
+        gc.collect()
+        assert done == []
 
     run(scenario())
 

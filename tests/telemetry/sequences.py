@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,7 @@ SEQUENCES = [
     ("push garbage, ask, wait, push", [87, 89, 0]),
     ("push last, push, push, wait, push", [0, 42, 89, 0]),
     ("push, push last, push last, push", [0, 0, 42, 42]),
-    ("push, disconnect, ask", [0, 0]),
+    ("push, reconnect", [0, 0]),
     ("push, configure, push, ask", [0, 117, 0]),
 ]
 _CODEC_UNKNOWN, _GZIP = 9, 1
@@ -47,6 +48,8 @@ class TelemetryClient:
     """Changes the interval of the subscription."""
     instance_id: bytes
     subscription_id: int = 0
+    notices_within_s: float = 0
+    """How long the broker may take to notice that a connection has ended."""
 
     def play(self, steps: str) -> list[int]:
         """The error codes of the responses to the steps."""
@@ -89,9 +92,19 @@ class TelemetryClient:
                 return self.push(b"garbage", _GZIP)
             case "push last":
                 return self.push(terminating=True)
+            case "reconnect":
+                self.disconnect()
+                return self._ask_as_another()
             case _:
                 getattr(self, step)()
                 return None
+
+    def _ask_as_another(self) -> int:
+        """Ask until the broker has forgotten this client, or the time for it is over."""
+        deadline = time.monotonic() + self.notices_within_s
+        while (code := self.ask()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return code
 
 
 def alter(name: str, values: dict[str, str | None]) -> IncrementalAlterConfigsRequest:

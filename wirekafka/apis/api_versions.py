@@ -131,8 +131,7 @@ def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
 
 def _is_served(feature: str) -> bool:
     """Whether clients may see the feature: only if all APIs that it announces are served."""
-    keys = _APIS_OF_FEATURES.get(feature, frozenset())
-    return keys <= {declared.key for declared in BROKERS.served()}
+    return all(BROKERS.serves(key) for key in _APIS_OF_FEATURES.get(feature, ()))
 
 
 def _served(call: Call) -> list[_ApiVersion]:

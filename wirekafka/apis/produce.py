@@ -8,6 +8,7 @@ transaction (both KIP-890), v13: topic ids (KIP-516).
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from wirekafka.apis.node_endpoints import CurrentLeaders, NodeEndpoint
@@ -42,7 +43,7 @@ from wirekafka.codec.message import (
 from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.transaction_commands import ProducerIdentity
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Ahead, TakesLong
+from wirekafka.log.append import Checked, TakesLong
 from wirekafka.log.validate import check_ahead
 from wirekafka.replication.leader import Leader
 from wirekafka.replication.partition import Partition
@@ -288,10 +289,11 @@ class _Writing:
             partition = self._find(topic, data.index)
         except KafkaError as error:
             return self._refusal(data.index, error)
-        found: list[Ahead | KafkaError] = []
+        found: list[Checked | KafkaError] = []
         checked = Promise()
-        config, records = partition.log.config, data.records or b""
-        self._broker.run_apart(lambda: found.append(check_ahead(records, config)), checked.set)
+        log, records = partition.log, data.records or b""
+        check = partial(check_ahead, records, self._now_ms, log.config, log.name)
+        self._broker.run_apart(lambda: found.append(check()), checked.set)
         await checked
         [result] = found
         if isinstance(result, KafkaError):
@@ -299,7 +301,7 @@ class _Writing:
         return self._append(topic, data, result)
 
     def _append(
-        self, topic: _TopicData, data: _PartitionData, ahead: Ahead | None = None
+        self, topic: _TopicData, data: _PartitionData, ahead: Checked | None = None
     ) -> _PartitionResponse:
         records: Any = data.records
         try:

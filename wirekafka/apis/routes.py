@@ -63,6 +63,11 @@ class Routes:
         """The APIs of these listeners, in key order. Call `load` first."""
         return [each for each in registry.declared() if self._serves(each)]
 
+    def serves(self, key: int) -> bool:
+        """Whether these listeners serve the API of a key."""
+        declared = registry.declared_as(key)
+        return declared is not None and self._serves(declared)
+
     def find(self, api_and_version: int) -> Route | None:
         """The route of `key << 16 | version`; None for one that these listeners do not serve."""
         route = self.known.get(api_and_version)

@@ -195,10 +195,9 @@ class ShareReads:
             # Records were deleted: the client fetches again, from where the log starts now.
             share.machine.move_log_start(share.partition.start_offset)
             return SharedResult()
-        if result.records is None or not result.records.size_bytes:
+        if left <= 0 or result.records is None or not result.records.size_bytes:
             return SharedResult()
-        data = b"".join(result.records.buffers())
-        fetched = FetchedBatches(data)
+        fetched = FetchedBatches.read(result.records, share.machine, left)
         wanted = Acquisition(
             terms.member_id, left, terms.batch_size, terms.is_exact, fetch_offset=read.offset
         )
@@ -213,7 +212,7 @@ class ShareReads:
                     read.offset, result.last_stable_offset
                 )
             )
-            acquired = archive_aborted(share.machine, acquired, data, aborted)
+            acquired = archive_aborted(share.machine, acquired, fetched.data, aborted)
         if not acquired:
             return SharedResult()
         return SharedResult(

@@ -37,19 +37,23 @@ _FAILURE_DETECTION = {"broker.session.timeout.ms": "3000", "broker.heartbeat.int
 and pauses of a JVM, which there are none of between processes of one machine."""
 
 
-def nodes(arguments: argparse.Namespace, config: BrokerConfig) -> list[list[Program]]:
+def nodes(
+    arguments: argparse.Namespace, config: BrokerConfig, security: Mapping[str, str] | None = None
+) -> list[list[Program]]:
     """Return the controller and the brokers to run, in stages: what is stopped last comes first.
 
-    `config` is the configuration of the command. Raises ConfigError.
+    `config` is the configuration of the command, `security` are the options that `--secure` gives
+    to every node. Raises ConfigError.
     """
     count: int = arguments.brokers
-    _refuse_own_options(arguments, config)
+    _refuse_own_options(config)
     data = _data_directory(config, count)
     addresses = _Addresses.of(config, count)
     given = _common_words(arguments)
     shared = {
         "controller.quorum.voters": f"{CONTROLLER_ID}@{addresses.voter}",
         **_defaults(config, count),
+        **(security or {}),
     }
     controller = {
         "process.roles": "controller",
@@ -71,13 +75,7 @@ def nodes(arguments: argparse.Namespace, config: BrokerConfig) -> list[list[Prog
     return [programs[:1], programs[1:]]
 
 
-def _refuse_own_options(arguments: argparse.Namespace, config: BrokerConfig) -> None:
-    if arguments.secure:
-        reason = (
-            "--secure is for a single broker; with --brokers, set the listeners' security by"
-            " options, as docs/security.md shows"
-        )
-        raise _refused("--secure", reason)
+def _refuse_own_options(config: BrokerConfig) -> None:
     for name in _OWN:
         setting = config.sources.static.get(name)
         if setting is not None and setting.source != BUILT_IN:

@@ -1,4 +1,4 @@
-"""`wirekafka serve --secure`: a listener with TLS and SCRAM that denies by default."""
+"""`wirekafka serve --secure`: listeners with TLS and SCRAM that deny by default."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from wirekafka.config.address import ANYWHERE, Address
+from wirekafka.cli.cluster_directory import has_broker, has_cluster
+from wirekafka.config.address import ANYWHERE
 from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import listeners
+from wirekafka.config.listeners import controller_names, listeners, to_controllers
 from wirekafka.config.option import ConfigError
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.security import certificates, client_settings
@@ -33,6 +34,18 @@ _RESERVED = (
     "ssl.keystore.location",
     "ssl.keystore.type",
 )
+_OF_EVERY_NODE = (
+    "authorizer.class.name",
+    "sasl.enabled.mechanisms",
+    "ssl.keystore.type",
+    "super.users",
+)
+_PROTOCOL_MAP = "listener.security.protocol.map"
+_KEYSTORE_FILE, _AUTHORITY_FILE = "broker.pem", "ca.pem"
+_NODES_FILE, _USERS_FILE = "nodes.properties", "first-users"
+_PROVIDER = "wirekafka"
+_PROVIDER_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
+_JAAS = "sasl.jaas.config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +66,37 @@ class Secured:
     @property
     def authority_file(self) -> Path:
         """The certificate that clients trust."""
-        return self.directory / "ca.pem"
+        return self.directory / _AUTHORITY_FILE
+
+    @property
+    def users_file(self) -> Path:
+        """The administrator as `--add-scram` takes it, for the controller of several brokers."""
+        return self.directory / _USERS_FILE
+
+    @property
+    def nodes_file(self) -> Path:
+        """The login of the nodes of several brokers at one another."""
+        return self.directory / _NODES_FILE
 
     def first_users(self) -> FirstUsers:
         """The administrator's credential, for a new data directory."""
         from wirekafka.metadata.first_users import parse
 
-        text = f'{SHA_512.name}=[name={ADMIN},password="{self.password}"]'
-        return [parse(text, secrets.token_bytes(16))]
+        return [parse(self._first_user(), secrets.token_bytes(16))]
 
-    def announce(self, host: str, port: int) -> None:
-        """Write `client.properties` for this address; print all settings after the first start."""
+    def write_nodes(self) -> None:
+        """Write the files that the nodes of several brokers read: no password is an argument."""
         from javaproperties import dumps
 
-        access = client_settings.Access(
-            bootstrap_servers=str(Address(host, port)),
-            user=ADMIN,
-            password=self.password,
-            mechanism=SHA_512.name,
-            ca_pem=self.authority.certificate_pem,
-            ca_file=str(self.authority_file),
-        )
+        _write_private(self.users_file, self._first_user() + "\n")
+        login = {_JAAS: str(client_settings.java(self._access(""))[_JAAS])}
+        _write_private(self.nodes_file, dumps(login, timestamp=False))
+
+    def announce(self, bootstrap_servers: str) -> None:
+        """Write `client.properties` for the addresses; print all settings after the first start."""
+        from javaproperties import dumps
+
+        access = self._access(bootstrap_servers)
         properties = {name: str(value) for name, value in client_settings.java(access).items()}
         text = dumps(properties, timestamp=False)
         _write_private(self.properties_file, text)
@@ -82,6 +105,19 @@ class Secured:
             return
         print(f"\nJava and commands ({self.properties_file}):\n{text}")
         print(f"confluent-kafka:\n{client_settings.confluent(access)}\n", flush=True)
+
+    def _first_user(self) -> str:
+        return f'{SHA_512.name}=[name={ADMIN},password="{self.password}"]'
+
+    def _access(self, bootstrap_servers: str) -> client_settings.Access:
+        return client_settings.Access(
+            bootstrap_servers=bootstrap_servers,
+            user=ADMIN,
+            password=self.password,
+            mechanism=SHA_512.name,
+            ca_pem=self.authority.certificate_pem,
+            ca_file=str(self.authority_file),
+        )
 
 
 def settings(config: BrokerConfig) -> dict[str, str]:
@@ -101,6 +137,47 @@ def settings(config: BrokerConfig) -> dict[str, str]:
     }
 
 
+def of_nodes(config: BrokerConfig) -> dict[str, str]:
+    """The options of every node of `--brokers`, which log in at one another as the administrator.
+
+    They refer to the file that has the password. `config` has the options of `settings`. Raises
+    ConfigError for an option that is configured otherwise.
+    """
+    sources = config.sources
+    secured_names = [each.name for each in listeners(config).bound]
+    controllers = controller_names(config) or ["CONTROLLER"]
+    configured_map = sources.text(_PROTOCOL_MAP)
+    if configured_map is not None and to_controllers(config).protocol != _PROTOCOL:
+        raise _refused("listeners", f"{_PROTOCOL_MAP}={configured_map}")
+    directory = _directory(config)
+    login = f"${{{_PROVIDER}:{directory / _NODES_FILE}:{_JAAS}}}"
+    names = dict.fromkeys((*secured_names, *controllers))
+    added = {
+        "sasl.mechanism.controller.protocol": SHA_512.name,
+        "sasl.mechanism.inter.broker.protocol": SHA_512.name,
+        "ssl.keystore.location": str(directory / _KEYSTORE_FILE),
+        "ssl.truststore.location": str(directory / _AUTHORITY_FILE),
+        "ssl.truststore.type": "PEM",
+        f"config.providers.{_PROVIDER}.class": _PROVIDER_CLASS,
+        **{f"listener.name.{name}.{SHA_512.name}.{_JAAS}".lower(): login for name in names},
+    }
+    for name in added:
+        if sources.text(name) is not None:
+            raise _refused(name, sources.source(name))
+    providers = sources.text("config.providers")
+    return {
+        **{name: sources.text(name) or "" for name in _OF_EVERY_NODE},
+        **added,
+        "config.providers": f"{providers},{_PROVIDER}" if providers else _PROVIDER,
+        _PROTOCOL_MAP: ",".join(f"{name}:{_PROTOCOL}" for name in names),
+    }
+
+
+def first_users_file(config: BrokerConfig) -> Path:
+    """The file with the administrator of `--brokers`, as `--add-scram` takes it."""
+    return _directory(config) / _USERS_FILE
+
+
 def prepare(config: BrokerConfig) -> tuple[Secured, str]:
     """Make the missing files beside the data directory; also returns the keystore's path.
 
@@ -111,10 +188,10 @@ def prepare(config: BrokerConfig) -> tuple[Secured, str]:
     for listener in bound.bound:
         if listener.protocol != _PROTOCOL:
             raise _refused("listeners", str(listener))
-    data = Path(config.data_directories[0]).absolute()
-    directory = data.with_name(f"{data.name}-security")
+    data, directory = _data(config), _directory(config)
     password_file = directory / "password"
-    if (data / "meta.properties").exists() and not password_file.exists():
+    is_used = has_broker(data) or has_cluster(data)
+    if is_used and not password_file.exists():
         reason = (
             f"{data} has no administrator of which the password is known ({password_file} is"
             " missing): secure it by options instead, as docs/security.md shows"
@@ -126,7 +203,8 @@ def prepare(config: BrokerConfig) -> tuple[Secured, str]:
         _write_private(password_file, secrets.token_urlsafe(_PASSWORD_BYTES) + "\n")
     authority = _authority(directory)
     secured = Secured(directory, authority, password_file.read_text().strip(), is_new)
-    hosts = [each.host for each in (*bound.bound, *bound.advertised) if each.host not in ANYWHERE]
+    every = (*bound.bound, *bound.advertised, *bound.controller, *bound.advertised_controller)
+    hosts = [each.host for each in every if each.host not in ANYWHERE]
     return secured, str(_certificate(directory, authority, hosts))
 
 
@@ -138,8 +216,18 @@ def with_keystore(config: BrokerConfig, keystore: str) -> BrokerConfig:
     return BrokerConfig(Sources(static=static))
 
 
+def _data(config: BrokerConfig) -> Path:
+    return Path(config.data_directories[0]).absolute()
+
+
+def _directory(config: BrokerConfig) -> Path:
+    """The directory of the generated files, beside that of the data."""
+    data = _data(config)
+    return data.with_name(f"{data.name}-security")
+
+
 def _authority(directory: Path) -> certificates.KeyPair:
-    key, certificate = directory / "ca-key.pem", directory / "ca.pem"
+    key, certificate = directory / "ca-key.pem", directory / _AUTHORITY_FILE
     if not (key.exists() and certificate.exists()):
         made = certificates.new_authority(datetime.now(UTC))
         _write_private(key, made.key_pem)
@@ -149,7 +237,7 @@ def _authority(directory: Path) -> certificates.KeyPair:
 
 def _certificate(directory: Path, authority: certificates.KeyPair, hosts: list[str]) -> Path:
     """The file with the broker's key and certificate; a new one where the present one is unfit."""
-    path = directory / "broker.pem"
+    path = directory / _KEYSTORE_FILE
     names = [*hosts, os.uname().nodename]
     now = datetime.now(UTC)
     if not path.exists() or not certificates.is_usable(path.read_text(), names, now):

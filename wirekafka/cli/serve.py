@@ -69,11 +69,21 @@ def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
 
     _first_users(arguments.add_scram)
     _cluster_id(arguments.cluster_id)
-    stages = brokers.nodes(arguments, config)
+    security, ready = None, None
+    if arguments.secure:
+        from wirekafka.cli import secure
+
+        security = secure.of_nodes(config)
+        arguments.add_scram.append(f"@{secure.first_users_file(config)}")
+    stages = brokers.nodes(arguments, config, security)
+    if arguments.secure:
+        secured, _ = secure.prepare(config)
+        secured.write_nodes()
+        ready = secured.announce
     for program in (program for stage in stages for program in stage):
         # Errors that a node would report are reported once, before any is started.
         refuse_unsupported(configuration(_parser().parse_args(program.arguments)))
-    return supervise(stages, logs_json=arguments.log_format == "json")
+    return supervise(stages, logs_json=arguments.log_format == "json", ready=ready)
 
 
 def configuration(arguments: argparse.Namespace) -> BrokerConfig:
@@ -152,7 +162,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="MECHANISM=[name=NAME,password=PASSWORD]",
         help="create a SCRAM user in a new data directory, as kafka-storage format does; for"
-        " example SCRAM-SHA-512=[name=admin,password=secret]; may be repeated",
+        " example SCRAM-SHA-512=[name=admin,password=secret]; @FILE for those in a file, one a"
+        " line; may be repeated",
     )
     _add_nodes(parser)
     _add_reports(parser)
@@ -257,7 +268,11 @@ def _first_users(texts: Sequence[str]) -> FirstUsers:
 
     from wirekafka.metadata.first_users import parse
 
-    return [parse(text, token_bytes(16)) for text in texts]
+    each_of = (
+        Path(text[1:]).read_text().splitlines() if text.startswith("@") else [text]
+        for text in texts
+    )
+    return [parse(text, token_bytes(16)) for part in each_of for text in part]
 
 
 def _console(config: BrokerConfig, authority: Path | None) -> Companion | None:

@@ -1,24 +1,33 @@
-"""The four codecs of record batches, framed as Kafka frames them, with bounded decompression."""
+"""The four codecs of record batches, framed as Kafka frames them, with bounded decompression.
+
+Their libraries are imported when they are first used, not at a broker's start.
+"""
 
 from __future__ import annotations
 
 import struct
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
-from typing import TypeAlias
-
-import cramjam
-import lz4.frame
-import zstandard
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from wirekafka.errors import Error, KafkaError
 
+if TYPE_CHECKING:
+    import zstandard
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
+Piece: TypeAlias = bytes | memoryview
 
 DEFAULT_LIMIT_BYTES = 128 << 20
 """The most bytes one batch may inflate to when the caller gives no limit."""
+PIECE_BYTES = 64 << 10
+"""How much is inflated at a time, without the GIL, where a batch is read piece by piece."""
+_LARGEST_WINDOW_BYTES = 128 << 20
+"""The window that zstd's readers accept by default: that of its highest level, 22."""
+_FRUGAL_WINDOW_BYTES = 32 << 20
+"""The window of level 20, which the reader of a zstd stream has to hold in memory."""
 
 
 class Codec(IntEnum):
@@ -57,16 +66,40 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES)
     """
     if codec == Codec.NONE:
         return data
-    decompressor = _DECOMPRESSORS.get(codec)
-    if decompressor is None:
+    step_bytes = min(limit_bytes + 1, max(len(data) * 4, PIECE_BYTES))
+    parts = list(_inflated(codec, data, _Bounds(step_bytes, limit_bytes, _LARGEST_WINDOW_BYTES)))
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def pieces(codec: int, data: Buffer, limit_bytes: int) -> Iterator[Piece]:
+    """Decompress piece by piece, for a reader that holds one piece at a time.
+
+    A piece is small, except for snappy's blocks, which are never divided and 21 times as large as
+    their data at the most. Raises as `decompress`; zstd whose window exceeds 32 MiB, as that of its
+    levels 21 and 22 does, may inflate to 32 MiB.
+    """
+    return _inflated(codec, data, _Bounds(PIECE_BYTES, limit_bytes, _FRUGAL_WINDOW_BYTES))
+
+
+class _Bounds(NamedTuple):
+    step_bytes: int
+    """The largest piece."""
+    limit_bytes: int
+    window_bytes: int
+
+
+def _inflated(codec: int, data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
+    inflate = _INFLATING.get(codec)
+    if inflate is None:
         raise _unknown_codec(codec)
+    room = bounds.limit_bytes
     try:
-        return decompressor(data, limit_bytes)
+        for piece in inflate(data, bounds):
+            room -= len(piece)
+            if room < 0:
+                raise _too_large(bounds.limit_bytes)
+            yield piece
     except (RuntimeError, ValueError, EOFError, zlib.error, struct.error) as error:
-        raise KafkaError(
-            Error.CORRUPT_MESSAGE, f"Failed to decompress record stream: {error}"
-        ) from error
-    except (zstandard.ZstdError, cramjam.DecompressionError) as error:
         raise KafkaError(
             Error.CORRUPT_MESSAGE, f"Failed to decompress record stream: {error}"
         ) from error
@@ -82,22 +115,20 @@ def _too_large(limit_bytes: int) -> KafkaError:
     )
 
 
-def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    room = limit_bytes + 1
-    rest: Buffer = data
+def _inflate_gzip(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
+    rest, step_bytes = memoryview(data), bounds.step_bytes
     # Several gzip members in a row are one stream, as Java's GZIPInputStream reads them.
     while len(rest):
         stream = zlib.decompressobj(31)
-        part = stream.decompress(rest, room)
-        parts.append(part)
-        room -= len(part)
-        if room <= 0:
-            raise _too_large(limit_bytes)
-        if not stream.eof:
-            raise ValueError("the gzip stream ends early")
-        rest = stream.unused_data
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        while not stream.eof:
+            given = rest[:step_bytes]
+            part = stream.decompress(given, step_bytes)
+            used = len(given) - len(stream.unused_data if stream.eof else stream.unconsumed_tail)
+            if not part and not used:
+                raise ValueError("the gzip stream ends early")
+            rest = rest[used:]
+            if part:
+                yield part
 
 
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
@@ -108,6 +139,8 @@ _BLOCK_SIZE = struct.Struct(">i")
 
 
 def _compress_snappy(data: Buffer) -> bytes:
+    import cramjam
+
     view = memoryview(data)
     out = [_XERIAL_HEADER]
     for at in range(0, len(view), _XERIAL_BLOCK_BYTES):
@@ -116,13 +149,12 @@ def _compress_snappy(data: Buffer) -> bytes:
     return b"".join(out)
 
 
-def _decompress_snappy(data: Buffer, limit_bytes: int) -> bytes:
+def _inflate_snappy(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
     view = memoryview(data)
     if bytes(view[:8]) != _XERIAL_MAGIC:
         # librdkafka and others write one raw block; snappy-java falls back to it too.
-        return _decompress_block(view, limit_bytes, limit_bytes)
-    parts: list[bytes] = []
-    room = limit_bytes
+        yield _inflate_block(view, bounds.limit_bytes)
+        return
     at = len(_XERIAL_HEADER)
     while at < len(view):
         if bytes(view[at : at + 8]) == _XERIAL_MAGIC:
@@ -132,23 +164,27 @@ def _decompress_snappy(data: Buffer, limit_bytes: int) -> bytes:
         at += 4
         if not 0 <= size <= len(view) - at:
             raise ValueError(f"a snappy block of {size} bytes where {len(view) - at} are left")
-        part = _decompress_block(view[at : at + size], room, limit_bytes)
-        parts.append(part)
-        room -= len(part)
+        yield _inflate_block(view[at : at + size], bounds.limit_bytes)
         at += size
-    return b"".join(parts)
 
 
-def _decompress_block(block: memoryview, room: int, limit_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > room:
-        raise _too_large(limit_bytes)
-    return bytes(cramjam.snappy.decompress_raw(block))
+def _inflate_block(block: memoryview, limit_bytes: int) -> Piece:
+    import cramjam
+
+    try:
+        if cramjam.snappy.decompress_raw_len(block) > limit_bytes:
+            raise _too_large(limit_bytes)
+        return memoryview(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise ValueError(str(error)) from error
 
 
 _KAFKA_LZ4_DEFAULT_LEVEL = 9
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    import lz4.frame
+
     # Kafka's default "9" means the fast compressor; other levels mean the high one (KIP-390).
     fast = level is None or level == _KAFKA_LZ4_DEFAULT_LEVEL
     # Java reads independent blocks only.
@@ -162,33 +198,30 @@ def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     return compressed
 
 
-def _decompress_lz4(data: Buffer, limit_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    room = limit_bytes + 1
-    rest: Buffer | None = data
-    while rest:
+def _inflate_lz4(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
+    import lz4.frame
+
+    view, step_bytes = memoryview(data), bounds.step_bytes
+    at = 0
+    while at < len(view):
         frame = lz4.frame.LZ4FrameDecompressor()
         while not frame.eof:
-            part = frame.decompress(rest, max_length=min(room, max(len(data) * 4, _STEP_BYTES)))
-            if not part and not frame.eof:
+            wants = frame.needs_input
+            given = view[at : at + step_bytes] if wants else b""
+            at += len(given)
+            part = frame.decompress(given, max_length=step_bytes)
+            if part:
+                yield part
+            elif wants and not given:
                 raise ValueError("the lz4 frame ends early")
-            parts.append(part)
-            room -= len(part)
-            if room <= 0:
-                raise _too_large(limit_bytes)
-            rest = b""
-        rest = frame.unused_data
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-_STEP_BYTES = 64 << 10
+        at -= len(frame.unused_data or b"")
 
 
 class _ZstdContexts(threading.local):
     """Each thread's zstd contexts, which take 16 us to create and are not thread-safe."""
 
     def __init__(self) -> None:
-        self.decompressor = zstandard.ZstdDecompressor()
+        self.decompressor: zstandard.ZstdDecompressor | None = None
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
 
 
@@ -196,28 +229,63 @@ _zstd = _ZstdContexts()
 
 
 def _zstd_compressor(level: int) -> zstandard.ZstdCompressor:
+    import zstandard
+
     compressor = _zstd.compressors.get(level)
     if compressor is None:
         compressor = _zstd.compressors[level] = zstandard.ZstdCompressor(level=level)
     return compressor
 
 
-def _decompress_zstd(data: Buffer, limit_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    room = limit_bytes + 1
-    step = max(len(data) * 4, _STEP_BYTES)
-    with _zstd.decompressor.stream_reader(data, read_across_frames=True) as reader:
-        while part := reader.read(min(room, step)):
-            parts.append(part)
-            room -= len(part)
-            if room <= 0:
-                raise _too_large(limit_bytes)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+def _inflate_zstd(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
+    import zstandard
+
+    if bounds.window_bytes == _LARGEST_WINDOW_BYTES:
+        if _zstd.decompressor is None:
+            _zstd.decompressor = zstandard.ZstdDecompressor()
+        yield from _read_zstd(_zstd.decompressor, data, bounds.step_bytes)
+        return
+    largest, room = bounds.window_bytes, bounds.limit_bytes
+    if _zstd_window(data) > largest:
+        # Memory is used as far as the window is filled.
+        largest, room = _LARGEST_WINDOW_BYTES, min(largest, room)
+    # Not the shared one: a context keeps the largest window that it has had.
+    decompressor = zstandard.ZstdDecompressor(max_window_size=largest)
+    for piece in _read_zstd(decompressor, data, bounds.step_bytes):
+        room -= len(piece)
+        if room < 0:
+            raise _too_large(bounds.limit_bytes)
+        yield piece
 
 
-_DECOMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
-    Codec.GZIP: _decompress_gzip,
-    Codec.SNAPPY: _decompress_snappy,
-    Codec.LZ4: _decompress_lz4,
-    Codec.ZSTD: _decompress_zstd,
+def _zstd_window(data: Buffer) -> int:
+    import zstandard
+
+    try:
+        return zstandard.get_frame_parameters(data).window_size
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
+
+def _read_zstd(
+    decompressor: zstandard.ZstdDecompressor, data: Buffer, step_bytes: int
+) -> Iterator[bytes]:
+    import zstandard
+
+    with decompressor.stream_reader(data, read_across_frames=True) as reader:
+        while True:
+            try:
+                part = reader.read(step_bytes)
+            except zstandard.ZstdError as error:
+                raise ValueError(str(error)) from error
+            if not part:
+                return
+            yield part
+
+
+_INFLATING: dict[int, Callable[[Buffer, _Bounds], Iterator[Piece]]] = {
+    Codec.GZIP: _inflate_gzip,
+    Codec.SNAPPY: _inflate_snappy,
+    Codec.LZ4: _inflate_lz4,
+    Codec.ZSTD: _inflate_zstd,
 }

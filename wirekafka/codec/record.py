@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,18 +54,14 @@ class BatchOptions:
 PLAIN = BatchOptions()
 
 
-def encode_batch(records: Sequence[Record], *, options: BatchOptions = PLAIN) -> bytes:
+def encode_batch(records: Iterable[Record], *, options: BatchOptions = PLAIN) -> bytes:
     """Encode a batch whose records have consecutive offsets from `options.base_offset` on.
 
     The `offset` of each record is ignored. There must be at least one record.
     """
-    assert records, "a batch holds at least one record"
-    base = options.base_offset
-    placed = [
-        record if record.offset == base + delta else record._replace(offset=base + delta)
-        for delta, record in enumerate(records)
-    ]
-    return encode_sparse_batch(placed, base + len(placed) - 1, options=options)
+    batch, count = _encode(enumerate(records), None, options)
+    assert count, "a batch holds at least one record"
+    return batch
 
 
 def encode_sparse_batch(
@@ -75,21 +71,33 @@ def encode_sparse_batch(
 
     `last_offset` is the last offset the batch covers, which may lie after its last record.
     """
-    if options.delete_horizon_ms is not None:
-        base_timestamp = options.delete_horizon_ms
-    else:
-        base_timestamp = records[0].timestamp if records else layout.NO_TIMESTAMP
+    base = options.base_offset
+    placed = ((record.offset - base, record) for record in records)
+    return _encode(placed, last_offset - base, options)[0]
+
+
+def _encode(
+    placed: Iterable[tuple[int, Record]], last_delta: int | None, options: BatchOptions
+) -> tuple[bytes, int]:
+    """The batch of records with their offset deltas, and how many they are."""
+    base_timestamp, newest, count = options.delete_horizon_ms, None, 0
     body = bytearray()
-    for record in records:
-        body += encode_record(
-            record, record.offset - options.base_offset, record.timestamp - base_timestamp
-        )
-    max_timestamp = max((record.timestamp for record in records), default=layout.NO_TIMESTAMP)
-    return _assemble(
-        compress(options.compression, body, options.level) if options.compression else body,
-        options,
-        (last_offset - options.base_offset, base_timestamp, max_timestamp, len(records)),
+    for delta, record in placed:
+        timestamp = record.timestamp
+        if base_timestamp is None:
+            base_timestamp = timestamp
+        if newest is None or timestamp > newest:
+            newest = timestamp
+        body += encode_record(record, delta, timestamp - base_timestamp)
+        count += 1
+    extent = (
+        count - 1 if last_delta is None else last_delta,
+        layout.NO_TIMESTAMP if base_timestamp is None else base_timestamp,
+        layout.NO_TIMESTAMP if newest is None else newest,
+        count,
     )
+    packed = compress(options.compression, body, options.level) if options.compression else body
+    return _assemble(packed, options, extent), count
 
 
 def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from wirekafka.codec.batch import BatchHeader
@@ -78,13 +79,14 @@ def _run_length(body: bytes | memoryview, first: int, step: int, most: int) -> i
     return run
 
 
-def outlines(body: bytes | memoryview, header: BatchHeader) -> list[Outline]:
+def outlines(body: bytes | memoryview, header: BatchHeader) -> Iterator[Outline]:
     """The outline of every record, in order; timestamps absolute, offsets as the client set them.
+
+    They come one after the other, since a batch may have millions.
 
     A LogAppendTime batch gives every record its maximum timestamp. Raises
     KafkaError(INVALID_RECORD) where the records do not fill the body exactly.
     """
-    found: list[Outline] = []
     append_time = header.max_timestamp if header.timestamp_type else None
     position = 0
     end = len(body)
@@ -100,13 +102,12 @@ def outlines(body: bytes | memoryview, header: BatchHeader) -> list[Outline]:
             if position + max(key_bytes, 0) > stop:
                 raise ValueError(f"a key of {key_bytes} bytes where {stop - position} are left")
             timestamp = header.base_timestamp + delta if append_time is None else append_time
-            found.append(Outline(offset_delta, timestamp, key_bytes >= 0))
+            yield Outline(offset_delta, timestamp, key_bytes >= 0)
             position = stop
     except (IndexError, ValueError) as error:
         raise invalid(f"Found invalid record structure: {error}") from None
     if position != end:
         raise invalid("Incorrect declared batch size, records still remaining in file")
-    return found
 
 
 def longest_record(body: bytes | memoryview) -> int:

@@ -33,17 +33,8 @@ class Append:
     transaction_version: int = 0
     defers: bool = False
     """Whether a batch that inflates to much raises `TakesLong`, so that `ahead` is found first."""
-    ahead: Ahead | None = None
-
-
-class Ahead(NamedTuple):
-    """The result of checking a client's batch before its append: its inflated records.
-
-    `is_credible` says whether the header's maximum timestamp agrees with them.
-    """
-
-    body: bytes | memoryview
-    is_credible: bool
+    ahead: Checked | None = None
+    """The same batch, checked and converted before its append."""
 
 
 class TakesLong(Exception):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from wirekafka.codec.batch import (
@@ -16,8 +17,8 @@ from wirekafka.codec.batch import (
     read_header,
     with_timestamp,
 )
-from wirekafka.codec.compression import Codec
-from wirekafka.codec.record import BatchOptions, Record, decode_body, decode_records, encode_batch
+from wirekafka.codec.compression import DEFAULT_LIMIT_BYTES, Codec
+from wirekafka.codec.record import BatchOptions, Record, encode_batch, iterate_body, record_bytes
 from wirekafka.codec.walk import Outline, outlines
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
@@ -32,10 +33,18 @@ _CODECS = {
 }
 _NO_TIMESTAMPS = "One or more records have been rejected due to invalid timestamp"
 _SHOWN_ERRORS = 3
+_MOST_ERRORS = 10_000
+"""How many records are named in a response; Kafka names all, however many."""
+_MOST_HELD_BYTES = 32 << 20
+"""What the records of a batch may take where they are converted, or looked at one by one: they
+are held in memory then, and once more where they are compressed anew."""
 
 
 class Incoming(NamedTuple):
-    """A batch with valid framing and header; `body` is its inflated records, empty if trusted."""
+    """A batch with valid framing and header.
+
+    `body` is its inflated records; it is empty if the batch is trusted, or large.
+    """
 
     view: memoryview
     header: BatchHeader
@@ -52,6 +61,8 @@ def convert(incoming: Incoming) -> Checked:
     MESSAGE_TOO_LARGE when the batch is too large after recompression.
     """
     view, header, _, append, config, _ = incoming
+    if append.ahead is not None:
+        return append.ahead
     is_create_time = config.message_timestamp_type == "CreateTime"
     newest = header.max_timestamp
     if append.origin is Origin.CLIENT:
@@ -73,30 +84,41 @@ def _newest_if_acceptable(incoming: Incoming, is_create_time: bool) -> int:
     needs_keys = "compact" in config.cleanup_policy
     if not needs_keys and not is_create_time:
         return header.max_timestamp
+    oldest = newest = NO_TIMESTAMP
+    lacks_key = False
+    body = _records_of(incoming)
     try:
-        found = outlines(incoming.body, header)
+        for number, outline in enumerate(outlines(body, header)):
+            timestamp = outline.timestamp
+            if not number:
+                newest = oldest = timestamp
+            elif timestamp > newest:
+                newest = timestamp
+            elif timestamp < oldest:
+                oldest = timestamp
+            lacks_key = lacks_key or not outline.has_key
     except KafkaError as error:
         raise invalid_record(error.message or "") from error
-    newest = max(outline.timestamp for outline in found)
-    oldest = min(outline.timestamp for outline in found)
     now_ms = incoming.append.now_ms
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     is_out_of_bounds = is_create_time and not (earliest <= oldest and newest <= latest)
-    if is_out_of_bounds or (needs_keys and not all(outline.has_key for outline in found)):
-        _refuse_records(incoming, found, (earliest, latest))
+    if is_out_of_bounds or (needs_keys and lacks_key):
+        _refuse_records(incoming, outlines(body, header), (earliest, latest))
     return max(newest, NO_TIMESTAMP)
 
 
-def _refuse_records(incoming: Incoming, found: Sequence[Outline], bounds: tuple[int, int]) -> None:
+def _refuse_records(incoming: Incoming, found: Iterable[Outline], bounds: tuple[int, int]) -> None:
     """Raise RecordsRefused for records without a key, else for timestamps out of bounds."""
     config = incoming.config
     needs_keys = "compact" in config.cleanup_policy
     is_create_time = config.message_timestamp_type == "CreateTime"
     earliest, latest = bounds
-    errors = []
+    errors: list[tuple[int, str]] = []
     has_bad_timestamp = False
     for index, (offset, timestamp, has_key) in enumerate(found):
+        if len(errors) == _MOST_ERRORS:
+            break
         if needs_keys and not has_key:
             errors.append(
                 (
@@ -137,7 +159,7 @@ def _claims_append_time(incoming: Incoming) -> RecordsRefused:
             f" value={len(record.value or b'')} bytes). Producer should not set timestamp type to"
             " LogAppendTime.",
         )
-        for index, record in enumerate(_decoded(incoming, incoming.header))
+        for index, record in enumerate(islice(_decoded(incoming), _MOST_ERRORS))
     ]
     return RecordsRefused(Error.INVALID_TIMESTAMP, _NO_TIMESTAMPS, _NO_TIMESTAMPS, errors)
 
@@ -163,7 +185,7 @@ def _recompress(incoming: Incoming) -> Checked:
         is_transactional=header.is_transactional,
         log_append_time_ms=None if is_create_time else append.now_ms,
     )
-    batch = encode_batch(_decoded(incoming, header), options=options)
+    batch = encode_batch(_decoded(incoming), options=options)
     if len(batch) > config.max_message_bytes:
         raise too_large(len(batch), config.max_message_bytes)
     return Checked(
@@ -185,11 +207,23 @@ def _level(codec: Codec, config: TopicConfig) -> int | None:
             return None
 
 
-def _decoded(incoming: Incoming, header: BatchHeader) -> list[Record]:
+def _decoded(incoming: Incoming) -> Iterator[Record]:
+    body, header = _records_of(incoming), incoming.header
     try:
-        if incoming.append.origin is Origin.CLIENT:
-            return decode_body(bytes(incoming.body), header)
-        return decode_records(incoming.view, header)
+        yield from iterate_body(bytes(body), header)
+    except KafkaError as error:
+        raise invalid_record(error.message or "") from error
+
+
+def _records_of(incoming: Incoming) -> bytes | memoryview:
+    """The inflated records, within what may be held of them. Raises RecordsRefused."""
+    if incoming.body:
+        return incoming.body
+    limit_bytes = DEFAULT_LIMIT_BYTES
+    if incoming.append.origin is Origin.CLIENT:
+        limit_bytes = _MOST_HELD_BYTES
+    try:
+        return record_bytes(incoming.view, incoming.header, limit_bytes=limit_bytes)
     except KafkaError as error:
         raise invalid_record(error.message or "") from error
 

@@ -262,7 +262,11 @@ class Segment:
         self.file.close()
 
     def truncate(self, offset: int) -> None:
-        """Remove the batch that holds `offset` and all after it. Raises BadBatch, OSError."""
+        """Remove the batch that holds `offset` and all after it. Raises BadBatch, OSError.
+
+        The file is synced: otherwise a power failure could bring the removed records back, and the
+        next high watermark that was stored would count them as committed.
+        """
         found = self.find(offset)
         if found is None:
             return
@@ -271,6 +275,7 @@ class Segment:
         if self.aborted is not None:
             self.aborted.truncate_to(offset)
         self.file.truncate(found[0])
+        self.file.fsync()
         self._largest_timestamp = _UNREAD
         self.largest()
         # The time index may be older than the last batches kept.

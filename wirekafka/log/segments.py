@@ -102,8 +102,13 @@ class Segments(Sequence[Segment]):
         self._changed()
 
     def retire_from_end(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Remove segments as `retire`, the last one first: a crash in between leaves no gap."""
-        self.retire(segments[::-1], now_ms)
+        """Remove segments as `retire`, the last one first: a crash in between leaves no gap.
+
+        Their names are synced, so that a power failure does not bring them back.
+        """
+        if segments:
+            self.retire(segments[::-1], now_ms)
+            self._disk.fsync_directory(self._directory)
 
     def retire(self, segments: Sequence[Segment], now_ms: int) -> None:
         """Remove segments from the log, renaming their files; open reads are not affected."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from wirekafka.log.files import Buffer, File
+
+_PIECE_BYTES = 128 << 10
 
 
 class ReadLimits(NamedTuple):
@@ -44,6 +47,14 @@ class LogSlice:
             return []
         return [self._file.pread(self.size_bytes, self._position)]
 
+    def pieces(self) -> Iterator[Buffer]:
+        """The bytes in order, each piece read when it is asked for. Raises OSError."""
+        if self._file is None:
+            return
+        for at in range(0, self.size_bytes, _PIECE_BYTES):
+            size_bytes = min(_PIECE_BYTES, self.size_bytes - at)
+            yield self._file.pread(size_bytes, self._position + at)
+
     def regions(self) -> list[tuple[File, int, int]]:
         """File, position and size in bytes of each region."""
         return [] if self._file is None else [(self._file, self._position, self.size_bytes)]
@@ -60,6 +71,9 @@ class MemorySlice(LogSlice):
 
     def buffers(self) -> list[Buffer]:
         return [self._data]
+
+    def pieces(self) -> Iterator[Buffer]:
+        yield self._data
 
 
 NOTHING = LogSlice(None, 0, 0)

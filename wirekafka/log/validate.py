@@ -23,14 +23,14 @@ from wirekafka.codec.batch import (
     BatchHeader,
     Buffer,
 )
-from wirekafka.codec.compression import Codec
+from wirekafka.codec.compression import Codec, pieces
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.record import record_bytes
+from wirekafka.codec.record_stream import RecordStream
 from wirekafka.codec.walk import check_framing, check_record, longest_record
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import (
-    Ahead,
     Append,
     Checked,
     Origin,
@@ -44,11 +44,12 @@ from wirekafka.log.conversion import Incoming, convert
 MOST_INFLATED_BYTES = 128 << 20
 """What a client's compressed batch may inflate to: well above any request, well below memory."""
 
-_INLINE_BYTES = 4 << 20
-"""What is inflated on the event loop, in some milliseconds; more is checked ahead in a thread."""
+_INLINE_BYTES = 1 << 20
+"""What is inflated in one piece, and on the event loop, in some milliseconds at the most: more
+than the batches of most clients. A larger one is checked in a thread while it is inflated, which
+takes two to three times the processor time."""
 
 _CLIENT = Origin.CLIENT
-_PATIENT = Append(leader_epoch=-1, now_ms=0)
 _new: Any = tuple.__new__
 _unpack_header = HEADER.unpack_from
 
@@ -98,15 +99,16 @@ def validate(records: Buffer, append: Append, config: TopicConfig, name: str = "
     return convert(Incoming(view, header, body, append, config, name))
 
 
-def check_ahead(records: Buffer, config: TopicConfig) -> Ahead | RecordsRefused:
-    """Check a client's batch as `validate` does, for an append of the same bytes later.
+def check_ahead(
+    records: Buffer, now_ms: int, config: TopicConfig, name: str = ""
+) -> Checked | RecordsRefused:
+    """Check and convert a client's batch as `validate` does, for an append of it later.
 
     It may run in a thread. A refusal is returned, as the traceback of one that is raised would
     keep the inflated records.
     """
     try:
-        view = _only_batch(records)
-        return Ahead(*_check_client_batch(view, _unpack_header(view), config, _PATIENT))
+        return validate(records, Append(leader_epoch=-1, now_ms=now_ms), config, name)
     except RecordsRefused as error:
         return RecordsRefused(error.error, error.detail, error.message, error.record_errors)
 
@@ -116,7 +118,8 @@ def _check_client_batch(
 ) -> tuple[bytes | memoryview, bool]:
     """Check a batch; its inflated records, and whether the header's maximum timestamp is credible.
 
-    It is if it agrees with the first and the last record. `fields` are those of the header, as
+    The records are empty where they are too many to be held at once. The timestamp is credible if
+    it agrees with the first and the last record. `fields` are those of the header, as
     a plain tuple: unpacking one costs 0.04 us, a BatchHeader 0.3.
     """
     (
@@ -149,8 +152,11 @@ def _check_client_batch(
     body: bytes | memoryview = view[HEADER_BYTES:]
     if attributes & COMPRESSION_MASK:
         if append.ahead is not None:
-            return append.ahead
-        body = _inflate(view, _new(BatchHeader, fields), append)
+            return b"", False  # `convert` has its result.
+        inflated = _inflate(view, _new(BatchHeader, fields), append)
+        if inflated is None:
+            return b"", _check_stream(view, _new(BatchHeader, fields), config)
+        body = inflated
     try:
         last = 0 if count == 1 else check_framing(body, count)
         timestamp_delta, offset_delta, end = check_record(body, last)
@@ -162,15 +168,33 @@ def _check_client_batch(
         # Kafka renumbers plain records and gives up on compressed ones.
         raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, f"The last offset delta is {offset_delta}")
     if attributes & COMPRESSION_MASK and len(body) > config.max_decompressed_message_bytes:
-        _check_record_sizes(body, config.max_decompressed_message_bytes)
+        _check_longest(longest_record(body), config.max_decompressed_message_bytes)
     last_timestamp = base_timestamp + timestamp_delta
     if count == 1:
         return body, last_timestamp == newest
     return body, last_timestamp <= newest >= base_timestamp and newest >= NO_TIMESTAMP
 
 
-def _check_record_sizes(body: bytes | memoryview, most_bytes: int) -> None:
-    longest = longest_record(body)
+def _check_stream(view: memoryview, header: BatchHeader, config: TopicConfig) -> bool:
+    """Check compressed records piece by piece; whether the header's timestamp is credible."""
+    body = view[HEADER_BYTES:]
+    stream = RecordStream(pieces(header.compression, body, MOST_INFLATED_BYTES))
+    try:
+        stream.skip(header.count - 1)
+        timestamp_delta, offset_delta = stream.last()
+        stream.end()
+    except KafkaError as error:
+        raise _refused(error, header) from error
+    if offset_delta != header.last_offset_delta:
+        raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, f"The last offset delta is {offset_delta}")
+    _check_longest(stream.longest, config.max_decompressed_message_bytes)
+    last_timestamp, newest = header.base_timestamp + timestamp_delta, header.max_timestamp
+    if header.count == 1:
+        return last_timestamp == newest
+    return last_timestamp <= newest >= header.base_timestamp and newest >= NO_TIMESTAMP
+
+
+def _check_longest(longest: int, most_bytes: int) -> None:
     if longest > most_bytes:
         raise invalid_record(
             f"A record of {longest} bytes, decompressed, where max.decompressed.message.bytes "
@@ -226,16 +250,21 @@ def _framed_bytes(view: memoryview) -> int | None:
     return size_bytes if size_bytes <= len(view) else None
 
 
-def _inflate(view: memoryview, header: BatchHeader, append: Append) -> bytes:
-    limit_bytes = MOST_INFLATED_BYTES
-    if append.defers:
-        limit_bytes = min(_INLINE_BYTES, limit_bytes)
+def _inflate(view: memoryview, header: BatchHeader, append: Append) -> bytes | None:
+    """The inflated records; None if they are too many to be held. Raises TakesLong."""
+    limit_bytes = min(_INLINE_BYTES, MOST_INFLATED_BYTES)
     try:
         return record_bytes(view, header, limit_bytes=limit_bytes)
     except KafkaError as error:
         if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
-            # Kafka's error code, intended or not; clients do not retry it.
-            raise RecordsRefused(Error.UNKNOWN_SERVER_ERROR, error.message or "") from error
-        if limit_bytes < MOST_INFLATED_BYTES:
+            raise _refused(error, header) from error
+        if append.defers:
             raise TakesLong from error
-        raise invalid_record(error.message or "") from error
+        return None
+
+
+def _refused(error: KafkaError, header: BatchHeader) -> RecordsRefused:
+    if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
+        # Kafka's error code, intended or not; clients do not retry it.
+        return RecordsRefused(Error.UNKNOWN_SERVER_ERROR, error.message or "")
+    return invalid_record(error.message or "")

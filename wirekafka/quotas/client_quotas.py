@@ -16,6 +16,9 @@ PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 PERCENT_PER_NS = 100 / 1_000_000_000
 """`request_percentage` that a nanosecond of work in a second makes up."""
+AMPLE_PERCENT = 10.0
+"""Room in a rate of `request_percentage`, 100 ms of work, that the requests of one read of a
+connection do not use up: they are counted together, with fewer reads of the clock."""
 _KEPT_MS = 3_600_000
 _MOST_ACCOUNTS = 10_000
 

@@ -23,13 +23,14 @@ retention may have moved their log start offsets."""
 
 _TRANSIENT = frozenset(
     {
+        Error.FENCED_LEADER_EPOCH,
         Error.NOT_LEADER_OR_FOLLOWER,
         Error.UNKNOWN_LEADER_EPOCH,
         Error.UNKNOWN_TOPIC_ID,
         Error.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Expected while leader and follower do not have the same metadata yet."""
+"""Expected while leader and follower do not have the same metadata yet: logged at INFO only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.append import Ahead, Append, Appended, Origin, TakesLong
+from wirekafka.log.append import Append, Appended, Checked, Origin, TakesLong
 from wirekafka.log.log import Log
 from wirekafka.log.verification import CoordinatorWrite, Verifications
 from wirekafka.replication.remote_replica import FetchTimes, IsrChange, IsrMember, RemoteReplica
@@ -113,7 +113,7 @@ class Leader:
         now_ms: int,
         guard: object | None = None,
         *,
-        ahead: Ahead | None = None,
+        ahead: Checked | None = None,
     ) -> Appended:
         """Append a producer's batch.
 

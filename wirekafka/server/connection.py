@@ -405,7 +405,8 @@ class Connection(asyncio.BufferedProtocol):
     def _mute(self, call: Call) -> None:
         """Serve no further request for the throttle time that the response reported."""
         throttle_ms, call.throttle_ms = call.throttle_ms, 0
-        call.began_ns = call.worked_ns = 0
+        if call.began_ns:
+            charge_sending(call)
         self._mute_for(throttle_ms, self._unmute)
 
     def _mute_for(self, delay_ms: int, then: Callable[[], None]) -> None:

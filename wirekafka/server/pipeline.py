@@ -121,7 +121,7 @@ class Pipeline:
         """
         quotas = call.broker.quotas
         if quotas is not None and quotas.measures_work and not call.began_ns:
-            call.resume_work()
+            call.began_ns = call.broker.clock.work_ns()
         cache = self._caches[data[at + 1]]
         if cache is not None and cache.serve(data, at, end, call, replies):
             return None

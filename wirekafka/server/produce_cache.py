@@ -16,7 +16,7 @@ from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.apis.registry import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
-from wirekafka.quotas.client_quotas import PERCENT_PER_NS, Account
+from wirekafka.quotas.client_quotas import AMPLE_PERCENT, PERCENT_PER_NS, Account
 from wirekafka.quotas.rate import Rate
 from wirekafka.server.replies import Replies
 
@@ -79,9 +79,10 @@ class _Template:
 class _Entry:
     """The partition that a repeated request appends to, and its response template."""
 
-    __slots__ = ("is_limited", "key", "produced", "template", "topic_id", "worked")
+    __slots__ = ("account", "is_limited", "key", "produced", "template", "topic_id", "worked")
 
     def __init__(self, key: tuple[str, int], topic_id: bytes | None, template: _Template | None):
+        self.account: Account | None = None
         self.is_limited = False
         """Whether a quota applies to the client's Produce requests."""
         self.produced: Rate | None = None
@@ -95,6 +96,7 @@ class _Entry:
 
     def limit(self, account: Account) -> None:
         """Count requests against the client's quotas."""
+        self.account = account
         self.produced = account.produce
         # Producers that get no response have no limit on work, as in Kafka.
         self.worked = account.request if self.template is not None else None
@@ -246,8 +248,17 @@ def _charge(entry: _Entry, call: Call, size_bytes: int, now_ms: int) -> None:
             rate.pending_ms = now_ms
         else:
             call.throttle_ms = rate.record(size_bytes, now_ms)
-    if entry.worked is not None:
-        _charge_work(entry.worked, call, now_ms)
+    rate = entry.worked
+    if rate is not None:
+        if (
+            call.account is entry.account
+            and rate.pending + AMPLE_PERCENT <= rate.room
+            and now_ms < rate.stable_until_ms
+        ):
+            rate.pending_ms = now_ms  # `charge_sending` counts the work.
+            return
+        call.account = entry.account
+        _charge_work(rate, call, now_ms)
 
 
 def _charge_work(rate: Rate, call: Call, now_ms: int) -> None:

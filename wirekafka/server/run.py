@@ -58,7 +58,7 @@ class Companion(Protocol):
 class Attended:
     """What goes on around a node's run: whom it reports to, and what else ends it."""
 
-    ready: Callable[[str, int], None] | None = None
+    ready: Callable[[str], None] | None = None
     """Called with the first listener's address once clients are served."""
     companion: Companion | None = None
     stops_at_eof: bool = False
@@ -110,7 +110,7 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
     address = Address(_LOOPBACK if host in ANYWHERE else host, port)
     print(f"wirekafka ready: {address}", flush=True)
     if attended.ready is not None:
-        attended.ready(*address)
+        attended.ready(str(address))
     manager = ServiceManager()
     manager.ready()
     await should_stop.wait()

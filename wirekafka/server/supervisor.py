@@ -163,8 +163,18 @@ class _Output(asyncio.SubprocessProtocol):
 class Supervisor:
     """Runs nodes together, in stages: each starts after, and stops before, the previous one."""
 
-    def __init__(self, stages: Sequence[Sequence[Program]], *, logs_json: bool):
-        """`logs_json` is whether the logs of the nodes are JSON."""
+    def __init__(
+        self,
+        stages: Sequence[Sequence[Program]],
+        *,
+        logs_json: bool,
+        ready: Callable[[str], None] | None = None,
+    ):
+        """`logs_json` is whether the logs of the nodes are JSON.
+
+        `ready` is called with the addresses of the last stage once all nodes are in service.
+        """
+        self._ready = ready
         label = _json_label if logs_json else _text_label
         self._stages = [[Child(each, label(each.name)) for each in stage] for stage in stages]
         self._tasks: dict[Child, asyncio.Task[None]] = {}
@@ -183,7 +193,10 @@ class Supervisor:
             if not await self._start(stage):
                 break
         else:
-            print(READY + ",".join(child.address for child in self._stages[-1]), flush=True)
+            addresses = ",".join(child.address for child in self._stages[-1])
+            print(READY + addresses, flush=True)
+            if self._ready is not None:
+                self._ready(addresses)
             manager.ready()
             await self._should_stop.wait()
             logger.info("Stopping")
@@ -231,10 +244,15 @@ class Supervisor:
                 await asyncio.wait(tasks)
 
 
-def supervise(stages: Sequence[Sequence[Program]], *, logs_json: bool) -> int:
+def supervise(
+    stages: Sequence[Sequence[Program]],
+    *,
+    logs_json: bool,
+    ready: Callable[[str], None] | None = None,
+) -> int:
     """Run nodes until SIGTERM or Ctrl-C; returns the exit status. See `Supervisor`."""
     with asyncio.Runner() as runner:
-        return runner.run(Supervisor(stages, logs_json=logs_json).run())
+        return runner.run(Supervisor(stages, logs_json=logs_json, ready=ready).run())
 
 
 def _signal(children: Iterable[Child], number: signal.Signals) -> None:

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import crc32c
-
+from wirekafka.codec.crc import crc32c
 from wirekafka.config.client_match import (
     CLIENT_ID,
     INSTANCE_ID,
@@ -127,6 +126,6 @@ def _configured(name: str, texts: Mapping[str, str]) -> _Configured | None:
 
 def _id_of(names: list[str], interval_ms: int, instance_id: bytes) -> int:
     """Kafka's id of a subscription, a signed 32-bit number."""
-    checksum = crc32c.crc32c(f"[{', '.join(names)}]{interval_ms}".encode())
+    checksum = crc32c(f"[{', '.join(names)}]{interval_ms}".encode())
     id = checksum ^ uuid_hash_code(instance_id)
     return id - (1 << 32) if id >> 31 else id

@@ -161,7 +161,7 @@ def _defects() -> Iterator[Defect]:
         (keep_diverging_records, lost, 2),
         (append_in_the_first_epoch, {"TWO_APPEND", "TWO_BATCHES"}, 9),
         (append_retries_again, {"DUPLICATE"}, 0),
-        (commit_aborted_transactions, {"ABORTED_READ", "ABORTED_OFFSETS"}, 0),
+        (commit_aborted_transactions, {"ABORTED_READ", "ABORTED_OFFSETS"}, 6),
         (show_open_transactions, {"ABORTED_READ", "UNCOMMITTED_READ"}, 0),
         (ignore_flush_messages, lost, 56),
     ):

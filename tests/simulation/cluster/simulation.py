@@ -51,26 +51,17 @@ def simulate(seed: int, *, keeps_trace: bool = False, left_out: Collection[int] 
     was_propagating, logger.propagate = logger.propagate, False
     logger.addHandler(errors)
     try:
-        loop.run_until_complete(simulation.run())
-    except asyncio.CancelledError:
-        assert simulation.checks.violations
-    except (Stuck, Unhealed) as error:
-        simulation.world.surprises.append(str(error))
+        simulation.run_to_end()
+        simulation.world.surprises += [
+            each for each in errors.messages if not _EXPECTED.search(each)
+        ]
+        return simulation.result()
     finally:
         loop.on_turn = None
         logger.removeHandler(errors)
         logger.propagate = was_propagating
-        _close(loop)
+        loop.close()
         global_random.setstate(state)
-    simulation.world.surprises += [each for each in errors.messages if not _EXPECTED.search(each)]
-    return simulation.result()
-
-
-def _close(loop: VirtualLoop) -> None:
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))
-    loop.close()
 
 
 class Simulation:
@@ -93,6 +84,7 @@ class Simulation:
         for member in self.members.values():
             member.on_failure = self._failed
         self._running: asyncio.Task[Any] | None = None
+        self._supervisors: list[asyncio.Task[None]] = []
         self.is_healing = False
         """Set when all faults have ended."""
         self.health = Health(self)
@@ -120,11 +112,21 @@ class Simulation:
         if self._running is not None:
             self._running.cancel()
 
-    async def run(self) -> None:
+    def run_to_end(self) -> None:
+        """Run it until it has ended or come to a violation."""
+        try:
+            self.loop.run_until_complete(self._run())
+        except asyncio.CancelledError:
+            assert self.checks.violations
+        except (Stuck, Unhealed) as error:
+            self.world.surprises.append(str(error))
+
+    async def _run(self) -> None:
         self._running = asyncio.current_task()
         self.loop.on_turn = self.checks.turn
-        for member in self.members.values():
-            self.loop.create_task(self._supervise(member))
+        self._supervisors = [
+            self.loop.create_task(self._supervise(each)) for each in self.members.values()
+        ]
         await self._until_whole("start")
         await self.world.prepare(REPLICAS, self.shape.topic_configs)
         clients = Clients(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Collection
 from types import SimpleNamespace
@@ -25,6 +26,23 @@ def test_every_seed_keeps_what_kafka_promises() -> None:
 
 def test_the_same_seed_moves_the_same_bytes() -> None:
     assert_seeds_are_repeatable(range(7_000, 7_002), "tests.simulation.cluster.simulation")
+
+
+def test_a_seed_does_not_depend_on_when_garbage_is_collected() -> None:
+    """Seed 7 had another history where garbage is collected often."""
+    before = gc.get_threshold()
+    digests = set()
+    # Otherwise full collections are rare, because of all that the tests have imported.
+    gc.freeze()
+    try:
+        for threshold in (0, 50, 700):
+            gc.collect()
+            gc.set_threshold(threshold, 10, 10)
+            digests.add(simulate(7).digest)
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+    assert len(digests) == 1
 
 
 @pytest.mark.timeout(1_200)

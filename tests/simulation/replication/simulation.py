@@ -43,6 +43,8 @@ class Simulation:
         self._is_over = False
         self._unhealed: set[int] = set()
         """Brokers that stopped uncleanly, until they are in sync again."""
+        self._broken: set[int] = set()
+        """Brokers whose disk is replaced when they have ended."""
         world.crashed = self._crashed
         world.log_lost = self._log_lost
         batches = self.random.randint(15, 60)
@@ -190,14 +192,17 @@ class Simulation:
 
     def _crashed(self, broker: SimulatedBroker) -> None:
         self.crashes += 1
-        if self._loses_power and self.random.random() < 0.1:
+        has_new_disk = self._loses_power and self.random.random() < 0.1
+        if has_new_disk or broker.id in self._broken:
+            self._broken.discard(broker.id)
             broker.replace_disk()
 
     def _log_lost(self, broker: SimulatedBroker, reason: str) -> None:
         if not self._loses_power:
             self.world.found(f"BROKEN_LOG {broker.name}: {reason}")
         broker.outcome = Outcome.ALL_KEPT
-        self.world.schedule.after(0, broker.replace_disk)
+        # It crashes next.
+        self._broken.add(broker.id)
 
     def _pause(self, broker: SimulatedBroker) -> None:
         process = broker.process

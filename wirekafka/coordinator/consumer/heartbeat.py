@@ -89,16 +89,8 @@ class Heartbeats:
             and command.epoch == member.epoch
             and group.assignment_epoch == group.epoch
             and member.is_reconciled_to(group.assignment_epoch)
-            and command.topics is None
-            and command.regex is None
             and command.owned is None
-            and command.rack_id is None
-            and command.assignor is None
-            and command.rebalance_timeout_ms == -1
-            and (command.instance_id is None or command.instance_id == member.instance_id)
-            and command.client_id == member.client_id
-            and command.client_host == member.client_host
-            and member.classic is None
+            and _repeats(member, command)
             and not group.subscriptions.regexes
             and group.assignors.is_unanimous
             and self._steps.is_refreshed(group.group_id)
@@ -170,6 +162,8 @@ class Heartbeats:
     def _prefers_another(
         self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember
     ) -> bool:
+        if updated is member and group.assignors.is_unanimous:
+            return False
         default = self._context.config.assignors[0]
         before = group.assignors.preferred() or default
         return before != (group.assignors.preferred_after(member, updated) or default)
@@ -241,7 +235,9 @@ def _is_part(owned: Reported, assigned: OwnedPartitions) -> bool:
 
 
 def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMember:
-    """Return the member with the fields of the heartbeat."""
+    """Return the member with the fields of the heartbeat; itself if they are as before."""
+    if _repeats(member, command):
+        return member
     return replace(
         member,
         instance_id=member.instance_id if command.instance_id is None else command.instance_id,
@@ -258,4 +254,20 @@ def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMemb
         client_id=command.client_id,
         client_host=command.client_host,
         classic=None,
+    )
+
+
+def _repeats(member: ConsumerMember, command: ConsumerHeartbeat) -> bool:
+    """Whether a heartbeat has no new metadata of its member, as most have not."""
+    return (
+        command.topics is None
+        and command.regex is None
+        and command.rack_id is None
+        and command.assignor is None
+        and command.rebalance_timeout_ms == -1
+        and (command.instance_id is None or command.instance_id == member.instance_id)
+        and command.client_id == member.client_id
+        and command.client_host == member.client_host
+        and member.requested_topics is None
+        and member.classic is None
     )

@@ -96,7 +96,7 @@ class MemberSteps:
         self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember, turn: Turn
     ) -> bool:
         """Write the member if it changed; returns whether it subscribes to other names."""
-        if updated == member:
+        if updated is member or updated == member:
             return False
         turn.write(ConsumerMemberRecord.of(group.group_id, updated))
         return updated.topics != member.topics

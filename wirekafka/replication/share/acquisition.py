@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.codec.batch import Buffer, batches
+from wirekafka.log.slice import LogSlice
 from wirekafka.replication.share.in_flight import Batch, RecordState, Run
 from wirekafka.replication.share.partition import SharePartition
 
@@ -44,10 +45,33 @@ class FetchedBatches:
         self.firsts: list[int] = []
         self.ends: list[int] = []
         self.positions: list[int] = []
-        for position, header in batches(data):
+        self._find(0)
+
+    @classmethod
+    def read(cls, records: LogSlice, partition: SharePartition, max_records: int) -> FetchedBatches:
+        """Read the batches among which `acquire` finds `max_records`, and none that follow them.
+
+        A slice may have all the log after them. Raises OSError.
+        """
+        data = bytearray()
+        fetched = cls(data)
+        known_end = max(partition.start_offset, partition.end_offset)
+        for piece in records.pieces():
+            data += piece
+            fetched._find(fetched._end_position if fetched else 0)
+            # A single batch is returned with the incomplete one that may follow it.
+            if len(fetched.firsts) > 1 and (
+                fetched.end >= max(fetched.first, known_end) + max_records
+            ):
+                break
+        return fetched
+
+    def _find(self, position: int) -> None:
+        """Note the complete batches from a position on."""
+        for at, header in batches(self.data, position):
             self.firsts.append(header.base_offset)
             self.ends.append(header.end_offset)
-            self.positions.append(position)
+            self.positions.append(at)
 
     def __bool__(self) -> bool:
         return bool(self.firsts)
@@ -103,6 +127,9 @@ def acquire(
     if max_records <= 0:
         return []
     _archive_compacted(partition, wanted.fetch_offset, fetched.first)
+    if end <= fetched.first:
+        # Only records that were acquired before are allowed, and the log has none of them any more.
+        return []
     return _Acquiring(partition, fetched, wanted, now_ms).acquire(end, max_records)
 
 
