@@ -120,6 +120,15 @@ class Leader:
             fields["replica_state"].replica_epoch += broker_epoch
         return self.read(topic, version, **fields, position=Position(**position))
 
+    def follow_until_in_sync(self, topic: tuple[str, bytes], **position: int) -> None:
+        """Fetch until the ISR holds leader and follower."""
+
+        def in_sync() -> bool:
+            [partition] = self.follow(topic, **position)[1][0]
+            return not partition["error_code"] and self.isr(topic[0]) == sorted([self.id, FOLLOWER])
+
+        eventually(in_sync)
+
     def read(
         self, topic: tuple[str, bytes], version: int, position: Position, **fields: Any
     ) -> Any:
@@ -240,13 +249,14 @@ def followers_keep_sessions(leader: Leader) -> Any:
 def the_isr_follows_the_fetches(leader: Leader) -> Any:
     """A follower that stops fetching leaves the ISR, and returns once it has everything."""
     topic = leader.topic(min_insync_replicas="2")
+    # Below the minimum ISR the high watermark stays at 0, so a fetch from 0 would bring back a
+    # follower that left while this test was slow. The last fetch must be one of an ISR member.
+    leader.follow_until_in_sync(topic, offset=0)
     leader.produce(topic)
-    leader.follow(topic, offset=0)
     leader.await_isr(topic[0], leader.id)
     seen = [leader.plain(leader.produce(topic, acks=acks)) for acks in (-1, 1)]
     seen.append(leader.follow(topic, offset=0))
-    leader.follow(topic, offset=6)
-    leader.await_isr(topic[0], leader.id, FOLLOWER)
+    leader.follow_until_in_sync(topic, offset=6)
     seen += [leader.follow(topic, offset=6), leader.follow(topic, offset=6)]
     return seen
 
@@ -373,8 +383,7 @@ def a_throttled_follower_waits(leader: Leader) -> Any:
     # The first fetch exceeds the rate, once its setting has arrived.
     eventually(lambda: leader.follow(topic, offset=0)[1][0][0]["records"] == b"")
     seen.append(leader.follow(topic, offset=0))
-    leader.follow(topic, offset=3)
-    leader.await_isr(topic[0], leader.id, FOLLOWER)
+    leader.follow_until_in_sync(topic, offset=3)
     leader.produce(topic)
     seen.append(leader.follow(topic, offset=3))
     return seen
@@ -394,12 +403,7 @@ def a_restarted_follower_returns_with_its_new_epoch(leader: Leader) -> Any:
         lambda: leader.follow(topic, offset=3, broker_epoch=outdated)[1][0][0]["error_code"] != 0
     )
     seen = [leader.follow(topic, offset=3, broker_epoch=outdated)]
-    eventually(
-        lambda: (
-            leader.follow(topic, offset=3)[1][0][0]["error_code"] == 0
-            and leader.isr(topic[0]) == sorted([leader.id, FOLLOWER])
-        )
-    )
+    leader.follow_until_in_sync(topic, offset=3)
     return [*seen, leader.follow(topic, offset=3)]
 
 
@@ -412,12 +416,7 @@ def leadership_comes_and_goes(leader: Leader) -> Any:
     seen = [leader.follow(topic, version, current_epoch=0) for version in (12, 16)]
     seen.append(leader.follow(topic, current_epoch=1, last_epoch=0))
     seen += [_listed(leader, topic[0]), _epoch_end(leader, topic[0])]
-    eventually(
-        lambda: (
-            leader.follow(topic, offset=3, current_epoch=1)[1][0][0]["error_code"] == 0
-            and leader.isr(topic[0]) == sorted([leader.id, FOLLOWER])
-        )
-    )
+    leader.follow_until_in_sync(topic, offset=3, current_epoch=1)
     seen.append(leader.follow(topic, offset=3, current_epoch=1))
     responses: list[Any] = []
     thread = threading.Thread(
