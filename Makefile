@@ -5,16 +5,19 @@ demo:
 	@.ci/set-up
 	@.venv/bin/python -m spark_examples.demo $(DEMO)
 
-# Without TEST: the tests of the parts in two processes, then those that time or share JVMs in one.
-ALONE = compat_tests tests/test_speed_guard.py
+# Without TEST: all tests in two processes, then those that time, in one. A test that exceeds its
+# time limit ends its process, which is replaced: it may hang in a library that no signal interrupts.
+PARTS = -n 2 --dist worksteal --timeout-method thread
+FILES = -n 2 --dist loadfile --timeout-method thread
 test:
 	@.ci/set-up
 ifdef TEST
 	@.venv/bin/python -m pytest -q $(TEST)
 else
 	@status=0; \
-	.venv/bin/python -m pytest -q -n 2 tests --ignore tests/test_speed_guard.py || status=1; \
-	.venv/bin/python -m pytest -q $(ALONE) || status=1; \
+	.venv/bin/python -m pytest -q $(PARTS) tests --ignore tests/test_speed_guard.py || status=1; \
+	.venv/bin/python -m pytest -q $(FILES) compat_tests || status=1; \
+	.venv/bin/python -m pytest -q tests/test_speed_guard.py || status=1; \
 	exit $$status
 endif
 

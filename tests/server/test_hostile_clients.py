@@ -192,7 +192,7 @@ def test_the_stages_send_all_frames() -> None:
     assert sum(share for _, _, share in STAGES.values()) == pytest.approx(1)
 
 
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("stage", STAGES)
 def test_malformed_frames_are_refused_at_every_stage(
     target: Target, honest: Honest, stage: str

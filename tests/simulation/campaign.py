@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import multiprocessing
+import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from typing import NoReturn
 
 from tests.simulation.simulation import Result, simulate
 
 Simulate = Callable[[int], Result]
 """Runs one seed; must be a module-level function, since it is called in other processes."""
 
+_SEEDS_OF_A_PROCESS = 1_000
+"""About: the processes are then replaced, so that their memory stays bounded."""
+_CHUNK = 5
+
 
 class Campaign:
-    """Runs seeds on all processors; `results` come in any order."""
+    """Runs seeds in several processes; `results` come in the order of the seeds.
 
-    def __init__(self, seeds: range, processes: int, simulate: Simulate = simulate):
+    A seed that has not ended after `seed_limit_s` is reported as failing.
+    """
+
+    def __init__(
+        self, seeds: range, processes: int, simulate: Simulate = simulate, seed_limit_s: float = 300
+    ):
         self._seeds = seeds
+        self._seed_limit_s = seed_limit_s
         self._simulate = simulate
         self._processes = processes
         self.failed: dict[int, list[str]] = {}
@@ -26,18 +39,13 @@ class Campaign:
         self._crashes = 0
 
     def results(self) -> Iterator[Result]:
-        """One result per seed; closing the generator early ends the processes."""
-        context = multiprocessing.get_context("forkserver")
-        with context.Pool(self._processes, maxtasksperchild=500) as pool:
-            for result in pool.imap_unordered(
-                partial(_run, self._simulate), self._seeds, chunksize=5
-            ):
-                self._done += 1
-                self._steps += result.steps
-                self._crashes += result.crashes
-                if result.violations:
-                    self.failed[result.seed] = result.violations
-                yield result
+        """One result per seed; closing the generator early ends the processes.
+
+        Raises BrokenProcessPool if a process dies.
+        """
+        portion = _SEEDS_OF_A_PROCESS * self._processes
+        for first in range(0, len(self._seeds), portion):
+            yield from self._results(self._seeds[first : first + portion])
 
     def summary(self) -> str:
         """A summary of the seeds that were run."""
@@ -46,11 +54,31 @@ class Campaign:
             f" {len(self.failed)} failing seeds"
         )
 
+    def _results(self, seeds: range) -> Iterator[Result]:
+        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("forkserver"))
+        run = partial(_run, self._simulate, self._seed_limit_s)
+        try:
+            for result in pool.map(run, seeds, chunksize=_CHUNK):
+                self._done += 1
+                self._steps += result.steps
+                self._crashes += result.crashes
+                if result.violations:
+                    self.failed[result.seed] = result.violations
+                yield result
+        finally:
+            pool.shutdown(cancel_futures=True)
 
-def _run(simulate: Simulate, seed: int) -> Result:
+
+class _SeedTakesTooLong(SystemExit):
+    """A SystemExit, since an event loop catches all others that a callback raises."""
+
+
+def _run(simulate: Simulate, limit_s: float, seed: int) -> Result:
+    signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return simulate(seed)
-    except Exception as error:
+    except (Exception, _SeedTakesTooLong) as error:
         return Result(
             seed=seed,
             violations=[f"the simulation broke: {error!r}"],
@@ -59,3 +87,9 @@ def _run(simulate: Simulate, seed: int) -> Result:
             crashes=0,
             virtual_s=0,
         )
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _give_up(*_: object) -> NoReturn:
+    raise _SeedTakesTooLong("it did not end in time")

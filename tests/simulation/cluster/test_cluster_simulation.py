@@ -19,7 +19,7 @@ from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_re
 SEEDS = int(os.environ.get("WIREKAFKA_CLUSTER_SEEDS", "40"))
 
 
-@pytest.mark.timeout(3_600)
+@pytest.mark.timeout(1_800)
 def test_every_seed_keeps_what_kafka_promises() -> None:
     assert_every_seed_passes(range(SEEDS), simulate, "--cluster")
 

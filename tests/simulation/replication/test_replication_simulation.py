@@ -17,7 +17,7 @@ from wirekafka.replication.leader import Leader
 SEEDS = int(os.environ.get("WIREKAFKA_REPLICATION_SEEDS", "200"))
 
 
-@pytest.mark.timeout(3_600)
+@pytest.mark.timeout(1_800)
 def test_every_seed_keeps_what_kafka_promises() -> None:
     assert_every_seed_passes(range(SEEDS), simulate, "--replication")
 
