@@ -202,6 +202,36 @@ def test_request_without_a_response_times_out_and_closes_the_connection() -> Non
     with_peer(scenario)
 
 
+def test_a_request_whose_caller_gave_up_still_closes_a_silent_connection() -> None:
+    """Clients' short timeouts must not keep a connection that has died unnoticed."""
+
+    async def scenario(peer: Peer, other: OtherNode) -> None:
+        patient = asking(peer)
+        await other.asked.get()
+        abandoned = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=100))
+        await other.asked.get()
+        abandoned.cancel()
+        assert (await failure(patient)).error is Error.NETWORK_EXCEPTION
+        assert not peer.is_connected
+
+    with_peer(scenario)
+
+
+def test_a_response_to_a_caller_that_gave_up_keeps_the_connection() -> None:
+    async def scenario(peer: Peer, other: OtherNode) -> None:
+        abandoned = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=100))
+        asked = await other.asked.get()
+        abandoned.cancel()
+        asked.answer(HeartbeatResponse())
+        last = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=_LONG_MS))
+        asked = await other.asked.get()
+        await asyncio.sleep(0.2)  # Until the first timeout is over.
+        asked.answer(HeartbeatResponse(error_code=27))
+        assert (await last).error_code == 27
+
+    with_peer(scenario)
+
+
 def test_stalled_response_times_out() -> None:
     async def scenario(peer: Peer, other: OtherNode) -> None:
         sent = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=200))

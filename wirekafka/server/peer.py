@@ -118,7 +118,9 @@ class Peer:
                 self._connect()
             return await exchange.answer
         finally:
-            timer.cancel()
+            # Of a caller that gave up, the connection must still be closed without a response.
+            if exchange.answer.done:
+                timer.cancel()
 
     def close(self) -> None:
         """Close permanently: outstanding and later requests fail with NETWORK_EXCEPTION."""
@@ -140,6 +142,8 @@ class Peer:
             self._link = None
 
     def _time_out(self, exchange: _Exchange) -> None:
+        if exchange.answer.done:
+            return
         reason = f"{self.options} has not answered {type(exchange.request).__name__} in time"
         exchange.answer.set(KafkaError(Error.REQUEST_TIMED_OUT, reason))
         if exchange in self._waiting:

@@ -144,6 +144,8 @@ class Simulation:
         if clients.has_transactions:
             # Wait until each transaction has ended or timed out.
             await asyncio.sleep(2 * TIMEOUT_MS / 1000)
+        # A leader that was just elected learns the high watermark from its followers.
+        await self._until_whole("be ready for the last reader")
         await self._finish([self.loop.create_task(self._drain())], "last reader")
         await self._until_whole("come to rest")
         self.checks.at_end()

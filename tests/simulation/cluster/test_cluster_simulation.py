@@ -16,7 +16,7 @@ from tests.simulation.cluster.faults import planned
 from tests.simulation.cluster.simulation import simulate
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
 
-SEEDS = int(os.environ.get("WIREKAFKA_CLUSTER_SEEDS", "40"))
+SEEDS = int(os.environ.get("WIREKAFKA_CLUSTER_SEEDS", "1000"))
 
 
 @pytest.mark.timeout(1_800)
