@@ -61,7 +61,10 @@ def _out_of_sync(leader: Member, members: list[Member]) -> str | None:
     for name, topic in image.topics.items():
         for index, partition in topic.partitions.items():
             where = f"{name}-{index}"
-            if partition.adding_replicas or partition.removing_replicas:
+            adding, removing = partition.adding_replicas, partition.removing_replicas
+            # As in Kafka, a reassignment that has replaced another may both add and remove a
+            # replica; it then lasts until the next one.
+            if (adding or removing) and set(adding).isdisjoint(removing):
                 return f"{where} is being reassigned"
             if sorted(partition.isr) != sorted(partition.replicas):
                 return f"{where} has the ISR {partition.isr} of {partition.replicas}"

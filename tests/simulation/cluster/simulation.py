@@ -31,6 +31,7 @@ _HEALING_S = 90
 """The virtual time within which the cluster must be whole once all faults have ended."""
 _EXPECTED = re.compile(
     "cannot be fetched from broker|The leaderships were not moved to other brokers"
+    "|The shutdown was not recorded in the metadata log"
 )
 """What nodes may log as errors while others fail."""
 
