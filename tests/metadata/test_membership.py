@@ -14,7 +14,7 @@ from wirekafka.metadata.channel import Beat, Registration
 from wirekafka.metadata.heartbeats import Standing
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.membership import Membership
-from wirekafka.metadata.records import RegisterBrokerRecord
+from wirekafka.metadata.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from wirekafka.metadata.registration import Endpoint
 from wirekafka.replication.promise import Promise
 
@@ -51,7 +51,10 @@ class Controllers:
 
 
 class Follower:
-    """The broker's metadata, which has its registration already."""
+    """The broker's metadata, which has its registration already.
+
+    A condition that does not hold waits for `arrive`.
+    """
 
     end_offset = EPOCH + 2
 
@@ -61,12 +64,24 @@ class Follower:
             RegisterBrokerRecord(broker_id=7, broker_epoch=EPOCH, fenced=False, end_points=[])
         )
 
+        self._waiting: list[tuple[Any, Promise]] = []
+
     async def until(self, holds: Any) -> None:
-        assert holds(self.image)
+        if not holds(self.image):
+            promise = Promise()
+            self._waiting.append((holds, promise))
+            await promise
+
+    def arrive(self, record: Any) -> None:
+        self.image.replay(record)
+        for holds, promise in self._waiting:
+            if holds(self.image):
+                promise.set(None)
 
 
 class Stage:
     def __init__(self, **settings: str) -> None:
+        self.follower = Follower()
         self.clock = ManualClock()
         self.controllers = Controllers(self.clock)
         self.cut_off = Promise()
@@ -74,7 +89,7 @@ class Stage:
         config = BrokerConfig.of({name.replace("_", "."): text for name, text in settings.items()})
         self.membership = Membership(
             self.controllers,  # type: ignore[arg-type]
-            Follower(),
+            self.follower,
             self.clock,
             Registration.with_own_features(
                 broker_id=7,
@@ -147,6 +162,22 @@ def test_a_broker_is_in_service_once_a_heartbeat_response_unfences_it(stage: Sta
     assert asyncio.run(stage.join()) is None
     assert len(stage.controllers.beats) == 4
     assert {beat.metadata_offset for beat in stage.controllers.beats} == {EPOCH + 1}
+
+
+def test_heartbeats_go_on_until_the_metadata_shows_the_broker_in_service(stage: Stage) -> None:
+    """Otherwise the session may end before that, and nothing would renew it."""
+
+    async def test() -> None:
+        change = BrokerRegistrationChangeRecord
+        stage.follower.arrive(change(broker_id=7, broker_epoch=EPOCH, fenced=1))
+        joining = asyncio.ensure_future(stage.join())
+        while len(stage.controllers.beats) < 5:
+            await asyncio.sleep(0)
+        assert not joining.done()
+        stage.follower.arrive(change(broker_id=7, broker_epoch=EPOCH, fenced=-1))
+        assert await joining is None
+
+    asyncio.run(test())
 
 
 def test_a_start_whose_registration_was_replaced_fails(stage: Stage) -> None:

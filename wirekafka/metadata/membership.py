@@ -89,8 +89,9 @@ class Membership:
         await self._follower.until(lambda image: _epoch(image, id) >= epoch)
         while await self._is_fenced():
             await self._pause()
-        await self._follower.until(lambda image: _serves(image, id))
+        # The session may end, and the next heartbeat renew it, before the metadata arrives here.
         self._beat_later()
+        await self._follower.until(lambda image: _serves(image, id))
 
     async def leave(self, cut_off: Callable[[], Awaitable[None]]) -> None:
         """Stop heartbeats, and perform a controlled shutdown: leaderships move to other brokers.
