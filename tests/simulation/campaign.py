@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -55,7 +57,8 @@ class Campaign:
         )
 
     def _results(self, seeds: range) -> Iterator[Result]:
-        pool = ProcessPoolExecutor(self._processes, multiprocessing.get_context("forkserver"))
+        context = multiprocessing.get_context("forkserver")
+        pool = ProcessPoolExecutor(self._processes, context, _end_with_the_parent)
         run = partial(_run, self._simulate, self._seed_limit_s)
         try:
             for result in pool.map(run, seeds, chunksize=_CHUNK):
@@ -67,6 +70,18 @@ class Campaign:
                 yield result
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_the_parent() -> None:
+    """End this process when the one that wants the results is killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 class _SeedTakesTooLong(SystemExit):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from concurrent.futures.process import BrokenProcessPool
 
+import psutil
 import pytest
 
+from tests.eventually import eventually
 from tests.simulation.campaign import Campaign
 from tests.simulation.simulation import Result
 
@@ -43,3 +47,14 @@ def test_results_that_are_not_wanted_any_more_end_the_processes() -> None:
     results = Campaign(range(10_000), 2, endless_for_seed_3, seed_limit_s=0.5).results()
     next(results)
     results.close()  # type: ignore[attr-defined]
+
+
+def test_no_process_outlives_a_campaign_that_is_killed() -> None:
+    command = [sys.executable, "-m", "tests.simulation", "--seeds", "1000", "--processes", "2"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as campaign:
+        started = psutil.Process(campaign.pid)
+        processes = eventually(
+            lambda: found if len(found := started.children(recursive=True)) >= 4 else []
+        )
+        campaign.kill()
+    eventually(lambda: not any(each.is_running() for each in processes))
