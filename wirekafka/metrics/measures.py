@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from wirekafka.log.recovery_progress import RecoveryProgress
 from wirekafka.metrics.histogram import Histogram
 from wirekafka.metrics.requests import Requests
 from wirekafka.metrics.traffic import Traffic
@@ -50,6 +51,8 @@ class Measures:
     stalls: Stalls = field(default_factory=Stalls)
     telemetry: Callable[..., None] | None = None
     """Takes the metrics that clients push (KIP-714); clients see that it is there."""
+    recovering: Mapping[str, RecoveryProgress] = field(default_factory=dict)
+    """What is left to recover at the start of a broker, by log directory."""
     idle: float = 1.0
     """The share of the last seconds in which the thread of the event loop did nothing."""
 

@@ -19,12 +19,13 @@ from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
-from wirekafka.server.monitoring.exposition import Exposition
+from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
+from wirekafka.server.monitoring.starting import StartCollector
 from wirekafka.server.monitoring.topics import (
     FollowerCollector,
     PartitionCollector,
@@ -52,6 +53,10 @@ class Monitoring:
         self._pulse = Pulse(self._loop, self.measures)
         self._exposition = Exposition()
         self._exposition.collectors = [LoopCollector(self.measures), DiskCollector()]
+        self._early: EarlyExposition | None = EarlyExposition(
+            [DiskCollector(), StartCollector(self.measures)]
+        )
+        """Until the node serves: recovery may block the event loop for a long time."""
         self._telemetry = _telemetry(self.measures)
         self._node: Node | ControllerNode | None = None
         self._broker: BrokerCollector | None = None
@@ -83,7 +88,7 @@ class Monitoring:
             self.lag.start()
             collectors = [*collectors, *self._of_broker(node), LagCollector(self.lag)]
         self._exposition.collectors = [*collectors, *self._of_quorum(node)]
-        self._node = node
+        self._node, self._early = node, None
 
     def stopping(self) -> None:
         """Report that the node stops: it is not ready any more."""
@@ -142,6 +147,9 @@ class Monitoring:
     # Called by the threads of the endpoint.
 
     def _text(self, openmetrics: bool) -> Iterable[str]:
+        early = self._early
+        if early is not None:
+            return early.text(openmetrics=openmetrics)
         scrape = asyncio.run_coroutine_threadsafe(
             self._exposition.text(openmetrics=openmetrics), self._loop
         )
