@@ -33,6 +33,20 @@ class Stalls:
 
 
 @dataclass(slots=True)
+class CleanerRun:
+    """What the cleaner has found when it looked for logs to compact."""
+
+    at_ms: int | None = None
+    """When it has last looked."""
+    dirtiest: float = 0.0
+    """The largest share, up to 1, of a dirty part in a log that it then found."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """How many logs it leaves out for some minutes because they could not be compacted, by path."""
+    last_s: float = 0.0
+    """How long the last compaction took."""
+
+
+@dataclass(slots=True)
 class Measures:
     """The counters of one node, from its start. Times of histograms are in µs."""
 
@@ -48,6 +62,7 @@ class Measures:
     """The bytes that they have removed; appends meanwhile are subtracted."""
     compacting_bytes: int = 0
     """The bytes that the running compaction has still to read; 0 if none runs."""
+    cleaner: CleanerRun = field(default_factory=CleanerRun)
     stalls: Stalls = field(default_factory=Stalls)
     telemetry: Callable[..., None] | None = None
     """Takes the metrics that clients push (KIP-714); clients see that it is there."""

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
 from wirekafka.controller import ControllerRole
+from wirekafka.metadata.image import MetadataImage
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
+from wirekafka.server.monitoring.cleaner import CleanerCollector
 from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
 from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
@@ -128,6 +130,7 @@ class Monitoring:
             TrafficCollector(measures.traffic, broker),
             PartitionCollector(broker),
             FollowerCollector(broker),
+            CleanerCollector(measures, broker),
             self._broker,
             CoordinatorCollector(broker),
             *([self._telemetry] if self._telemetry is not None else ()),
@@ -139,7 +142,14 @@ class Monitoring:
         assert isinstance(log, QuorumLog)
         role = controller if isinstance(controller, ControllerRole) else None
         clock = node.broker.clock if isinstance(node, Node) else node.source.controller.clock
-        found: list[Collector] = [QuorumCollector(log, role, clock, self.measures.metadata_flushes)]
+
+        def image() -> MetadataImage:
+            if isinstance(node, Node):
+                return node.broker.image
+            return node.source.controller.committed_image
+
+        flushes = self.measures.metadata_flushes
+        found: list[Collector] = [QuorumCollector(log, role, clock, flushes, image)]
         if role is not None:
             found.append(ControllerCollector(role, node.fail))
         return found
