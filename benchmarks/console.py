@@ -4,8 +4,8 @@ A broker on default settings has 2,000 partitions with records, and 500 groups w
 
 - pages: each page of the console, 15 visits: ms of the clock until its last byte, CPU ms of the
   broker.
-- memory: MiB of a broker with a console, beyond those of one that serves the same otherwise: with
-  its groups and partitions, and after all pages were visited.
+- memory: MiB of a broker with a console, beyond those of one without, and of one that is asked the
+  same by a console outside of it: started, with partitions and groups, after visits of all pages.
 - scrape: CPU ms of a broker for one GET /metrics: while nothing changes, and with new records in
   every partition each time.
 - requests: CPU µs of a broker for an unbatched Produce request, without and with `--metrics`, in
@@ -33,8 +33,12 @@ from benchmarks.peers import Target, Wirekafka
 from compat_tests.apache_kafka import free_ports
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from wirekafka.config.address import Address
 from wirekafka.console.app import SECTIONS
 from wirekafka.console.page import Page
+from wirekafka.console.sampler import Sampler
+from wirekafka.console.settings import Settings
+from wirekafka.console.web_server import WebServer
 
 LARGE, PARTITIONS = "large", 1500
 SMALL, EACH = 100, 5
@@ -79,6 +83,14 @@ class Site:
                 assert time.monotonic() < deadline, "the port is not served"
                 time.sleep(0.01)
         self._headers: dict[str, str] = {}
+
+    @property
+    def has_wire(self) -> bool:
+        """Whether the pages of the wire work: in a broker's own console."""
+        self._connection.request("GET", "/wire/watch?client=a", headers=self._headers)
+        response = self._connection.getresponse()
+        response.read()
+        return response.status == 200
 
     def get(self, path: str, **headers: str) -> bytes:
         """The body of a page."""
@@ -183,26 +195,49 @@ def measure_pages() -> None:
 
 def measure_memory() -> None:
     port = free_ports(1)[0]
-    with broker() as without, broker("--console", str(port)) as target:
-        _added("started", target, without)
-        Site(port).get("/")
-        _added("one page visited", target, without)
-        for each in (without, target):
-            create_topics(each)
-            commit_offsets(each)
+    with (
+        broker() as quiet,
+        broker() as asked,
+        broker("--console", str(port)) as target,
+        _console_outside(asked) as outside,
+    ):
+        others = quiet, asked
+        _added("started", target, *others)
+        for each in (port, outside):
+            Site(each).get("/")
+        _added("one page visited", target, *others)
+        for broker_ in (target, *others):
+            create_topics(broker_)
+            commit_offsets(broker_)
         time.sleep(25)  # The samplers have run a few times.
-        _added("with partitions and groups", target, without)
-        site = Site(port)
-        for _ in range(3):
-            for path in pages():
-                site.get(path)
-        _added("all pages visited three times", target, without)
+        _added("with partitions and groups", target, *others)
+        for site in (Site(port), Site(outside)):
+            for _ in range(3):
+                for path in pages():
+                    if site.has_wire or not path.startswith("/wire"):
+                        site.get(path)
+        _added("all pages visited three times", target, *others)
 
 
-def _added(when: str, target: Target, without: Target) -> None:
-    most, least = target.resident_mib(), without.resident_mib()
-    missed = "  missed" if most - least > GOAL_MIB else ""
-    print(f"{when:32} {least:6.1f} MiB, {most - least:+6.1f} with a console{missed}", flush=True)
+@contextmanager
+def _console_outside(asked: Target) -> Iterator[int]:
+    """A console of a broker in this process; yields its port."""
+    server = WebServer(Settings(asked.bootstrap, Address("127.0.0.1", 0)), Sampler)
+    server.start()
+    try:
+        yield server.address.port
+    finally:
+        server.stop()
+
+
+def _added(when: str, target: Target, quiet: Target, asked: Target) -> None:
+    most = target.resident_mib()
+    over_quiet, over_asked = most - quiet.resident_mib(), most - asked.resident_mib()
+    missed = "  missed" if over_asked > GOAL_MIB else ""
+    added = (
+        f"{over_quiet:+6.1f} MiB over a broker without, {over_asked:+6.1f} over one asked as much"
+    )
+    print(f"{when:32} {added}{missed}", flush=True)
 
 
 def measure_scrape() -> None:

@@ -59,7 +59,8 @@ class Monitoring:
             [DiskCollector(), StartCollector(self.measures)]
         )
         """Until the node serves: recovery may block the event loop for a long time."""
-        self._telemetry = _telemetry(self.measures)
+        # Without an address, pushed metrics would be served nowhere; what decodes them takes 4 MiB.
+        self._telemetry = None if address is None else _telemetry(self.measures)
         self._node: Node | ControllerNode | None = None
         self._broker: BrokerCollector | None = None
         self.lag: LagTracker | None = None
