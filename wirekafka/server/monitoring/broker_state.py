@@ -31,47 +31,7 @@ class BrokerCollector:
     def __init__(self, broker: Broker):
         self._broker = broker
         self.is_stopping = False
-        self._broker_table = Table(
-            [],
-            [
-                Column(
-                    "kafka_server_kafkaserver_brokerstate",
-                    GAUGE,
-                    "3 while clients are served, 6 while it stops.",
-                ),
-                Column(
-                    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-                    GAUGE,
-                    "Incremental fetch sessions (KIP-227).",
-                ),
-                Column(
-                    "kafka_log_logmanager_offlinelogdirectorycount",
-                    GAUGE,
-                    "Log directories that have failed.",
-                ),
-                Column(
-                    "kafka_log_logmanager_cordonedlogdirectorycount",
-                    GAUGE,
-                    "Log directories that get no new replicas (KIP-1066).",
-                ),
-                Column(
-                    "kafka_server_brokermetadatametrics_last_applied_record_offset",
-                    GAUGE,
-                    "The last metadata offset that this broker has applied.",
-                ),
-                Column(
-                    "wirekafka_oldest_open_transaction_seconds",
-                    GAUGE,
-                    "The age of the oldest transaction of this coordinator that is not complete; "
-                    "0 without one.",
-                ),
-                Column(
-                    "wirekafka_open_transactions",
-                    GAUGE,
-                    "Transactions of this coordinator that are not complete.",
-                ),
-            ],
-        )
+        self._broker_table = Table([], _broker_columns())
         self._directories = Table(
             ["logDirectory"],
             [
@@ -134,6 +94,47 @@ class BrokerCollector:
         self._members.fill(
             ((str(each.id), _address(each.registration)), (1,)) for each in live if reports
         )
+
+
+def _broker_columns() -> list[Column]:
+    return [
+        Column(
+            "kafka_server_kafkaserver_brokerstate",
+            GAUGE,
+            "3 while clients are served, 6 while it stops.",
+        ),
+        Column(
+            "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+            GAUGE,
+            "Incremental fetch sessions (KIP-227).",
+        ),
+        Column(
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            GAUGE,
+            "Log directories that have failed.",
+        ),
+        Column(
+            "kafka_log_logmanager_cordonedlogdirectorycount",
+            GAUGE,
+            "Log directories that get no new replicas (KIP-1066).",
+        ),
+        Column(
+            "kafka_server_brokermetadatametrics_last_applied_record_offset",
+            GAUGE,
+            "The last metadata offset that this broker has applied.",
+        ),
+        Column(
+            "wirekafka_oldest_open_transaction_seconds",
+            GAUGE,
+            "The age of the oldest transaction of this coordinator that is not complete; "
+            "0 without one.",
+        ),
+        Column(
+            "wirekafka_open_transactions",
+            GAUGE,
+            "Transactions of this coordinator that are not complete.",
+        ),
+    ]
 
 
 def _address(registration: RegisterBrokerRecord) -> str:

@@ -73,28 +73,7 @@ class RequestCollector:
                 Column("wirekafka_requests_waiting", GAUGE, "Requests that wait now."),
             ],
         )
-        prefix, waiting = "kafka_server_delayedoperationpurgatory", "Requests that wait"
-        self._delayed = Table(
-            ["delayedOperation"],
-            [
-                Column(
-                    f"{prefix}_purgatorysize", GAUGE, f"{waiting} for records, replicas or a time."
-                ),
-                Column(f"{prefix}_numdelayedoperations", GAUGE, f"{waiting}: the same number."),
-            ],
-        )
-        self._queues = Table(
-            [],
-            [
-                Column(
-                    f"kafka_network_requestchannel_{name}queuesize",
-                    GAUGE,
-                    "Always 0: there are no queues between threads.",
-                )
-                for name in ("request", "response")
-            ],
-        )
-        self._queues.fill([((), (0, 0))])
+        self._delayed, self._queues = _delayed_table(), _queue_table()
         self.tables = (self._versions, self._errors, self._apis, self._delayed, self._queues)
 
     def collect(self) -> Iterator[None]:
@@ -117,6 +96,33 @@ class RequestCollector:
         for operation, names in _DELAYED.items():
             waiting = sum(apis[name].in_flight for name in names if name in apis)
             self._delayed.put((operation,), (waiting, waiting))
+
+
+def _delayed_table() -> Table:
+    prefix, waiting = "kafka_server_delayedoperationpurgatory", "Requests that wait"
+    return Table(
+        ["delayedOperation"],
+        [
+            Column(f"{prefix}_purgatorysize", GAUGE, f"{waiting} for records, replicas or a time."),
+            Column(f"{prefix}_numdelayedoperations", GAUGE, f"{waiting}: the same number."),
+        ],
+    )
+
+
+def _queue_table() -> Table:
+    table = Table(
+        [],
+        [
+            Column(
+                f"kafka_network_requestchannel_{name}queuesize",
+                GAUGE,
+                "Always 0: there are no queues between threads.",
+            )
+            for name in ("request", "response")
+        ],
+    )
+    table.fill([((), (0, 0))])
+    return table
 
 
 def _values(api: ApiRequests) -> Sequence[Summary | int]:
