@@ -164,12 +164,16 @@ class Wirekafka:
 
     name = "wirekafka"
 
+    def __init__(self, *arguments: str):
+        """`arguments` are further ones of `wirekafka serve`."""
+        self._arguments = arguments
+
     @contextmanager
     def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
         data = directory / "data"
         port = apache_kafka.free_ports(1)[0]
         command = [sys.executable, "-m", "wirekafka", "serve", "--data", str(data)]
-        command += ["--listen", f"127.0.0.1:{port}"]
+        command += ["--listen", f"127.0.0.1:{port}", *self._arguments]
         target = Target(self.name, "127.0.0.1", port, data=data)
         if security is not Security.NONE:
             target.secured, options = Secured.at_new_port(directory, security)

@@ -16,6 +16,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.console.site import Site, console
 from tests.eventually import eventually
 from tests.server.serving import Serving
+from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from wirekafka.apis.push_telemetry import PushTelemetryRequest
 from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
@@ -98,6 +101,12 @@ def test_only_the_broker_knows_readers_errors_and_software(served: Served) -> No
         assert eventually(lambda: [row for row in errors() if row[0] == "DescribeConfigs"])
     finally:
         reader.close()
+
+
+def test_clients_push_no_metrics_that_a_console_alone_would_not_serve(served: Served) -> None:
+    with served.serving.client() as client:
+        keys = {each.api_key for each in client.call(ApiVersionsRequest(), 0).api_keys}
+    assert not keys & {GetTelemetrySubscriptionsRequest.key, PushTelemetryRequest.key}
 
 
 def test_the_lag_of_a_group_is_that_of_the_moment(served: Served) -> None:

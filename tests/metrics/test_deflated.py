@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wirekafka.metrics.deflated import DeflatedParts
@@ -14,6 +14,7 @@ parts = st.lists(
 )
 
 
+@settings(deadline=None)  # The machine may be busy.
 @given(texts=st.lists(parts, max_size=4))
 def test_the_parts_are_what_gzip_reads_however_they_change(texts: list[list[str]]) -> None:
     deflated = DeflatedParts()

@@ -23,6 +23,7 @@ from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.metrics.measures import Measures
 from wirekafka.server.cleaner_process import CleanerProcess, InlineCleaner
 from wirekafka.server.cleaning import Cleaning
+from wirekafka.server.monitoring.cleaner import CleanerCollector
 
 COMPACTED = {
     "cleanup_policy": "compact",
@@ -81,6 +82,42 @@ def test_compactions_are_counted_while_there_are_metrics(
     asyncio.run(finished(Cleaning(kafka.broker)))
     assert measures.compactions.count == 1
     assert measures.compacted_bytes == before_bytes - kafka.partition("t").log.size_bytes > 0
+    kafka.stop()
+
+
+def test_what_the_cleaner_has_found_is_reported(tmp_path: Path, manual_clock: ManualClock) -> None:
+    measures = Measures()
+    kafka = InProcessBroker(tmp_path / "data", manual_clock, measures=measures)
+    for topic in ("t", "bad"):
+        kafka.create(topic, **COMPACTED)
+        put(kafka, 500, topic=topic)
+    path = Path(kafka.partition("bad").log.segments[1].file.path)
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    cleaning, collector = Cleaning(kafka.broker), CleanerCollector(measures, kafka.broker)
+
+    def reported() -> dict[str, str]:
+        for _ in collector.collect():
+            pass
+        text = "".join(part for table in collector.tables for part in table.texts())
+        lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+        return {
+            name.partition("{")[0].removeprefix("kafka_log_logcleaner"): v for name, _, v in lines
+        }
+
+    assert "manager_time_since_last_run_ms" not in reported()
+    assert cleaning._dirtiest() is not None
+    assert reported()["manager_max_dirty_percent"] == "100"
+    asyncio.run(finished(cleaning))
+    manual_clock.advance(7_000)
+    assert reported() == {
+        "manager_time_since_last_run_ms": "7000",
+        "manager_max_dirty_percent": "0",
+        "manager_uncleanable_partitions_count": "1",
+        "_max_clean_time_secs": "0",
+        "_deadthreadcount": "0",
+    }
+    measures.cleaner.last_s = 90.5
+    assert reported()["_max_clean_time_secs"] == "90"
     kafka.stop()
 
 

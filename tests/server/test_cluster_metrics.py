@@ -63,7 +63,9 @@ class Monitored:
         for family in text_string_to_metric_families(await asyncio.to_thread(text)):
             for sample in family.samples:
                 place = [
-                    sample.labels[key] for key in ("topic", "partition") if key in sample.labels
+                    sample.labels[key]
+                    for key in ("topic", "partition", "broker")
+                    if key in sample.labels
                 ]
                 found[" ".join([sample.name, *place])] = sample.value
                 if "current_state" in sample.labels:
@@ -137,7 +139,11 @@ async def play(controller: Monitored, first: Monitored, second: Monitored) -> No
             globalpartitioncount=3,
             offlinepartitionscount=0,
             preferredreplicaimbalancecount=0,
+            controlledshutdownbrokercount=0,
         ),
+        (CONTROLLER + "brokerregistrationstate 11", 30),
+        (CONTROLLER + "brokerregistrationstate 12", 30),
+        ("kafka_server_metadataloader_currentcontrollerid", 1),
         *gauges(RAFT, current_leader=1),
         (RAFT + "current_state leader", 1),
     )
@@ -178,7 +184,9 @@ async def play(controller: Monitored, first: Monitored, second: Monitored) -> No
             fencedbrokercount=1,
             offlinepartitionscount=1,
             preferredreplicaimbalancecount=2,
-        )
+        ),
+        (CONTROLLER + "brokerregistrationstate 11", 30),
+        (CONTROLLER + "brokerregistrationstate 12", 10),
     )
     await first.until(*gauges(REPLICAS, leadercount=2, underreplicatedpartitions=2))
 

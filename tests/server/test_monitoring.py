@@ -15,18 +15,22 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.eventually import eventually
+from tests.in_process import InProcessBroker
+from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
-from tests.server.test_serve import batch, create, produce
+from tests.server.test_serve import batch, create, fetch_request, produce
 from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import metrics_listener
 from wirekafka.config.sources import Sources
+from wirekafka.server.monitoring.topics import PartitionCollector
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
@@ -116,6 +120,77 @@ def test_connections_are_counted_by_listener_and_software(monitored: Monitored) 
     assert monitored.value(f"{prefix}_connection_count", **labels) == 1
     software = {"clientSoftwareName": "unknown", "clientSoftwareVersion": "unknown"}
     assert monitored.value(f"{prefix}_connections_software", **labels, **software) == 1
+
+
+def test_there_are_no_queues_between_threads(monitored: Monitored) -> None:
+    families = monitored.metrics()
+    samples = {
+        sample.name: sample.value
+        for family in families.values()
+        for sample in family.samples
+        if sample.labels in ({}, {"request": "Produce"}, {"request": "Produce", "quantile": "0.99"})
+    }
+    assert samples["kafka_network_requestchannel_requestqueuesize"] == 0
+    assert samples["kafka_network_requestchannel_responsequeuesize"] == 0
+    prefix = "kafka_network_requestmetrics"
+    assert samples[f"{prefix}_totaltimems"] > 0
+    for queue in ("requestqueuetimems", "responsequeuetimems"):
+        assert samples[f"{prefix}_{queue}"] == 0
+        assert samples[f"{prefix}_{queue}_count"] == samples[f"{prefix}_totaltimems_count"] == 1
+
+
+def test_requests_that_wait_are_in_the_purgatory(monitored: Monitored) -> None:
+    prefix = "kafka_server_delayedoperationpurgatory"
+
+    def waiting(operation: str) -> set[float]:
+        return {
+            monitored.value(f"{prefix}_{name}", delayedOperation=operation)
+            for name in ("purgatorysize", "numdelayedoperations")
+        }
+
+    assert waiting("Fetch") == waiting("DeleteRecords") == waiting("AlterAcls") == {0}
+    with RawClient(monitored.serving.port) as client:
+        client.send(fetch_request("flights", 1, max_wait_ms=60_000), 11)
+        eventually(lambda: waiting("Fetch") == {1})
+    eventually(lambda: waiting("Fetch") == {0})
+
+
+def test_groups_are_counted_by_type_and_state(monitored: Monitored) -> None:
+    prefix = "kafka_server_group_coordinator_metrics"
+    bootstrap = f"127.0.0.1:{monitored.serving.port}"
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "nobody"})
+    consumer.commit(offsets=[TopicPartition("flights", 0, 1)], asynchronous=False)
+    consumer.close()
+    assert monitored.value(f"{prefix}_group_count", protocol="classic") == 1
+    assert monitored.value(f"{prefix}_group_count", protocol="streams") == 0
+    assert monitored.value(f"{prefix}_classic_group_count", state="Empty") == 1
+    assert monitored.value(f"{prefix}_consumer_group_count", state="Reconciling") == 0
+    assert monitored.value(f"{prefix}_offset_count") == 1
+
+
+def test_a_cordoned_directory_is_reported(tmp_path: Path) -> None:
+    monitored = Monitored(tmp_path / "data", "--set", "cordoned.log.dirs=*")
+    with monitored.serving:
+        prefix, path = "kafka_log_logmanager", str(tmp_path / "data")
+        eventually(lambda: monitored.value(f"{prefix}_cordonedlogdirectorycount") == 1)
+        assert monitored.value(f"{prefix}_logdirectorycordoned", logDirectory=path) == 1
+        assert monitored.value(f"{prefix}_logdirectoryoffline", logDirectory=path) == 0
+
+
+def test_partitions_whose_replicas_are_being_moved_are_counted(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    kafka.create("t", partitions=3)
+    partitions = kafka.broker.image.topics["t"].partitions
+    partitions[0].adding_replicas.append(2)
+    partitions[1].removing_replicas.append(3)
+    collector = PartitionCollector(kafka.broker)
+    for _ in collector.collect():
+        pass
+    text = "".join(part for table in collector.tables for part in table.texts())
+    assert "\nkafka_server_replicamanager_reassigningpartitions 2\n" in text
+    kafka.stop()
 
 
 def test_a_serving_node_is_live_and_ready(monitored: Monitored) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import cast
 
 import pytest
@@ -43,6 +44,32 @@ def test_a_connection_made_before_a_port_accepts_is_served_later() -> None:
         return answer
 
     assert asyncio.run(scenario()) == b"hello"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_a_response_does_not_wait_for_an_acknowledgement(host: str) -> None:
+    """Of the response before it: Nagle's algorithm and delayed acknowledgements take 40 ms."""
+
+    class Inspected(Echo):
+        no_delay = 0
+
+        def data_received(self, data: bytes) -> None:
+            own = self.transport.get_extra_info("socket")
+            Inspected.no_delay = own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            super().data_received(data)
+
+    async def scenario() -> None:
+        net = SocketNet()
+        port = net.listen(host, 0)
+        await port.accept(Inspected)
+        transport, asker = await net.connect("127.0.0.1", port.address[1], Asker)
+        async with asyncio.timeout(10):
+            await asker.answer
+        transport.close()
+        port.close()
+
+    asyncio.run(scenario())
+    assert Inspected.no_delay
 
 
 def test_a_port_that_is_taken_is_named() -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from wirekafka.log.log import Log
 from wirekafka.log.log_directory import LogDirectory, NewLog
 from wirekafka.log.recovery import Opening
 from wirekafka.log.recovery_job import RecoveryJob, afterwards
+from wirekafka.log.recovery_progress import RecoveryProgress
 from wirekafka.server import recovery_pool
 
 CONFIG = TopicConfig(segment_bytes=4000, index_interval_bytes=300)
@@ -105,6 +107,46 @@ def test_a_torn_tail_is_cut_there_and_a_bad_batch_takes_its_log_offline(left: Pa
     directory.release()
 
 
+class Noted(RecoveryProgress):
+    """Keeps what was reported: how many logs, and how many segments by thread, are left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logs_left: list[int] = []
+        self.segments_left: dict[int, list[int]] = {}
+
+    def begin(self, logs: int) -> None:
+        super().begin(logs)
+        self.logs_left.append(logs)
+
+    def opened(self) -> None:
+        super().opened()
+        self.logs_left.append(self.logs)
+
+    def scanning(self, thread: int) -> Callable[[int], None]:
+        super().scanning(thread)
+        return self.segments_left.setdefault(thread, []).append
+
+
+@pytest.mark.parametrize("recover", [RECOVER, None], ids=["processes", "alone"])
+def test_logs_and_segments_are_counted_down(left: Path, recover: object) -> None:
+    segments = {path.name: len(list(path.glob("*.log"))) for path in left.glob("t-*")}
+    directory = LogDirectory(RealDisk(), str(left))
+    noted = directory.progress = Noted()
+    directory.load(lambda _: CONFIG, NOW_MS, recover)  # type: ignore[arg-type]
+    assert noted.logs_left == [5, 4, 3, 2, 1, 0]
+    reported = [each for counts in noted.segments_left.values() for each in counts]
+    for count in segments.values():
+        assert count > 1
+        for number in range(count + 1):
+            reported.remove(number)  # Raises if it was not reported.
+    # Where a process has ended, it says once more that nothing is left.
+    assert not any(reported) and all(
+        counts[-1] == 0 for counts in noted.segments_left.values() if counts
+    )
+    directory.release()
+
+
 def test_without_worker_processes_the_broker_recovers_by_itself(
     left: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -124,14 +166,14 @@ def test_with_one_process_the_broker_recovers_by_itself(left: Path) -> None:
         )
     ]
     before = sorted(path.name for path in (left / "t-0").iterdir())
-    assert recovery_pool.recover(jobs * 3, processes=1) == set()
+    assert recovery_pool.recover(jobs * 3, RecoveryProgress(), processes=1) == set()
     assert sorted(path.name for path in (left / "t-0").iterdir()) == before
 
 
 def test_after_a_clean_stop_no_process_is_started(left: Path) -> None:
     directory = opened(left)
     directory.close_cleanly({}, 1)
-    directory = opened(left, lambda jobs: pytest.fail("there is nothing to recover"))
+    directory = opened(left, lambda jobs, progress: pytest.fail("there is nothing to recover"))
     directory.release()
 
 
@@ -167,4 +209,5 @@ def test_a_worker_ends_with_its_input_even_during_a_job(left: Path) -> None:
         input=job.encode().encode() + b"\n",
         capture_output=True,
     )
-    assert done.stdout.decode() in ("", json.dumps({"done": job.directory}) + "\n")
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [each for each in messages if "segments" not in each] in ([], [{"done": job.directory}])

@@ -57,9 +57,12 @@ def list_groups(client: Client, brokers: Iterable[int]) -> tuple[list[Listed], l
 
 
 def committed(
-    client: Client, groups: Sequence[Listed]
+    client: Client, groups: Sequence[Listed], topic: str | None = None
 ) -> tuple[dict[str, dict[TopicPartition, int]], list[str]]:
-    """The offset of each partition that a group has one for, by group; and what failed."""
+    """The offset of each partition that a group has one for, by group; and what failed.
+
+    With `topic`, only those in it: groups may have tens of thousands of others.
+    """
     found: dict[str, dict[TopicPartition, int]] = {}
     problems: list[str] = []
     by_coordinator: dict[int, list[str]] = {}
@@ -67,14 +70,16 @@ def committed(
         if each.type == _SHARE:
             try:
                 offsets = TYPES[_SHARE].offsets(client, each.name)
-                found[each.name] = {key: at.offset for key, at in offsets.items()}
+                found[each.name] = {
+                    key: at.offset for key, at in offsets.items() if topic in (None, key[0])
+                }
             except CliError as error:
                 problems.append(str(error))
         else:
             by_coordinator.setdefault(each.coordinator, []).append(each.name)
     for coordinator, names in by_coordinator.items():
         try:
-            for name, offsets_of in _fetched(client, client.node(coordinator), names):
+            for name, offsets_of in _fetched(client, client.node(coordinator), names, topic):
                 found[name] = offsets_of
         except CliError as error:
             problems.append(str(error))
@@ -113,11 +118,12 @@ def offsets_at(
 
 
 def _fetched(
-    client: Client, connection: Connection, names: Sequence[str]
+    client: Client, connection: Connection, names: Sequence[str], only: str | None
 ) -> Iterator[tuple[str, dict[TopicPartition, int]]]:
     if connection.version_of(OffsetFetchRequest) < _SEVERAL:
         for name in names:
-            yield name, fetch_offsets(client, name, None)
+            offsets = fetch_offsets(client, name, None)
+            yield name, {key: at for key, at in offsets.items() if only in (None, key[0])}
         return
     kind = OffsetFetchRequest.Group
     for at in range(0, len(names), _AT_ONCE):
@@ -132,6 +138,7 @@ def _fetched(
                     {
                         (topic.name, each.partition_index): each.committed_offset
                         for topic in group.topics
+                        if only in (None, topic.name)
                         for each in topic.partitions
                         if each.committed_offset >= 0 and not each.error_code
                     },

@@ -143,7 +143,7 @@ def groups(visit: Visit) -> View:
     topic, metadata = described(visit)
     name = topic.name or ""
     listed, problems = list_groups(visit.client, [each.node_id for each in metadata.brokers])
-    positions, failed = committed(visit.client, listed)
+    positions, failed = committed(visit.client, listed, name)
     # Ends are read after positions, so that no lag seems negative.
     ends = offsets_at(visit.client, [topic], LATEST)
     lines = []
@@ -151,7 +151,7 @@ def groups(visit: Visit) -> View:
         lags = [
             max(ends[key] - offset, 0)
             for key, offset in positions.get(group.name, {}).items()
-            if key[0] == name and key in ends
+            if key in ends
         ]
         if lags:
             behind = sum(lag > 0 for lag in lags)

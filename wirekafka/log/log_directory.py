@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -30,11 +29,13 @@ from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush
 from wirekafka.log.future_logs import FutureLogs, topic_partition
 from wirekafka.log.log import Log
+from wirekafka.log.log_names import LOG_NAME, MARKED_NAME
 from wirekafka.log.new_log import NewLog
 from wirekafka.log.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.ordered_log import OrderedLog
 from wirekafka.log.recovery import CorruptLog, Opening
 from wirekafka.log.recovery_job import Recover, RecoveryJob, afterwards, scanned
+from wirekafka.log.recovery_progress import RecoveryProgress
 
 logger = logging.getLogger(__name__)
 
@@ -44,26 +45,14 @@ LONGEST_NAME = 255
 _LOGGED_EVERY = 250
 _UNBOUNDED = 1 << 63
 
-_LOG_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _PASSING = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EEXIST}
 )
 """Errors after which the medium may still be whole: something is used up, or is there already."""
 
-_MARKED_NAME = re.compile(r".+-\d+\.[0-9a-f]{32}-(?P<mark>delete|future|stray)")
-
 
 class UnusableDirectory(Exception):
     """A log directory that this node must not write to; the message says why."""
-
-
-def log_names(disk: Disk, path: str) -> list[str]:
-    """The names of the logs in a directory, the metadata log included. Raises OSError."""
-    return sorted(
-        entry.name
-        for entry in disk.list_directory(path)
-        if entry.is_directory and _LOG_NAME.fullmatch(entry.name)
-    )
 
 
 class LogDirectory:
@@ -86,6 +75,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         self.is_loaded = False
         """Whether all logs here are known: those in `logs` and in `offline`."""
+        self.progress = RecoveryProgress()
+        """How far `load` has come."""
         self.futures = FutureLogs(disk, self.path, self.note)
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """From `partition.metadata`; logs without a readable one are missing here."""
@@ -200,8 +191,8 @@ class LogDirectory:
         for entry in self._disk.list_directory(self.path):
             if not entry.is_directory or entry.name == METADATA_LOG:
                 continue
-            marked = _MARKED_NAME.fullmatch(entry.name)
-            named = _LOG_NAME.fullmatch(entry.name)
+            marked = MARKED_NAME.fullmatch(entry.name)
+            named = LOG_NAME.fullmatch(entry.name)
             if marked is not None:
                 if marked["mark"] == "delete":
                     heappush(self._deleted, (now_ms, self._file(entry.name)))
@@ -225,11 +216,16 @@ class LogDirectory:
             )
             for topic, partition in found
         ]
-        done = set() if recover is None or self.is_clean else scanned(jobs, self._disk, recover)
+        self.progress.begin(len(found))
+        done = set()
+        if recover is not None and not self.is_clean:
+            done = scanned(jobs, self._disk, recover, self.progress)
         for number, (key, job) in enumerate(zip(found, jobs, strict=True), 1):
             if job.directory in done:
                 job = replace(job, opening=afterwards(job.opening))
             self._load(key, job)
+            if job.directory not in done:
+                self.progress.opened()
             if self.failure is not None:
                 return
             if not self.is_clean and number % _LOGGED_EVERY == 0:
@@ -459,6 +455,7 @@ class LogDirectory:
             recovery_point=self._checkpoints.offset(RECOVERY_POINTS, key),
             start_offset=self._checkpoints.offset(START_OFFSETS, key),
             now_ms=now_ms,
+            scanning=self.progress.scanning(0),
         )
 
     def _load(self, key: TopicPartition, job: RecoveryJob) -> None:

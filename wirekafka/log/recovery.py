@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NoReturn
 
@@ -64,6 +64,8 @@ class Opening:
     recovery_point: int = 0
     start_offset: int = 0
     now_ms: int = 0
+    scanning: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
+    """Called with the number of segments that are still to be scanned, down to 0."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,15 +154,24 @@ class _Recovery:
             self._producers = load_producers(segments, self._snapshots, self._end_offset)
         if not opening.is_clean:
             self._find_older_epochs(segments[:trusted])
+        left = len(suspects)
         for number in range(trusted, len(segments)):
             if number >= len(segments):
                 break  # The segments after a torn tail were dropped.
             if number in suspects:
+                self._report(left)
                 self._scan(number)
+                left -= 1
             else:
                 self._end_offset = _tail_end(segments[number])
                 _replay([segments[number]], self._producers, self._end_offset)
+        if suspects:
+            self._report(0)
         return self._finished()
+
+    def _report(self, left: int) -> None:
+        if self._opening.scanning is not None:
+            self._opening.scanning(left)
 
     def _finished(self) -> Parts:
         segments, opening = self._segments, self._opening

@@ -16,6 +16,7 @@ from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.log.producer_snapshots import offsets_in
 from wirekafka.log.recovery import Opening
+from wirekafka.log.recovery_progress import RecoveryProgress
 from wirekafka.log.segment import LOG_SUFFIX
 
 logger = logging.getLogger(__name__)
@@ -38,9 +39,8 @@ class RecoveryJob:
         config = {
             each.name: getattr(self.config, each.name) for each in fields(self.config) if each.init
         }
-        return json.dumps(
-            {"directory": self.directory, "config": config, "opening": asdict(self.opening)}
-        )
+        opening = asdict(replace(self.opening, scanning=None))
+        return json.dumps({"directory": self.directory, "config": config, "opening": opening})
 
     @classmethod
     def decode(cls, line: str | bytes) -> RecoveryJob:
@@ -80,11 +80,13 @@ def afterwards(opening: Opening) -> Opening:
     return replace(opening, is_clean=True, is_synced=False)
 
 
-Recover = Callable[[Sequence[RecoveryJob]], set[str]]
+Recover = Callable[[Sequence[RecoveryJob], RecoveryProgress], set[str]]
 """Runs jobs, which are given longest first; returns the directories of those that succeeded."""
 
 
-def scanned(jobs: Sequence[RecoveryJob], disk: Disk, recover: Recover) -> set[str]:
+def scanned(
+    jobs: Sequence[RecoveryJob], disk: Disk, recover: Recover, progress: RecoveryProgress
+) -> set[str]:
     """Recover large logs in several processes if worthwhile; returns their directories."""
     sized = []
     for job in jobs:
@@ -96,4 +98,4 @@ def scanned(jobs: Sequence[RecoveryJob], disk: Disk, recover: Recover) -> set[st
         return set()
     logger.info("Scanning %d MiB of %d logs", total_bytes >> 20, len(large))
     large.sort(key=itemgetter(0), reverse=True)
-    return recover([job for _, job in large])
+    return recover([job for _, job in large], progress)

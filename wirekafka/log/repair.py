@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from wirekafka.log import scan
 from wirekafka.log.checkpoints import LOCK
 from wirekafka.log.files import DirectoryLocked, Disk
-from wirekafka.log.log_directory import UnusableDirectory, log_names
+from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.log_names import log_names
 from wirekafka.log.producer_snapshots import offsets_in
 from wirekafka.log.scan import BadBatch
 from wirekafka.log.segment import LOG_SUFFIX, SIDE_SUFFIXES, SNAPSHOT_SUFFIX, file_name

@@ -72,10 +72,16 @@ class Table:
             row = _Row([_prefix(column.name, self.labels, key) for column in self.columns])
         known = row.values
         if known is not values and known != values:
-            for number, value in enumerate(values):
+            lines, changed = row.lines, self._changed
+            for number, prefix in enumerate(row.prefixes):
+                value = values[number]
                 if known is None or known[number] != value:
-                    row.lines[number] = _line(row.prefixes[number], value)
-                    self._changed.add(number)
+                    # Most values are numbers: formatted without a call.
+                    is_plain = value.__class__ is int or (
+                        value.__class__ is float and value - value == 0
+                    )
+                    lines[number] = f"{prefix}{value}\n" if is_plain else _line(prefix, value)
+                    changed.add(number)
             row.values = values
         self._next[key] = row
 
@@ -116,7 +122,7 @@ def _head(column: Column, openmetrics: bool) -> str:
 
 
 def _prefix(name: str, labels: Sequence[str], key: Key) -> str:
-    """The start of a sample's line up to its value; without the closing brace if it has labels.
+    """The start of a sample's line up to its value.
 
     Labels with an empty value are left out, which is the same for Prometheus.
     """
@@ -125,7 +131,7 @@ def _prefix(name: str, labels: Sequence[str], key: Key) -> str:
         for label, value in zip(labels, key, strict=True)
         if value
     )
-    return f"{name}{{{pairs}" if pairs else name
+    return f"{name}{{{pairs}}} " if pairs else f"{name} "
 
 
 def _line(prefix: str, value: Value) -> str:
@@ -133,12 +139,11 @@ def _line(prefix: str, value: Value) -> str:
         return ""
     if isinstance(value, Summary):
         return _summary(prefix, value)
-    end = "} " if "{" in prefix else " "
-    return f"{prefix}{end}{_number(value)}\n"
+    return f"{prefix}{_number(value)}\n"
 
 
 def _summary(prefix: str, summary: Summary) -> str:
-    name, brace, pairs = prefix.partition("{")
+    name, brace, pairs = prefix.removesuffix(" ").removesuffix("}").partition("{")
     comma = "," if pairs else ""
     lines = [
         f'{name}{{{pairs}{comma}quantile="{quantile}"}} {_number(value)}\n'
@@ -151,6 +156,6 @@ def _summary(prefix: str, summary: Summary) -> str:
 def _number(value: int | float) -> str:
     if isinstance(value, int):
         return str(int(value))
-    if value != value or value in (float("inf"), float("-inf")):
+    if value - value != 0:  # It is not finite.
         return {"inf": "+Inf", "-inf": "-Inf"}.get(str(value), "NaN")
     return repr(value)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from wirekafka.log.recovery_progress import RecoveryProgress
 from wirekafka.metrics.histogram import Histogram
 from wirekafka.metrics.requests import Requests
 from wirekafka.metrics.traffic import Traffic
@@ -32,6 +33,20 @@ class Stalls:
 
 
 @dataclass(slots=True)
+class CleanerRun:
+    """What the cleaner has found when it looked for logs to compact."""
+
+    at_ms: int | None = None
+    """When it has last looked."""
+    dirtiest: float = 0.0
+    """The largest share, up to 1, of a dirty part in a log that it then found."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """How many logs it leaves out for some minutes because they could not be compacted, by path."""
+    last_s: float = 0.0
+    """How long the last compaction took."""
+
+
+@dataclass(slots=True)
 class Measures:
     """The counters of one node, from its start. Times of histograms are in µs."""
 
@@ -47,9 +62,12 @@ class Measures:
     """The bytes that they have removed; appends meanwhile are subtracted."""
     compacting_bytes: int = 0
     """The bytes that the running compaction has still to read; 0 if none runs."""
+    cleaner: CleanerRun = field(default_factory=CleanerRun)
     stalls: Stalls = field(default_factory=Stalls)
     telemetry: Callable[..., None] | None = None
     """Takes the metrics that clients push (KIP-714); clients see that it is there."""
+    recovering: Mapping[str, RecoveryProgress] = field(default_factory=dict)
+    """What is left to recover at the start of a broker, by log directory."""
     idle: float = 1.0
     """The share of the last seconds in which the thread of the event loop did nothing."""
 

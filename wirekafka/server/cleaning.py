@@ -90,6 +90,7 @@ class Cleaning:
             log: until_ms for log, until_ms in self._skipped_until_ms.items() if until_ms > now_ms
         }
         best: tuple[Partition, Cleanable] | None = None
+        dirtiest = 0.0
         for (topic, index), partition in self._broker.partitions.items():
             log = partition.log
             if (
@@ -109,13 +110,20 @@ class Cleaning:
                 logger.error("%s cannot be compacted: %s", log.name, error)
                 _report(log, error)
                 continue
-            if (
-                candidate is not None
-                and is_due(candidate, log)
-                and (best is None or candidate.ratio > best[1].ratio)
-            ):
+            if candidate is None:
+                continue
+            dirtiest = max(dirtiest, candidate.ratio)
+            if is_due(candidate, log) and (best is None or candidate.ratio > best[1].ratio):
                 best = partition, candidate
+        self._report_look(now_ms, dirtiest)
         return best
+
+    def _report_look(self, now_ms: int, dirtiest: float) -> None:
+        if self._broker.measures is not None:
+            run = self._broker.measures.cleaner
+            run.at_ms, run.dirtiest = now_ms, dirtiest
+            places = [log.directory.rpartition("/")[0] for log in self._skipped_until_ms]
+            run.skipped = {place: places.count(place) for place in places}
 
     async def _clean(self, partition: Partition, range_to_clean: Cleanable) -> None:
         log, clock = partition.log, self._broker.clock
@@ -140,7 +148,9 @@ class Cleaning:
             if measures is not None:
                 measures.compacting_bytes = 0
         if measures is not None:
-            measures.compactions.record(max(clock.now_ms() - began_ms, 0) * 1000)
+            took_ms = max(clock.now_ms() - began_ms, 0)
+            measures.compactions.record(took_ms * 1000)
+            measures.cleaner.last_s = took_ms / 1000
             measures.compacted_bytes += max(before_bytes - log.size_bytes, 0)
         logger.info(
             "Compacted %s up to offset %d: %d of %d bytes remain, in %d ms",

@@ -34,6 +34,7 @@ def main() -> None:
         line = jobs.get()
         try:
             job = RecoveryJob.decode(line)
+            job.opening.scanning = _report
             job.run(disk)
         except Exception as error:  # The broker recovers this log itself.
             _send({"error": f"{type(error).__name__}: {error}"})
@@ -48,7 +49,11 @@ def _read(jobs: queue.Queue[bytes]) -> None:
     os._exit(0)
 
 
-def _send(message: dict[str, str]) -> None:
+def _report(left: int) -> None:
+    _send({"segments": left})
+
+
+def _send(message: dict[str, str | int]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 

@@ -16,6 +16,13 @@ _RUNNING, _SHUTTING_DOWN = 3, 6
 """Kafka's numbers of the states RUNNING and PENDING_CONTROLLED_SHUTDOWN."""
 _GROUPS_PER_STEP = 500
 _STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
+_KINDS = {
+    "classic": _STATES,
+    "consumer": ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
+    "share": ("Empty", "Stable", "Dead"),
+    "streams": ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead"),
+}
+"""The states of groups by type, as Kafka counts them."""
 
 
 class BrokerCollector:
@@ -24,46 +31,16 @@ class BrokerCollector:
     def __init__(self, broker: Broker):
         self._broker = broker
         self.is_stopping = False
-        self._broker_table = Table(
-            [],
-            [
-                Column(
-                    "kafka_server_kafkaserver_brokerstate",
-                    GAUGE,
-                    "3 while clients are served, 6 while it stops.",
-                ),
-                Column(
-                    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-                    GAUGE,
-                    "Incremental fetch sessions (KIP-227).",
-                ),
-                Column(
-                    "kafka_log_logmanager_offlinelogdirectorycount",
-                    GAUGE,
-                    "Log directories that have failed.",
-                ),
-                Column(
-                    "kafka_server_brokermetadatametrics_last_applied_record_offset",
-                    GAUGE,
-                    "The last metadata offset that this broker has applied.",
-                ),
-                Column(
-                    "wirekafka_oldest_open_transaction_seconds",
-                    GAUGE,
-                    "The age of the oldest transaction of this coordinator that is not complete; "
-                    "0 without one.",
-                ),
-                Column(
-                    "wirekafka_open_transactions",
-                    GAUGE,
-                    "Transactions of this coordinator that are not complete.",
-                ),
-            ],
-        )
+        self._broker_table = Table([], _broker_columns())
         self._directories = Table(
             ["logDirectory"],
             [
                 Column("kafka_log_logmanager_logdirectoryoffline", GAUGE, "1 if it has failed."),
+                Column(
+                    "kafka_log_logmanager_logdirectorycordoned",
+                    GAUGE,
+                    "1 if it gets no new replicas.",
+                ),
                 Column("wirekafka_log_directory_logs", GAUGE, "Logs in the directory."),
             ],
         )
@@ -80,13 +57,14 @@ class BrokerCollector:
         self.tables = (self._broker_table, self._directories, self._cluster, self._members)
 
     def collect(self) -> Iterator[None]:
-        broker = self._broker
+        broker, config = self._broker, self._broker.config
         now_ms = broker.clock.now_ms()
         since_ms: list[int] = []
         for machine in broker.transactions.machines():
             since_ms += cast(TransactionShard, machine).open_since_ms()
             yield
         oldest_ms = max(now_ms - min(since_ms, default=now_ms), 0)
+        cordoned = {each.path for each in broker.directories if config.is_cordoned(each.path)}
         self._broker_table.fill(
             [
                 (
@@ -95,6 +73,7 @@ class BrokerCollector:
                         _SHUTTING_DOWN if self.is_stopping else _RUNNING,
                         len(broker.sessions),
                         sum(each.failure is not None for each in broker.directories),
+                        len(cordoned),
                         broker.metadata_offset,
                         oldest_ms / 1000,
                         len(since_ms),
@@ -103,7 +82,10 @@ class BrokerCollector:
             ]
         )
         self._directories.fill(
-            ((each.path,), (int(each.failure is not None), len(each.logs)))
+            (
+                (each.path,),
+                (int(each.failure is not None), int(each.path in cordoned), len(each.logs)),
+            )
             for each in broker.directories
         )
         live = broker.image.live_brokers()
@@ -112,6 +94,47 @@ class BrokerCollector:
         self._members.fill(
             ((str(each.id), _address(each.registration)), (1,)) for each in live if reports
         )
+
+
+def _broker_columns() -> list[Column]:
+    return [
+        Column(
+            "kafka_server_kafkaserver_brokerstate",
+            GAUGE,
+            "3 while clients are served, 6 while it stops.",
+        ),
+        Column(
+            "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+            GAUGE,
+            "Incremental fetch sessions (KIP-227).",
+        ),
+        Column(
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            GAUGE,
+            "Log directories that have failed.",
+        ),
+        Column(
+            "kafka_log_logmanager_cordonedlogdirectorycount",
+            GAUGE,
+            "Log directories that get no new replicas (KIP-1066).",
+        ),
+        Column(
+            "kafka_server_brokermetadatametrics_last_applied_record_offset",
+            GAUGE,
+            "The last metadata offset that this broker has applied.",
+        ),
+        Column(
+            "wirekafka_oldest_open_transaction_seconds",
+            GAUGE,
+            "The age of the oldest transaction of this coordinator that is not complete; "
+            "0 without one.",
+        ),
+        Column(
+            "wirekafka_open_transactions",
+            GAUGE,
+            "Transactions of this coordinator that are not complete.",
+        ),
+    ]
 
 
 def _address(registration: RegisterBrokerRecord) -> str:
@@ -139,7 +162,20 @@ class CoordinatorCollector:
         self._types = single(
             "wirekafka_groups", GAUGE, "Groups by type and state.", "type", "state"
         )
-        self.tables = (self._classic, self._types)
+        own = "kafka_server_group_coordinator_metrics"
+        self._protocols = single(f"{own}_group_count", GAUGE, "Groups by type.", "protocol")
+        self._offsets = single(f"{own}_offset_count", GAUGE, "Committed offsets of all groups.")
+        self._kinds = {
+            kind: single(f"{own}_{kind}_group_count", GAUGE, f"Groups of type {kind}.", "state")
+            for kind in _KINDS
+        }
+        self.tables = (
+            self._classic,
+            self._types,
+            self._protocols,
+            self._offsets,
+            *self._kinds.values(),
+        )
 
     def collect(self) -> Iterator[None]:
         kinds: Counter[tuple[str, str]] = Counter()
@@ -156,3 +192,10 @@ class CoordinatorCollector:
         classic = sum(count for (kind, _), count in kinds.items() if kind == "classic")
         self._classic.fill([((), (classic, offsets, *states))])
         self._types.fill((key, (count,)) for key, count in sorted(kinds.items()))
+        self._offsets.fill([((), (offsets,))])
+        totals = Counter(dict.fromkeys(_KINDS, 0))
+        for (kind, _), count in kinds.items():
+            totals[kind] += count
+        self._protocols.fill(((kind,), (totals[kind],)) for kind in _KINDS)
+        for kind, states_of in _KINDS.items():
+            self._kinds[kind].fill(((state,), (kinds[kind, state],)) for state in states_of)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from wirekafka.clock import Clock
 from wirekafka.controller import ControllerRole
 from wirekafka.metadata import records as r
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image import BrokerImage, MetadataImage
 from wirekafka.metadata.partition_change import RECOVERING
 from wirekafka.metrics.exposition import COUNTER, GAUGE, INFO, Column, Table, single
 from wirekafka.metrics.histogram import Histogram
@@ -17,6 +17,8 @@ from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.replica import NO_LEADER
 
 _TOPICS_PER_STEP = 200
+_FENCED, _SHUTTING_DOWN, _ACTIVE = 10, 20, 30
+"""Kafka's numbers of the states of a registration (KIP-1131)."""
 _WINDOW_S = 30.0
 """Kafka computes rates over this time."""
 
@@ -56,6 +58,7 @@ class ControllerCollector:
                 for name, text in (
                     ("activebrokercount", "Brokers in service."),
                     ("fencedbrokercount", "Brokers that are registered but fenced."),
+                    ("controlledshutdownbrokercount", "Brokers that hand over before they stop."),
                     ("globaltopiccount", "Topics of the cluster."),
                     ("globalpartitioncount", "Partitions of the cluster."),
                     ("offlinepartitionscount", "Partitions without a leader."),
@@ -66,7 +69,13 @@ class ControllerCollector:
                 )
             ],
         )
-        self.tables = (self._table, self._counts)
+        self._registrations = single(
+            f"{prefix}_brokerregistrationstate",
+            GAUGE,
+            "10 for a fenced broker, 20 for one in controlled shutdown, 30 for one in service.",
+            "broker",
+        )
+        self.tables = (self._table, self._counts, self._registrations)
         controller.quorum.observe(self._follow, failed)
 
     def collect(self) -> Iterator[None]:
@@ -89,9 +98,13 @@ class ControllerCollector:
                 imbalanced += partition.leader != partition.replicas[0]
             if number % _TOPICS_PER_STEP == _TOPICS_PER_STEP - 1:
                 yield
+        states = {broker.id: _registration_state(broker) for broker in image.brokers.values()}
+        self._registrations.fill(((str(id),), (state,)) for id, state in sorted(states.items()))
         live = len(image.live_brokers())
         fenced = len(image.brokers) - live
-        self._counts.put((), (live, fenced, len(topics), partitions, offline, imbalanced))
+        stopping = sum(state == _SHUTTING_DOWN for state in states.values())
+        counted = (live, fenced, stopping, len(topics), partitions, offline, imbalanced)
+        self._counts.put((), counted)
 
     def _follow(self, committed: Committed) -> None:
         if not committed.is_snapshot:
@@ -102,13 +115,25 @@ class ControllerCollector:
             )
 
 
+def _registration_state(broker: BrokerImage) -> int:
+    if broker.fenced:
+        return _FENCED
+    return _SHUTTING_DOWN if broker.registration.in_controlled_shutdown else _ACTIVE
+
+
 class QuorumCollector:
     """The metadata log and its quorum, as this node knows them."""
 
     def __init__(
-        self, log: QuorumLog, controller: ControllerRole | None, clock: Clock, flushes: Histogram
+        self,
+        log: QuorumLog,
+        controller: ControllerRole | None,
+        clock: Clock,
+        flushes: Histogram,
+        image: Callable[[], MetadataImage],
     ):
         """`controller` is the one in this process, if any; `flushes` are those of its log."""
+        self._image = image
         self._log = log
         self._controller = controller
         self._clock = clock
@@ -150,7 +175,15 @@ class QuorumCollector:
                 )
             ],
         )
-        self.tables = (self._state, self._table, self._channel)
+        loader = "kafka_server_metadataloader"
+        self._loader = Table(
+            [],
+            [
+                Column(f"{loader}_currentcontrollerid", GAUGE, "The active controller, or -1."),
+                Column(f"{loader}_currentmetadataversion", GAUGE, "The level of metadata.version."),
+            ],
+        )
+        self.tables = (self._state, self._table, self._channel, self._loader)
 
     def collect(self) -> Iterator[None]:
         log, controller = self._log, self._controller
@@ -169,6 +202,7 @@ class QuorumCollector:
             latency_ms if leads else None,
         )
         self._table.fill([((), values)])
+        self._loader.fill([((), (log.leader_id, self._image().metadata_version))])
         if controller is not None and controller.is_alone:  # It exchanges nothing with others.
             self._channel.fill([((), (0, 0, 0, 0))])
         yield

@@ -1,8 +1,9 @@
-"""Collects all metrics on the event loop, a millisecond at a time."""
+"""Collects all metrics on the event loop, a millisecond at a time; before that, on any thread."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
 
@@ -32,6 +33,25 @@ class Exposition:
                         parts.append(text)
                         began_ns = await _pause_after(began_ns)
             return parts
+
+
+class EarlyExposition:
+    """The text of the metrics that any thread may collect, while the event loop is blocked."""
+
+    def __init__(self, collectors: Sequence[Collector]):
+        self._collectors = collectors
+        self._turn = threading.Lock()
+
+    def text(self, *, openmetrics: bool) -> list[str]:
+        """Collect and render at once."""
+        parts: list[str] = []
+        with self._turn:
+            for collector in self._collectors:
+                for _ in collector.collect():
+                    pass
+                for table in collector.tables:
+                    parts.extend(table.texts(openmetrics=openmetrics))
+        return parts
 
 
 async def _pause_after(began_ns: int) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirekafka.metrics.exposition import GAUGE, Column, Table, Value, single
-from wirekafka.server.monitoring.lag import GROUP, LagRow, LagTracker
+from wirekafka.metrics.exposition import GAUGE, Column, Table, single
+from wirekafka.server.monitoring.lag import GROUP, LagTracker
 from wirekafka.server.monitoring.share_lag import SHARE
 
 _MEMBERS_PER_STEP = 500
@@ -75,20 +75,24 @@ class LagCollector:
         self._groups.begin()
         self._readers.begin()
         self._shares.begin()
+        put_group = self._groups.put
         for row in self._tracker.rows():
             if row is None:
                 yield
                 continue
-            found, key = row.behind, (row.name, row.topic, str(row.partition))
-            if row.kind == SHARE:
-                self._shares.put(key, _values(row)[1:])
-                continue
-            if row.kind != GROUP:
-                self._readers.put(key, (*_values(row), row.idle_ms // 1000))
-                continue
-            self._groups.put(key, _values(row))
-            offset, lag = sums.get(key[:2], (0, 0))
-            sums[key[:2]] = offset + found.position, lag + found.lag
+            # Unpacked: there are thousands of them.
+            kind, name, topic, partition, (position, end_offset, behind_ms), idle_ms = row
+            lag = end_offset - position if end_offset > position else 0
+            behind_s = None if behind_ms is None else behind_ms / 1000
+            if kind == GROUP:
+                put_group((name, topic, str(partition)), (position, lag, behind_s))
+                total, lag_total = sums.get((name, topic), (0, 0))
+                sums[name, topic] = total + position, lag_total + lag
+            elif kind == SHARE:
+                self._shares.put((name, topic, str(partition)), (lag, behind_s))
+            else:
+                values = (position, lag, behind_s, idle_ms // 1000)
+                self._readers.put((name, topic, str(partition)), values)
         self._sums.fill(sums.items())
         yield
         self._members.begin()
@@ -96,9 +100,3 @@ class LagCollector:
             self._members.put((group_id,), (count,))
             if number % _MEMBERS_PER_STEP == _MEMBERS_PER_STEP - 1:
                 yield
-
-
-def _values(row: LagRow) -> tuple[Value, ...]:
-    found = row.behind
-    behind_s = None if found.behind_ms is None else found.behind_ms / 1000
-    return found.position, found.lag, behind_s

@@ -196,7 +196,7 @@ class LagTracker:
             ends = self._ends[key] = EndOffsets()
         ends.observe(now_ms, end_offset)
         if position >= end_offset:
-            return behind(position, end_offset, None, now_ms)
+            return Behind(position, end_offset, 0)
         appended_ms = ends.passed_ms(position)
         if appended_ms is None:
             appended_ms = self._stamp(key, position)

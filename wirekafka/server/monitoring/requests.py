@@ -14,8 +14,15 @@ from wirekafka.server.listener import Listener
 _US_PER_MS = 1000
 _PROCESSOR = "0"
 """The label `networkProcessor`: Kafka has several threads for each listener, this broker one."""
-_DELAYED = {"Produce": "Produce", "Fetch": "Fetch", "ShareFetch": "ShareFetch"}
-"""Kafka's names of what waits in its purgatories, by API."""
+_DELAYED = {
+    "Produce": ("Produce",),
+    "Fetch": ("Fetch",),
+    "ShareFetch": ("ShareFetch",),
+    "DeleteRecords": ("DeleteRecords",),
+    "AlterAcls": ("CreateAcls", "DeleteAcls"),
+}
+"""Kafka's names of what waits in its purgatories, with the APIs."""
+_ZEROS = dict.fromkeys(QUANTILES, 0.0)
 
 
 class RequestCollector:
@@ -47,6 +54,16 @@ class RequestCollector:
                 Column(f"{prefix}_localtimems", SUMMARY, "The work for a request."),
                 Column(f"{prefix}_remotetimems", SUMMARY, "How long a request has waited."),
                 Column(
+                    f"{prefix}_requestqueuetimems",
+                    SUMMARY,
+                    "Always 0: a request is served by the thread that has read it.",
+                ),
+                Column(
+                    f"{prefix}_responsequeuetimems",
+                    SUMMARY,
+                    "Always 0: a response is sent by the thread that has made it.",
+                ),
+                Column(
                     f"{prefix}_throttletimems",
                     SUMMARY,
                     "The throttle times in responses; mostly 0.",
@@ -56,13 +73,8 @@ class RequestCollector:
                 Column("wirekafka_requests_waiting", GAUGE, "Requests that wait now."),
             ],
         )
-        self._delayed = single(
-            "kafka_server_delayedoperationpurgatory_purgatorysize",
-            GAUGE,
-            "Requests that wait for records, replicas or a deadline.",
-            "delayedOperation",
-        )
-        self.tables = (self._versions, self._errors, self._apis, self._delayed)
+        self._delayed, self._queues = _delayed_table(), _queue_table()
+        self.tables = (self._versions, self._errors, self._apis, self._delayed, self._queues)
 
     def collect(self) -> Iterator[None]:
         self._versions.fill(
@@ -80,10 +92,37 @@ class RequestCollector:
         for api in list(apis.values()):
             self._apis.put((api.name,), _values(api))
             yield
-        self._delayed.fill(
-            ((operation,), (apis[name].in_flight if name in apis else 0,))
-            for name, operation in _DELAYED.items()
-        )
+        self._delayed.begin()
+        for operation, names in _DELAYED.items():
+            waiting = sum(apis[name].in_flight for name in names if name in apis)
+            self._delayed.put((operation,), (waiting, waiting))
+
+
+def _delayed_table() -> Table:
+    prefix, waiting = "kafka_server_delayedoperationpurgatory", "Requests that wait"
+    return Table(
+        ["delayedOperation"],
+        [
+            Column(f"{prefix}_purgatorysize", GAUGE, f"{waiting} for records, replicas or a time."),
+            Column(f"{prefix}_numdelayedoperations", GAUGE, f"{waiting}: the same number."),
+        ],
+    )
+
+
+def _queue_table() -> Table:
+    table = Table(
+        [],
+        [
+            Column(
+                f"kafka_network_requestchannel_{name}queuesize",
+                GAUGE,
+                "Always 0: there are no queues between threads.",
+            )
+            for name in ("request", "response")
+        ],
+    )
+    table.fill([((), (0, 0))])
+    return table
 
 
 def _values(api: ApiRequests) -> Sequence[Summary | int]:
@@ -97,6 +136,8 @@ def _values(api: ApiRequests) -> Sequence[Summary | int]:
         _summary([at_once, api.waited_total], count),
         _summary([at_once, api.waited_local], count),
         _summary([api.waited_remote], count, zeros=lately),
+        Summary(_ZEROS, count),
+        Summary(_ZEROS, count),
         Summary(quantiles([api.throttled], QUANTILES, not_throttled), count),
         api.request_bytes,
         api.response_bytes,

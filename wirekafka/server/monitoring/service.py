@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
 from wirekafka.controller import ControllerRole
+from wirekafka.metadata.image import MetadataImage
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
+from wirekafka.server.monitoring.cleaner import CleanerCollector
 from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
-from wirekafka.server.monitoring.exposition import Exposition
+from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
 from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
+from wirekafka.server.monitoring.starting import StartCollector
 from wirekafka.server.monitoring.topics import (
     FollowerCollector,
     PartitionCollector,
@@ -52,7 +55,12 @@ class Monitoring:
         self._pulse = Pulse(self._loop, self.measures)
         self._exposition = Exposition()
         self._exposition.collectors = [LoopCollector(self.measures), DiskCollector()]
-        self._telemetry = _telemetry(self.measures)
+        self._early: EarlyExposition | None = EarlyExposition(
+            [DiskCollector(), StartCollector(self.measures)]
+        )
+        """Until the node serves: recovery may block the event loop for a long time."""
+        # Without an address, pushed metrics would be served nowhere; what decodes them takes 4 MiB.
+        self._telemetry = None if address is None else _telemetry(self.measures)
         self._node: Node | ControllerNode | None = None
         self._broker: BrokerCollector | None = None
         self.lag: LagTracker | None = None
@@ -83,7 +91,7 @@ class Monitoring:
             self.lag.start()
             collectors = [*collectors, *self._of_broker(node), LagCollector(self.lag)]
         self._exposition.collectors = [*collectors, *self._of_quorum(node)]
-        self._node = node
+        self._node, self._early = node, None
 
     def stopping(self) -> None:
         """Report that the node stops: it is not ready any more."""
@@ -123,6 +131,7 @@ class Monitoring:
             TrafficCollector(measures.traffic, broker),
             PartitionCollector(broker),
             FollowerCollector(broker),
+            CleanerCollector(measures, broker),
             self._broker,
             CoordinatorCollector(broker),
             *([self._telemetry] if self._telemetry is not None else ()),
@@ -134,7 +143,14 @@ class Monitoring:
         assert isinstance(log, QuorumLog)
         role = controller if isinstance(controller, ControllerRole) else None
         clock = node.broker.clock if isinstance(node, Node) else node.source.controller.clock
-        found: list[Collector] = [QuorumCollector(log, role, clock, self.measures.metadata_flushes)]
+
+        def image() -> MetadataImage:
+            if isinstance(node, Node):
+                return node.broker.image
+            return node.source.controller.committed_image
+
+        flushes = self.measures.metadata_flushes
+        found: list[Collector] = [QuorumCollector(log, role, clock, flushes, image)]
         if role is not None:
             found.append(ControllerCollector(role, node.fail))
         return found
@@ -142,6 +158,9 @@ class Monitoring:
     # Called by the threads of the endpoint.
 
     def _text(self, openmetrics: bool) -> Iterable[str]:
+        early = self._early
+        if early is not None:
+            return early.text(openmetrics=openmetrics)
         scrape = asyncio.run_coroutine_threadsafe(
             self._exposition.text(openmetrics=openmetrics), self._loop
         )

@@ -82,6 +82,7 @@ class PartitionCollector:
     def __init__(self, broker: Broker):
         self._broker = broker
         self._generation = -1
+        self._reassigning = 0
         self._known: dict[tuple[str, int], _Known] = {}
         self._replicas = Table(["topic", "partition"], _replica_columns())
         self._topics = single("kafka_topic_partitions", GAUGE, "Partitions of a topic.", "topic")
@@ -97,6 +98,7 @@ class PartitionCollector:
                     ("underminisrpartitioncount", "Led partitions below min.insync.replicas."),
                     ("atminisrpartitioncount", "Led partitions at min.insync.replicas."),
                     ("offlinereplicacount", "Replicas in failed log directories."),
+                    ("reassigningpartitions", "Led partitions whose replicas are being moved."),
                     ("produceridcount", "Producer ids with a state in any partition."),
                     (
                         "partitionswithlatetransactionscount",
@@ -122,12 +124,7 @@ class PartitionCollector:
         broker = self._broker
         if broker.image.generation != self._generation:
             self._generation = broker.image.generation
-            self._topics.fill(
-                ((topic.name,), (len(topic.partitions),))
-                for topic in list(broker.image.topics.values())
-                if 0 in topic.partitions and _reporter(topic.partitions[0]) == broker.node_id
-            )
-            yield
+            yield from self._read_topics()
         late_ms = broker.clock.now_ms() - broker.config.transaction_max_timeout_ms - _GRACE_MS
         counts = [0] * 5
         producers = late = 0
@@ -160,7 +157,27 @@ class PartitionCollector:
         keeper = broker.isr_keeper
         self._isrs.fill([((), (keeper.shrinks, keeper.expands, keeper.refusals))])
         offline = sum(len(directory.offline) for directory in broker.directories)
-        self._counts.fill([((), (*counts, offline, producers, late))])
+        counted = (*counts, offline, self._reassigning, producers, late)
+        self._counts.fill([((), counted)])
+
+    def _read_topics(self) -> Iterator[None]:
+        """What follows from the metadata alone."""
+        image, node_id = self._broker.image, self._broker.node_id
+        reassigning = seen = 0
+        self._topics.begin()
+        for topic in list(image.topics.values()):
+            partitions = topic.partitions
+            if 0 in partitions and _reporter(partitions[0]) == node_id:
+                self._topics.put((topic.name,), (len(partitions),))
+            for each in partitions.values():
+                if each.leader == node_id and (each.adding_replicas or each.removing_replicas):
+                    reassigning += 1
+            seen += len(partitions)
+            if seen >= 10 * _PARTITIONS_PER_STEP:
+                seen = 0
+                yield
+        self._reassigning = reassigning
+        yield
 
 
 class FollowerCollector:

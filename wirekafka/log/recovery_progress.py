@@ -1,0 +1,37 @@
+"""How much of a log directory is still to be opened and recovered, for those who watch a start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from threading import Lock
+
+
+class RecoveryProgress:
+    """What is left to do in one log directory. Several threads count, any thread may read."""
+
+    __slots__ = ("_lock", "_segments", "logs")
+
+    def __init__(self) -> None:
+        self.logs = 0
+        """The logs that are not open yet."""
+        self._segments = {0: 0}
+        self._lock = Lock()
+
+    def begin(self, logs: int) -> None:
+        """Count this many logs down from now on."""
+        self.logs = logs
+
+    def opened(self) -> None:
+        """Count a log as done."""
+        with self._lock:
+            self.logs -= 1
+
+    def scanning(self, thread: int) -> Callable[[int], None]:
+        """Takes how many segments are left of the log that a thread or process recovers now."""
+        self._segments.setdefault(thread, 0)
+        return partial(self._segments.__setitem__, thread)
+
+    def segments(self) -> list[tuple[int, int]]:
+        """The number of each thread, and how many segments are left of its log."""
+        return sorted(self._segments.copy().items())
