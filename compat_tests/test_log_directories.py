@@ -18,6 +18,7 @@ from compat_tests.tool_shell import ToolShell
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from wirekafka.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest
 from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.metadata.image import BROKER
@@ -193,6 +194,24 @@ def a_cordoned_directory_takes_no_replica(mover: Mover) -> Any:
     return refused, new
 
 
+def a_broker_without_an_open_directory_gets_no_replica(mover: Mover) -> Any:
+    """The controller learns from the heartbeats that all are cordoned."""
+
+    def refusal() -> int:
+        kind = CreateTopicsRequest.CreatableTopic
+        topic = kind(name=f"automatic-{mover.id}", num_partitions=1, replication_factor=2)
+        response = mover.wire.ask(CreateTopicsRequest(topics=[topic], validate_only=True), 7)
+        code: int = response.topics[0].error_code
+        return code
+
+    before = refusal()
+    mover.cordon(0, 1)
+    refused = eventually(refusal)
+    mover.cordon()
+    eventually(lambda: not refusal())
+    return before, refused
+
+
 def a_move_is_described_and_cancelled(mover: Mover) -> Any:
     """Its future log lags while the rate is limited, and is deleted when it is moved back."""
     name = mover.create("cancelled")
@@ -236,6 +255,7 @@ def a_replica_is_created_where_it_was_requested(mover: Mover) -> Any:
 PLAYS: list[Callable[[Mover], Any]] = [
     moves_are_refused,
     a_cordoned_directory_takes_no_replica,
+    a_broker_without_an_open_directory_gets_no_replica,
     a_move_is_described_and_cancelled,
     a_move_is_completed,
     a_replica_is_created_where_it_was_requested,

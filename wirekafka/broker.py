@@ -29,7 +29,7 @@ from wirekafka.coordinator.transactions import TransactionCoordinator, Transacti
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.claim import claim, locked, registration_of
+from wirekafka.metadata.claim import claim, cordoned_ids, locked, registration_of
 from wirekafka.metadata.directories import DirectoryReports
 from wirekafka.metadata.directory_failures import DirectoryFailures, may_be_offline
 from wirekafka.metadata.followers import ImageBrokers, replication_throttle
@@ -74,8 +74,7 @@ class Broker:
     def __init__(self, foundation: Foundation):
         self._foundation = foundation
         self.config = foundation.config
-        self.clock = foundation.clock
-        self.disk = foundation.disk
+        self.clock, self.disk = foundation.clock, foundation.disk
         self.node_id = self.config.node_id
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.waiting = Waiting(self.clock)
@@ -139,6 +138,7 @@ class Broker:
             foundation.node_clock or self.clock,
             registration_of(self.directories, self.config, incarnation_id),
             lambda: self.config,
+            cordoned=lambda: cordoned_ids(self.directories, self.config),
         )
         self._membership.on_unreported = failed
         DirectoryFailures(self.directories, self._membership, self.clock, self._retire, failed)

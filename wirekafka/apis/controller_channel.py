@@ -86,7 +86,7 @@ class MessageChannel(ABC):
                 want_fence=beat.wants_fence,
                 want_shut_down=beat.wants_shut_down,
                 offline_log_dirs=list(beat.offline_directories),
-                cordoned_log_dirs=[],
+                cordoned_log_dirs=list(beat.cordoned_directories),
             ),
             2,
         )

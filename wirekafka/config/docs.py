@@ -36,6 +36,7 @@ _THROUGH = {
     "node_id": ("broker.id",),
     "data_directories": ("log.dirs", "log.dir"),
     "is_compacted": ("cleanup.policy",),
+    "is_cordoned": ("cordoned.log.dirs",),
     "is_deleted": ("cleanup.policy",),
     "is_stamped_on_append": ("message.timestamp.type",),
 }

@@ -52,6 +52,8 @@ class Beat:
     wants_shut_down: bool = False
     offline_directories: Sequence[bytes] = ()
     """The ids of all log directories that have failed since the start."""
+    cordoned_directories: Sequence[bytes] = ()
+    """The ids of the log directories that get no new replicas (KIP-1066)."""
 
 
 class ControllerChannel(Protocol):

@@ -116,6 +116,15 @@ def registration_of(
     )
 
 
+def cordoned_ids(directories: Sequence[LogDirectory], config: BrokerConfig) -> list[bytes]:
+    """Return the ids of the directories in service that get no new replicas (KIP-1066)."""
+    return [
+        each.identity.directory_id
+        for each in directories
+        if each.identity is not None and each.failure is None and config.is_cordoned(each.path)
+    ]
+
+
 def previous_epoch(directories: Sequence[LogDirectory]) -> int:
     """Return the broker epoch of the last stop; -1 unless it was clean in all directories.
 

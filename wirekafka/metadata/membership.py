@@ -59,6 +59,8 @@ class Membership:
         clock: Clock,
         registration: Registration,
         config: Callable[[], BrokerConfig],
+        *,
+        cordoned: Callable[[], Sequence[bytes]] = tuple,
     ):
         self.broker_id = registration.broker_id
         self.broker_epoch = -1
@@ -68,6 +70,7 @@ class Membership:
         self._clock = clock
         self._registration = registration
         self._config = config
+        self._cordoned = cordoned
         self._timer: Timer | None = None
         self._failed_directories: dict[bytes, bool] = {}
         """By id of a failed log directory: whether a controller knows of it."""
@@ -209,6 +212,7 @@ class Membership:
                 wants_fence=wants_fence,
                 wants_shut_down=wants_shut_down,
                 offline_directories=failed,
+                cordoned_directories=self._cordoned(),
             )
         )
         self._failed_directories.update(dict.fromkeys(failed, True))
