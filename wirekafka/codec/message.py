@@ -290,7 +290,7 @@ class Message(_Struct):
                 raise MalformedMessage(f"{cls.__name__} has no version {version}")
             decode = compile_decoder(cls, version, version in cls.flexible)
             cls._decoders[version] = decode
-        return cast(Callable[[Buffer, int, int], tuple[Self, int]], decode)
+        return cast("Callable[[Buffer, int, int], tuple[Self, int]]", decode)
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self, list[Buffer], bytearray], bytearray]:
@@ -306,7 +306,7 @@ class Message(_Struct):
                 raise UnencodableMessage(f"{cls.__name__} has no version {version}")
             encode = compile_encoder(cls, version, version in cls.flexible)
             cls._encoders[version] = encode
-        return cast(Callable[[Self, list[Buffer], bytearray], bytearray], encode)
+        return cast("Callable[[Self, list[Buffer], bytearray], bytearray]", encode)
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int, at: int = 0) -> Self:
