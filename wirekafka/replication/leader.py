@@ -133,26 +133,32 @@ class Leader:
         self._appended()
         return appended
 
-    def append_at_once(self, records: Buffer, now_ms: int) -> Appended | None:
-        """Append a producer's batch if that also commits it, as on a sole replica.
+    def append_valid(self, records: Buffer, required_acks: int, now_ms: int) -> Appended | None:
+        """Append a producer's batch as `append_from_client`, without a guard.
 
-        Returns None, with nothing changed, if it would not, or if the batch is refused:
-        `append_from_client` then raises the error.
+        Returns None, with nothing changed, if the batch is refused, or if it may need a sync:
+        `append_from_client` then raises the error, or appends it.
         """
-        if not self._is_sole:
+        log, is_sole = self._log, self._is_sole
+        if not is_sole and (
+            (required_acks == _ALL_ACKS and self.lacks_replicas)
+            or log.config.flush_messages != _NEVER_FLUSHED
+        ):
             return None
         append = self._client_append
         append.now_ms = now_ms
         append.guard = None
-        log = self._log
         try:
             appended = log.append_as_leader(records, append)
         except (KafkaError, TakesLong):
             return None
         replica = self._replica
-        replica.set_high_watermark(log.end_offset)
         if replica.traffic is not None:
             replica.traffic.appended(len(records), appended[1] - appended[0])
+        if is_sole:
+            replica.set_high_watermark(log.end_offset)
+        else:
+            self._appended()
         return appended
 
     def append_from_coordinator(self, records: Buffer) -> Appended:

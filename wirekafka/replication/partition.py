@@ -64,7 +64,7 @@ class Partition(Replica):
             self.leader.use_log(log)
         if self.follower is not None:
             self.follower = Follower(self)
-        self.wake()
+        self.wake_all()
 
     # Roles.
 
@@ -86,7 +86,7 @@ class Partition(Replica):
             leader.begin_epoch(leadership.leader_epoch)
         self.leader = leader
         leader.assign()
-        self.wake()
+        self.wake_all()
 
     def follow(self, leadership: Leadership) -> None:
         """Follow another broker, or none while the partition has no leader (-1).
@@ -101,7 +101,7 @@ class Partition(Replica):
         if self.follower is None:
             self.follower = Follower(self)
             self.forget_commits()
-        self.wake()
+        self.wake_all()
 
     def leading(self, current_leader_epoch: int = NO_EPOCH) -> Leader:
         """Return the leader role, checking the leader epoch of a request (KIP-320); -1 is any.
@@ -133,7 +133,7 @@ class Partition(Replica):
         self.note_synced()
         if self.leader is not None:
             self.leader.advance()
-        self.wake()
+        self.wake_all()
         return not self.awaits_sync
 
     # As a replicated log.
