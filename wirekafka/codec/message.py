@@ -294,10 +294,11 @@ class Message(_Struct):
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self, list[Buffer], bytearray], bytearray]:
-        """The function `(message, chunks, head) -> head`, which copies no records.
+        """The function `(message, chunks, head) -> head`, which copies few records.
 
-        It appends to `head`; at a Records field it moves `head` and the record buffers to
-        `chunks` and continues in a new bytearray. The one it returns is to be sent after `chunks`.
+        It appends to `head`, also small record buffers; at a larger one it moves `head` and the
+        buffer to `chunks` and continues in a new bytearray, which it returns: that is to be sent
+        after `chunks`.
         Raises UnencodableMessage.
         """
         encode = cls._encoders.get(version)

@@ -212,7 +212,7 @@ class Log:
                 self.segments.expect_reader(offset, self.segments.active.file.size_bytes)
             return NOTHING
         try:
-            limits = ReadLimits(max_bytes, end_offset, self.end_offset, at_least_one)
+            limits = _new(ReadLimits, (max_bytes, end_offset, self.end_offset, at_least_one))
             return self.segments.read(offset, limits)
         except (OSError, BadBatch) as error:
             raise self._storage_error(error) from error

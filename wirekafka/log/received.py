@@ -70,18 +70,23 @@ def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> l
 
 def fit(group: list[Received], segment: Segment) -> bool:
     """Whether all batches fit into a segment as it is, so that no roll has to be checked."""
-    last = group[-1]
+    at, last = group[-1]
+    newest_ms = last.max_timestamp
+    if len(group) > 1:
+        newest_ms = max([header.max_timestamp for _, header in group])
     return (
-        segment.file.size_bytes + last.end - group[0].at <= segment.limit_bytes
-        and last.header.end_offset - segment.base_offset <= LARGEST_RELATIVE_OFFSET
-        and max([header.max_timestamp for _, header in group]) <= segment.roll_after_ms
+        segment.file.size_bytes + at - group[0].at + last.length + LOG_OVERHEAD_BYTES
+        <= segment.limit_bytes
+        and last.base_offset + last.last_offset_delta - segment.base_offset
+        < LARGEST_RELATIVE_OFFSET
+        and newest_ms <= segment.roll_after_ms
     )
 
 
 def groups(found: list[Received], segment_bytes: int) -> Iterator[list[Received]]:
     """The batches in groups that fit into one segment; a larger batch is a group by itself."""
     group: list[Received] = []
-    if found and _fit_together(found[0], found[-1], segment_bytes):
+    if len(found) == 1 or (found and _fit_together(found[0], found[-1], segment_bytes)):
         group, found = found, []
     for each in found:
         if group and not _fit_together(group[0], each, segment_bytes):

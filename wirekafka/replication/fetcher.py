@@ -178,7 +178,15 @@ class Fetcher:
         follower = followed.partition.follower
         if follower is None or position.leader_epoch != followed.partition.leader_epoch:
             return
-        self._changed[key] = None
+        if (
+            fetched.records
+            or fetched.error
+            or fetched.diverging is not None
+            or fetched.start_offset > followed.partition.log.start_offset
+            or self._is_throttled(followed.partition)
+        ):
+            self._changed[key] = None
+        # Else only the high watermark changes: what is requested next stays as it is.
         if not fetched.error:
             try:
                 if fetched.records:
@@ -308,6 +316,7 @@ class Fetcher:
             now_ms,
         )
         if not is_current:
+            self._changed[_key(followed.partition)] = None
             return
         lag = fetched.high_watermark - follower.fetch_offset
         followed.lag = lag if lag > 0 else 0

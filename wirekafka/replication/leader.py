@@ -390,19 +390,20 @@ class Leader:
         A follower that has caught up but is not in the ISR yet counts too: otherwise the high
         watermark could keep ahead of it, and it would never join.
         """
-        isr = self.maximal_isr
-        log_end_offset = self._log.end_offset
-        brokers, now_ms = self._replica.brokers, self._replica.clock.now_ms()
+        isr = self._replica.leadership.isr if self._proposed is None else self.maximal_isr
         for follower in self._followers.values():
             if follower.end_offset < end_offset and (
-                follower.broker_id in isr
-                or (
-                    follower.is_caught_up(log_end_offset, now_ms, brokers.max_lag_ms)
-                    and self._is_eligible(follower)
-                )
+                follower.broker_id in isr or self._may_catch_up(follower)
             ):
                 end_offset = follower.end_offset
         return end_offset
+
+    def _may_catch_up(self, follower: RemoteReplica) -> bool:
+        """Whether a follower outside of the ISR is about to join it."""
+        now_ms, max_lag_ms = self._replica.clock.now_ms(), self._replica.brokers.max_lag_ms
+        return follower.is_caught_up(
+            self._log.end_offset, now_ms, max_lag_ms
+        ) and self._is_eligible(follower)
 
     def _lags(self, broker_id: int, now_ms: int) -> bool:
         if broker_id == self._replica.node_id:

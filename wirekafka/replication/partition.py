@@ -108,7 +108,7 @@ class Partition(Replica):
 
         KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
         """
-        if current_leader_epoch != NO_EPOCH:
+        if current_leader_epoch not in (NO_EPOCH, self.leadership.leader_epoch):
             self.check_leader_epoch(current_leader_epoch)
         leader = self.leader
         if leader is None:
@@ -189,7 +189,11 @@ class Partition(Replica):
             start_offset=start_offset,
             last_stable_offset=self.last_stable_offset,
         )
-        if wanted.last_fetched_epoch != NO_EPOCH:
+        last_epoch = wanted.last_fetched_epoch
+        if last_epoch != NO_EPOCH and not (
+            # The usual case: a follower, or a consumer, within the newest epoch.
+            last_epoch == log.epochs.latest and log.start_offset <= wanted.offset <= log.end_offset
+        ):
             found.diverging = self._divergence(wanted)
             if found.diverging is not None:
                 return found

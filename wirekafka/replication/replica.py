@@ -173,7 +173,7 @@ class Replica(Watched):
     @property
     def last_stable_offset(self) -> int:
         """The end for read_committed: the first open transaction, or the high watermark."""
-        unstable = self.log.first_unstable_offset
+        unstable = self.log.producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
         return unstable
@@ -223,7 +223,10 @@ class Replica(Watched):
 
     def within_log(self, offset: int) -> int:
         """Return the offset itself, or the start or end of the log if it is outside of them."""
-        return min(max(offset, self.log.start_offset), self.log.end_offset)
+        log = self.log
+        if log.start_offset <= offset <= log.end_offset:
+            return offset
+        return log.start_offset if offset < log.start_offset else log.end_offset
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
         """Call back once the high watermark reaches `offset`, in order; at once if it has."""

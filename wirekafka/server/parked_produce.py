@@ -27,6 +27,14 @@ class Template(Protocol):
         """Append the response of a batch without error."""
 
 
+class Repeated(Protocol):
+    """What is known of a Produce request that is repeated."""
+
+    topic: tuple[str, bytes]
+    """The topic's name and id as sent, of which one is empty or zeros."""
+    timeout_ms: int
+
+
 class ParkedProduce:
     """A batch that waits for the in-sync replicas, and what its response depends on.
 
@@ -51,18 +59,19 @@ class ParkedProduce:
         self,
         call: Call,
         place: tuple[Partition, Leader, Appended],
-        answer: tuple[int, Template, tuple[str, bytes]],
-        timeout_ms: int,
+        answer: tuple[int, Template],
+        request: Repeated,
     ):
-        """`answer` is the correlation id, the template, and the topic's name and id as sent."""
+        """`answer` is the correlation id, and the response without its values."""
         self._partition, self._leader, self._appended = place
-        self._correlation_id, self._template, self._topic = answer
+        self._correlation_id, self._template = answer
+        self._topic = request.topic
         self.end_offset = self._appended.end_offset
         self._callback: Callable[[object], None] | None = None
         self._is_ready = False
         self._waiting = call.broker.waiting
         self._partition.await_commit(self)
-        self._timer = self._waiting.park(self, timeout_ms)
+        self._timer = self._waiting.park(self, request.timeout_ms)
 
     def look(self, changed: Watched) -> None:
         """Release the request if it need not wait any longer (`waiting.Watcher`)."""

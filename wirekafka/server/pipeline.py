@@ -117,9 +117,8 @@ class Pipeline:
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve the request at `data[at:end]`, which excludes its size prefix.
 
-        Adds the response to `replies` and returns None, or returns the parked request if its
-        handler waits. Raises Refused, MalformedMessage or UnicodeDecodeError if the connection
-        must be closed.
+        Adds the response to `replies` and returns None, or returns a request that waits. Raises
+        Refused, MalformedMessage or UnicodeDecodeError if the connection must be closed.
         """
         quotas = call.broker.quotas
         if quotas is not None and quotas.measures_work and not call.began_ns:
@@ -144,8 +143,7 @@ class Pipeline:
                 else _skip_header_tags(data, body_at, end)
             )
         call.correlation_id = correlation_id
-        call.version = route.version
-        call.api_name = route.name
+        call.version, call.api_name = route.version, route.name
         # Admit. A muted connection serves no request, so that muting needs no check here.
         if route.needs_authentication and not call.is_authenticated:
             raise Refused("a request before authentication", route.api.name)

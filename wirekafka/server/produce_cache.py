@@ -196,12 +196,8 @@ class ProduceCache:
         if (template := entry.template) is not None:
             if entry.acks == _ALL and appended[1] > partition.high_watermark:
                 call.version = version
-                return ParkedProduce(
-                    call,
-                    (partition, leader, appended),
-                    (correlation_id, template, entry.topic),
-                    entry.timeout_ms,
-                )
+                place = partition, leader, appended
+                return ParkedProduce(call, place, (correlation_id, template), entry)
             # As `put`, without the call.
             base_offset, _, time_ms, log_start, _ = appended
             before, after, index = template.before, template.after, entry.key[1]
