@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,15 +118,14 @@ class Fetcher:
 
     def plan(self, now_ms: int) -> Plan | None:
         """Return the next Fetch request; None while no partition can be fetched."""
-        candidates: Iterable[FollowedKey]
+        candidates, self._changed = self._changed, {}
         if self._session.is_full:
-            candidates = {**self._followed, **self._changed}
-        elif now_ms >= self._review_ms:
-            self._review_ms = now_ms + _REVIEW_MS
-            candidates = {**self._changed, **self._held_back, **dict.fromkeys(self._reviewed())}
+            candidates = dict.fromkeys(self._followed) | candidates
         else:
-            candidates = {**self._changed, **self._held_back}
-        self._changed.clear()
+            candidates |= self._held_back
+            if now_ms >= self._review_ms:
+                self._review_ms = now_ms + _REVIEW_MS
+                candidates |= dict.fromkeys(self._reviewed())
         wanted: dict[FollowedKey, Position] = {}
         unwanted = []
         for key in candidates:
