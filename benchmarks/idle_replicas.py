@@ -146,8 +146,8 @@ class Pair:
 
     def stop(self) -> None:
         self._fetchers.stop()
-        self.leader.stop()
-        self.follower.stop()
+        for each in (self.leader, self.follower):
+            each.node.abort()
 
 
 def costs(
