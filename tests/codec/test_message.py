@@ -192,18 +192,31 @@ def test_records_of_any_form_have_the_same_bytes(records: Any, version: int) -> 
     assert [partition.records for partition in decoded] == [_BATCH, None, b"", b"x"]
 
 
-def test_records_are_encoded_without_a_copy() -> None:
-    parts = [b"first" * 10, b"second" * 10]
+def test_large_records_are_encoded_without_a_copy() -> None:
+    parts = [b"first" * 1000, b"second" * 1000]
+    batch = _BATCH * 100
     chunks: list[Buffer] = []
     head = bytearray(b"before")
-    rest = FetchResponse.encoder(12)(_response(LogSlice(*parts), _BATCH), chunks, head)
+    rest = FetchResponse.encoder(12)(_response(LogSlice(*parts), batch), chunks, head)
     assert chunks[0] is head
     assert head.startswith(b"before")
     assert chunks[1] is parts[0]
     assert chunks[2] is parts[1]
-    assert chunks[4] is _BATCH
+    assert chunks[4] is batch
     assert len(chunks) == 5
-    assert b"".join([*chunks, rest])[6:] == _response(b"".join(parts), _BATCH).encode(12)
+    assert b"".join([*chunks, rest])[6:] == _response(b"".join(parts), batch).encode(12)
+
+
+def test_small_records_share_the_buffer_of_what_is_around_them() -> None:
+    large = _BATCH * 100
+    records = [b"", _BATCH, LogSlice(_BATCH, large, b"", _BATCH), _BATCH, large]
+    chunks: list[Buffer] = []
+    head = bytearray(b"before")
+    rest = FetchResponse.encoder(12)(_response(*records), chunks, head)
+    assert chunks[0] is head and chunks[1] is large and chunks[3] is large
+    assert len(chunks) == 4
+    whole = [b"".join(each.buffers()) if isinstance(each, LogSlice) else each for each in records]
+    assert b"".join([*chunks, rest])[6:] == _response(*whole).encode(12)
 
 
 def test_a_message_without_records_is_one_buffer() -> None:

@@ -19,7 +19,7 @@ from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import Route
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
-from wirekafka.server.pipeline import Parked, Pipeline, Refused
+from wirekafka.server.pipeline import ParkedHandler, Pipeline, Refused
 from wirekafka.server.replies import Replies
 from wirekafka.testing.traffic import _errors
 
@@ -171,6 +171,6 @@ def test_a_hook_may_wait_before_the_handler(kafka: InProcessBroker) -> None:
     call, replies = Call(kafka.broker), Replies()
     data = memoryview(frame(MetadataRequest(), 9, 7))
     parked = Pipeline(Standing(wait)).serve(data, 0, len(data), call, replies)
-    assert isinstance(parked, Parked) and not replies.tail
+    assert isinstance(parked, ParkedHandler) and not replies.tail
     assert parked.resume(call, replies)
     assert decoded(replies, MetadataRequest(), 9).brokers

@@ -184,15 +184,17 @@ def _target(request: FetchRequest, version: int) -> FetchTarget:
     for topic in request.topics:
         name = topic.topic_id if by_id else topic.topic
         for requested in topic.partitions:
-            # Of a partition named twice, the last mention counts.
-            wanted[name, requested.partition] = each = Wanted(
+            current_epoch, last_epoch = requested.current_leader_epoch, requested.last_fetched_epoch
+            each = Wanted(
                 name,
                 requested.partition,
                 fetch_offset=requested.fetch_offset,
                 max_bytes=requested.partition_max_bytes,
-                current_leader_epoch=max(requested.current_leader_epoch, -1),
-                last_fetched_epoch=max(requested.last_fetched_epoch, -1),
+                current_leader_epoch=current_epoch if current_epoch > -1 else -1,
+                last_fetched_epoch=last_epoch if last_epoch > -1 else -1,
             )
+            # Of a partition named twice, the last mention counts.
+            wanted[each.key] = each
             if replica_id >= 0:
                 each.log_start_offset = requested.log_start_offset
     forgotten: list[Key] = [

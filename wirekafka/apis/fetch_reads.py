@@ -74,7 +74,8 @@ class Found:
 
     @property
     def has_records(self) -> bool:
-        return self.size_bytes > 0
+        records = self.result.records
+        return records is not None and records.size_bytes > 0
 
     @property
     def has_error(self) -> bool:
@@ -214,7 +215,7 @@ class Reads:
             if (
                 partition is None
                 or partition.leader is None
-                or found.has_error
+                or found.error is not Error.NONE
                 or found.result.diverging is not None
             ):
                 continue
@@ -246,11 +247,11 @@ class Reads:
     def record_throttled(self, now_ms: int) -> None:
         """Count the bytes of throttled partitions that a follower gets, for `leader_throttle`."""
         size_bytes = sum(
-            found.size_bytes
-            for found in self.found
-            if found.size_bytes
-            and found.partition is not None
-            and self._is_throttled(found.partition)
+            [
+                found.size_bytes
+                for found in self.found
+                if found.partition is not None and self._is_throttled(found.partition)
+            ]
         )
         if size_bytes:
             self._broker.leader_throttle.record(size_bytes, now_ms)
@@ -369,8 +370,10 @@ class Reads:
     def _read_for_follower(
         self, partition: LocalPartition, wanted: Wanted, left_bytes: int
     ) -> ReadResult | Pending[RemoteResult]:
-        epoch = wanted.current_leader_epoch
-        partition.leading(epoch).check_follower(self.terms.replica_id, epoch)
+        leader = partition.leader
+        if leader is None or self.terms.replica_id not in leader.followers:
+            epoch = wanted.current_leader_epoch
+            partition.leading(epoch).check_follower(self.terms.replica_id, epoch)
         result = self._read_one(partition, wanted, left_bytes)
         if isinstance(result, ReadResult) and result.records and self._must_wait(partition):
             result.records = None

@@ -270,8 +270,8 @@ class _Writing:
     def final(self, response: ProduceResponse) -> ProduceResponse | None:
         """The response to send; None for acks=0."""
         if self._acks != _NONE:
-            if self.failed and self.call.version >= _NAMES_LEADERS_SINCE:
-                self._name_leaders(response)
+            if self.failed:
+                name_leaders(response, self.call)
             return response
         if self.failed:
             # There is no response to carry an error; a closed connection makes the client
@@ -445,18 +445,21 @@ class _Writing:
             response.log_start_offset = partition.log.start_offset
         return response
 
-    def _name_leaders(self, response: ProduceResponse) -> None:
-        """Add the current leader of each partition that another broker leads (KIP-951)."""
-        leaders = CurrentLeaders(self.call)
-        for topic in response.responses:
-            key = topic.topic_id if self._uses_topic_ids else topic.name
-            for each in topic.partition_responses:
-                if each.error_code == Error.NOT_LEADER_OR_FOLLOWER:
-                    leader_id, leader_epoch = leaders.find(key, each.index)
-                    each.current_leader = _PartitionResponse.LeaderIdAndEpoch(
-                        leader_id=leader_id, leader_epoch=leader_epoch
-                    )
-        response.node_endpoints = list(leaders.endpoints.values())
+
+def name_leaders(response: ProduceResponse, call: Call) -> None:
+    """Add the current leader of each partition that another broker leads (KIP-951), since v10."""
+    if call.version < _NAMES_LEADERS_SINCE:
+        return
+    leaders = CurrentLeaders(call)
+    for topic in response.responses:
+        key = topic.topic_id if call.version >= _TOPIC_IDS_SINCE else topic.name
+        for each in topic.partition_responses:
+            if each.error_code == Error.NOT_LEADER_OR_FOLLOWER:
+                leader_id, leader_epoch = leaders.find(key, each.index)
+                each.current_leader = _PartitionResponse.LeaderIdAndEpoch(
+                    leader_id=leader_id, leader_epoch=leader_epoch
+                )
+    response.node_endpoints = list(leaders.endpoints.values())
 
 
 def _has_transactional_batches(topics: list[_TopicData]) -> bool:

@@ -26,20 +26,26 @@ async def are_replicated(uncommitted: Sequence[Uncommitted], timeout_ms: int, ca
     )
     has_failed = False
     for partition, leader, end_offset, response in uncommitted:
-        if partition.log.has_failed and partition.high_watermark < end_offset:
-            response.error_code = Error.KAFKA_STORAGE_ERROR
-        elif partition.leader is not leader:
-            # It may lead again meanwhile, with other records at these offsets.
-            response.error_code = Error.NOT_LEADER_OR_FOLLOWER
-        elif partition.high_watermark < end_offset:
-            response.error_code = Error.REQUEST_TIMED_OUT
-        elif leader.lacks_maximal_replicas:
-            # Written, but to fewer replicas than min.insync.replicas.
-            response.error_code = Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        else:
-            continue
-        has_failed = True  # The response keeps the offset, as in Kafka.
+        error = outcome(partition, leader, end_offset)
+        if error is not Error.NONE:
+            response.error_code = error
+            has_failed = True  # The response keeps the offset, as in Kafka.
     return not has_failed
+
+
+def outcome(partition: Partition, leader: Leader, end_offset: int) -> Error:
+    """Return the error of an appended batch whose wait has ended, NONE if it is replicated."""
+    if partition.log.has_failed and partition.high_watermark < end_offset:
+        return Error.KAFKA_STORAGE_ERROR
+    if partition.leader is not leader:
+        # It may lead again meanwhile, with other records at these offsets.
+        return Error.NOT_LEADER_OR_FOLLOWER
+    if partition.high_watermark < end_offset:
+        return Error.REQUEST_TIMED_OUT
+    if leader.lacks_maximal_replicas:
+        # Written, but to fewer replicas than min.insync.replicas.
+        return Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return Error.NONE
 
 
 def _settled(partition: Partition, leader: Leader, end_offset: int) -> bool:

@@ -16,16 +16,19 @@ Buffer = bytes | bytearray | memoryview
 _BUFFERS = frozenset((bytes, bytearray, memoryview))
 Encoder = Callable[[Any, list[Buffer], bytearray], bytearray]
 
+_COPIED_BYTES = 2048
+"""Records up to this size are copied: for the kernel, one more buffer costs more than that."""
+
 _int32 = Layout(">i").pack
 
 
 def compile_encoder(cls: type[Any], version: int, flexible: bool) -> Encoder:
     """Generate the function `(message, chunks, head) -> head` of one version.
 
-    It appends to `head`. At a Records field it moves `head` and the record buffers, uncopied, to
-    `chunks` and continues in a new bytearray. The one it returns is to be sent after `chunks`.
-    Fields the version lacks are left out. Raises UnencodableMessage, with `chunks` and `head`
-    partly written.
+    It appends to `head`. At a record buffer above `_COPIED_BYTES` it moves `head` and the buffer,
+    uncopied, to `chunks` and continues in a new bytearray. The one it returns is to be sent after
+    `chunks`. Fields the version lacks are left out. Raises UnencodableMessage, with `chunks` and
+    `head` partly written.
     """
     return _Writer(cls, version, flexible).write()
 
@@ -62,11 +65,13 @@ def _buffers_of(records: Any) -> tuple[Sequence[Buffer], int]:
 def _put_buffers(chunks: list[Buffer], head: bytearray, buffers: Sequence[Buffer]) -> bytearray:
     put = head
     for buffer in buffers:
-        if buffer:
-            if put is head:
-                chunks.append(head)
-                put = bytearray()
-            chunks.append(buffer)
+        if len(buffer) <= _COPIED_BYTES:
+            put += buffer
+            continue
+        if put:
+            chunks.append(put)
+            put = bytearray()
+        chunks.append(buffer)
     return put
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import TypeVar
 
@@ -10,6 +11,8 @@ from wirekafka.codec.message import Buffer, Int16, Int32, Message, Request, Resp
 
 _API_VERSIONS = 18
 _SIZE = Struct(">i")
+_CORRELATION_ID_AT = 8
+"""In a request's frame: after the size, the API key and the version."""
 _HEADER_BYTES = {0: 4, 1: 5}
 """The size of a response header, without tagged fields."""
 
@@ -54,15 +57,22 @@ def encode_request(
     correlation_id: int, client_id: str | None, message: Request, version: int
 ) -> bytes:
     """Encode a request frame, size included. Raises UnencodableMessage."""
-    cls = type(message)
+    head = bytearray(_request_head(type(message), version, client_id))
+    chunks: list[Buffer] = []
+    tail = message.encoder(version)(message, chunks, head)
+    chunks.append(tail)
+    _SIZE.pack_into(head, 0, sum(map(len, chunks)) - _SIZE.size)
+    _SIZE.pack_into(head, _CORRELATION_ID_AT, correlation_id)
+    return b"".join(chunks)
+
+
+@lru_cache(maxsize=1024)
+def _request_head(cls: type[Message], version: int, client_id: str | None) -> bytes:
+    """The start of a frame, up to the message, except for its size and its correlation id."""
     header = RequestHeader(
-        request_api_key=cls.key,
-        request_api_version=version,
-        correlation_id=correlation_id,
-        client_id=client_id,
+        request_api_key=cls.key, request_api_version=version, client_id=client_id
     )
-    header_version = request_header_version(cls, version)
-    return encode_frame([header.encode(header_version), message.encode(version)])
+    return bytes(_SIZE.size) + header.encode(request_header_version(cls, version))
 
 
 def decode_response(
@@ -73,9 +83,9 @@ def decode_response(
     Raises MalformedMessage, also when bytes are left over.
     """
     header_version = response_header_version(response, version)
-    # The decoder copies what it may read: of a large response no more than a header without tags.
     end = _HEADER_BYTES[header_version]
-    if len(payload) > end and header_version > 0 and payload[end - 1]:
-        end = len(payload)
-    header, position = ResponseHeader.decoder(header_version)(payload, 0, min(end, len(payload)))
+    if len(payload) >= end and not (header_version and payload[end - 1]):
+        (correlation_id,) = _SIZE.unpack_from(payload)
+        return correlation_id, response.decode(payload, version, end)
+    header, position = ResponseHeader.decoder(header_version)(payload, 0, len(payload))
     return header.correlation_id, response.decode(payload, version, position)

@@ -290,14 +290,15 @@ class Message(_Struct):
                 raise MalformedMessage(f"{cls.__name__} has no version {version}")
             decode = compile_decoder(cls, version, version in cls.flexible)
             cls._decoders[version] = decode
-        return cast(Callable[[Buffer, int, int], tuple[Self, int]], decode)
+        return cast("Callable[[Buffer, int, int], tuple[Self, int]]", decode)
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self, list[Buffer], bytearray], bytearray]:
-        """The function `(message, chunks, head) -> head`, which copies no records.
+        """The function `(message, chunks, head) -> head`, which copies few records.
 
-        It appends to `head`; at a Records field it moves `head` and the record buffers to
-        `chunks` and continues in a new bytearray. The one it returns is to be sent after `chunks`.
+        It appends to `head`, also small record buffers; at a larger one it moves `head` and the
+        buffer to `chunks` and continues in a new bytearray, which it returns: that is to be sent
+        after `chunks`.
         Raises UnencodableMessage.
         """
         encode = cls._encoders.get(version)
@@ -306,7 +307,7 @@ class Message(_Struct):
                 raise UnencodableMessage(f"{cls.__name__} has no version {version}")
             encode = compile_encoder(cls, version, version in cls.flexible)
             cls._encoders[version] = encode
-        return cast(Callable[[Self, list[Buffer], bytearray], bytearray], encode)
+        return cast("Callable[[Self, list[Buffer], bytearray], bytearray]", encode)
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int, at: int = 0) -> Self:

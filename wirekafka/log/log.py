@@ -188,10 +188,8 @@ class Log:
     ) -> None:
         """Append batches fetched from a leader, unchanged, offsets and leader epochs included.
 
-        Left out are an incomplete last batch, and all from the first whose leader epoch is above
-        `newest_epoch`: that leader cannot have sent it. Raises KafkaError:
-        CORRUPT_MESSAGE for one that is broken, OFFSET_OUT_OF_RANGE for one below the end of the
-        log; then nothing is written.
+        Left out are an incomplete last batch, and those from the first above `newest_epoch` on.
+        KafkaError, with nothing written: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE below the end.
         """
         data = memoryview(records)
         found = received.checked(data, self.end_offset, newest_epoch, self.name)
@@ -214,7 +212,7 @@ class Log:
                 self.segments.expect_reader(offset, self.segments.active.file.size_bytes)
             return NOTHING
         try:
-            limits = ReadLimits(max_bytes, end_offset, self.end_offset, at_least_one)
+            limits = _new(ReadLimits, (max_bytes, end_offset, self.end_offset, at_least_one))
             return self.segments.read(offset, limits)
         except (OSError, BadBatch) as error:
             raise self._storage_error(error) from error
@@ -406,18 +404,21 @@ class Log:
         self.epochs.moved(directory)
 
     def _write_received(self, data: memoryview, group: list[Received], now_ms: int) -> None:
-        first, last = group[0], group[-1]
-        segment = self._with_room(received.shape_of(group), first.header.base_offset, now_ms)
+        segment, first, last = self.segments.active, group[0], group[-1]
+        if not received.fit(group, segment):
+            segment = self._with_room(received.shape_of(group), first.header.base_offset, now_ms)
         try:
-            for each in group:
-                if each.header.leader_epoch > self.epochs.recorded:
-                    self._assign(each.header.leader_epoch, each.header.base_offset)
-            segment.append_all(data[first.at : last.end], [each.shape for each in group])
+            for _, header in group:
+                if header.leader_epoch > self.epochs.recorded:
+                    self._assign(header.leader_epoch, header.base_offset)
+            segment.append_all(data[first.at : last.end], group)
         except OSError as error:
             raise self._storage_error(error) from error
         self.end_offset = last.header.end_offset
         for each in group:
-            self._completed(self.producers.replay(each.header, data[each.at : each.end]))
+            if each.header.producer_id >= 0:
+                self._completed(self.producers.replay(each.header, data[each.at : each.end]))
+        self.producers.end_offset = self.end_offset
 
     def _with_room(self, shape: BatchShape, base_offset: int, now_ms: int) -> Segment:
         """The segment to append a batch to: the active one, after a roll where that is due."""

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from wirekafka.codec.batch import BatchHeader, batches, is_intact
+from wirekafka.codec.batch import (
+    CRC_COVERS_FROM,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+    batches,
+)
+from wirekafka.codec.crc import crc32c
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET
-from wirekafka.log.segment import BatchShape
+from wirekafka.log.segment import BatchShape, Segment
 
 NEWEST_EPOCH = 0x7FFFFFFF
+
+_SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
+_new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
+_unpack_header = HEADER.unpack_from
 
 
 class Received(NamedTuple):
@@ -22,12 +35,7 @@ class Received(NamedTuple):
     @property
     def end(self) -> int:
         """The position after the batch."""
-        return self.at + self.header.size_bytes
-
-    @property
-    def shape(self) -> BatchShape:
-        header = self.header
-        return BatchShape(header.size_bytes, header.end_offset - 1, header.max_timestamp)
+        return self.at + self.header.length + LOG_OVERHEAD_BYTES
 
 
 def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> list[Received]:
@@ -36,36 +44,64 @@ def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> l
     Raises KafkaError: CORRUPT_MESSAGE; OFFSET_OUT_OF_RANGE for a batch that begins below the end
     of the one before it, or below `end_offset`.
     """
-    found = []
-    for at, header in batches(data):
-        if header.leader_epoch > newest_epoch:
+    found: list[Received] = []
+    at, end = 0, len(data)
+    while end - at >= HEADER_BYTES:
+        header: BatchHeader = _new(BatchHeader, _unpack_header(data, at))
+        base_offset, length, leader_epoch, magic, crc, _, last_offset_delta = header[:7]
+        stop = at + length + LOG_OVERHEAD_BYTES
+        if magic != MAGIC or length < _SMALLEST_LENGTH or stop > end:
             break
-        if not is_intact(data, at, header):
+        if leader_epoch > newest_epoch:
+            return found
+        if crc32c(data[at + CRC_COVERS_FROM : stop]) != crc:
             raise KafkaError(Error.CORRUPT_MESSAGE, f"Record is corrupt in {log}")
-        if header.base_offset < end_offset:
+        if base_offset < end_offset:
             raise KafkaError(
                 Error.OFFSET_OUT_OF_RANGE,
-                f"Offset {header.base_offset} is below the end {end_offset} of {log}",
+                f"Offset {base_offset} is below the end {end_offset} of {log}",
             )
-        end_offset = header.end_offset
-        found.append(Received(at, header))
+        end_offset = base_offset + last_offset_delta + 1
+        found.append(_new(Received, (at, header)))
+        at = stop
+    next(batches(data, at), None)  # Raises an error for a rest that is no incomplete batch.
     return found
+
+
+def fit(group: list[Received], segment: Segment) -> bool:
+    """Whether all batches fit into a segment as it is, so that no roll has to be checked."""
+    at, last = group[-1]
+    newest_ms = last.max_timestamp
+    if len(group) > 1:
+        newest_ms = max([header.max_timestamp for _, header in group])
+    return (
+        segment.file.size_bytes + at - group[0].at + last.length + LOG_OVERHEAD_BYTES
+        <= segment.limit_bytes
+        and last.base_offset + last.last_offset_delta - segment.base_offset
+        < LARGEST_RELATIVE_OFFSET
+        and newest_ms <= segment.roll_after_ms
+    )
 
 
 def groups(found: list[Received], segment_bytes: int) -> Iterator[list[Received]]:
     """The batches in groups that fit into one segment; a larger batch is a group by itself."""
     group: list[Received] = []
+    if len(found) == 1 or (found and _fit_together(found[0], found[-1], segment_bytes)):
+        group, found = found, []
     for each in found:
-        if group:
-            first = group[0]
-            size_bytes = each.end - first.at
-            offsets = each.header.end_offset - first.header.base_offset
-            if size_bytes > segment_bytes or offsets > LARGEST_RELATIVE_OFFSET:
-                yield group
-                group = []
+        if group and not _fit_together(group[0], each, segment_bytes):
+            yield group
+            group = []
         group.append(each)
     if group:
         yield group
+
+
+def _fit_together(first: Received, last: Received, segment_bytes: int) -> bool:
+    return (
+        last.end - first.at <= segment_bytes
+        and last.header.end_offset - first.header.base_offset <= LARGEST_RELATIVE_OFFSET
+    )
 
 
 def shape_of(group: list[Received]) -> BatchShape:

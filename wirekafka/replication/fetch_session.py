@@ -18,6 +18,7 @@ class Wanted:
         "current_leader_epoch",
         "fetch_offset",
         "idle",
+        "key",
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
@@ -40,6 +41,8 @@ class Wanted:
     ):
         self.topic = topic
         self.partition = partition
+        self.key: Key = (topic, partition)
+        """The partition, as the fetcher names it."""
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
@@ -51,11 +54,6 @@ class Wanted:
         self.sent_start_offset = -1
         self.idle: Partition | None = None
         """The partition, while it is idle in a follower's session."""
-
-    @property
-    def key(self) -> Key:
-        """The partition, as the fetcher names it."""
-        return self.topic, self.partition
 
     def update(self, other: Wanted) -> None:
         """Take over the request parameters of `other`; the offsets last sent are kept."""

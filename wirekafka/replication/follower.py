@@ -9,7 +9,7 @@ from wirekafka.replication.replica import NO_EPOCH, Replica
 from wirekafka.replication.replicated_log import Buffer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # Frozen, it would take three times as long to make.
 class LeaderData:
     """One partition of a leader's Fetch response, with the parameters of the request."""
 
@@ -63,7 +63,8 @@ class Follower:
             self._append(data.records, now_ms)
         # The leader's high watermark may be beyond the end of this log.
         replica.set_high_watermark(replica.within_log(data.high_watermark))
-        log.advance_start(min(data.start_offset, replica.high_watermark))
+        if data.start_offset > log.start_offset:
+            log.advance_start(min(data.start_offset, replica.high_watermark))
         return True
 
     def return_to_range(self, start_offset: int, end_offset: int, now_ms: int) -> None:

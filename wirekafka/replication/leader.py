@@ -133,26 +133,32 @@ class Leader:
         self._appended()
         return appended
 
-    def append_at_once(self, records: Buffer, now_ms: int) -> Appended | None:
-        """Append a producer's batch if that also commits it, as on a sole replica.
+    def append_valid(self, records: Buffer, required_acks: int, now_ms: int) -> Appended | None:
+        """Append a producer's batch as `append_from_client`, without a guard.
 
-        Returns None, with nothing changed, if it would not, or if the batch is refused:
-        `append_from_client` then raises the error.
+        Returns None, with nothing changed, if the batch is refused, or if it may need a sync:
+        `append_from_client` then raises the error, or appends it.
         """
-        if not self._is_sole:
+        log, is_sole = self._log, self._is_sole
+        if not is_sole and (
+            (required_acks == _ALL_ACKS and self.lacks_replicas)
+            or log.config.flush_messages != _NEVER_FLUSHED
+        ):
             return None
         append = self._client_append
         append.now_ms = now_ms
         append.guard = None
-        log = self._log
         try:
             appended = log.append_as_leader(records, append)
         except (KafkaError, TakesLong):
             return None
         replica = self._replica
-        replica.set_high_watermark(log.end_offset)
         if replica.traffic is not None:
             replica.traffic.appended(len(records), appended[1] - appended[0])
+        if is_sole:
+            replica.set_high_watermark(log.end_offset)
+        else:
+            self._appended()
         return appended
 
     def append_from_coordinator(self, records: Buffer) -> Appended:
@@ -384,19 +390,20 @@ class Leader:
         A follower that has caught up but is not in the ISR yet counts too: otherwise the high
         watermark could keep ahead of it, and it would never join.
         """
-        isr = self.maximal_isr
-        log_end_offset = self._log.end_offset
-        brokers, now_ms = self._replica.brokers, self._replica.clock.now_ms()
+        isr = self._replica.leadership.isr if self._proposed is None else self.maximal_isr
         for follower in self._followers.values():
             if follower.end_offset < end_offset and (
-                follower.broker_id in isr
-                or (
-                    follower.is_caught_up(log_end_offset, now_ms, brokers.max_lag_ms)
-                    and self._is_eligible(follower)
-                )
+                follower.broker_id in isr or self._may_catch_up(follower)
             ):
                 end_offset = follower.end_offset
         return end_offset
+
+    def _may_catch_up(self, follower: RemoteReplica) -> bool:
+        """Whether a follower outside of the ISR is about to join it."""
+        now_ms, max_lag_ms = self._replica.clock.now_ms(), self._replica.brokers.max_lag_ms
+        return follower.is_caught_up(
+            self._log.end_offset, now_ms, max_lag_ms
+        ) and self._is_eligible(follower)
 
     def _lags(self, broker_id: int, now_ms: int) -> bool:
         if broker_id == self._replica.node_id:

@@ -64,7 +64,7 @@ class Partition(Replica):
             self.leader.use_log(log)
         if self.follower is not None:
             self.follower = Follower(self)
-        self.wake()
+        self.wake_all()
 
     # Roles.
 
@@ -86,7 +86,7 @@ class Partition(Replica):
             leader.begin_epoch(leadership.leader_epoch)
         self.leader = leader
         leader.assign()
-        self.wake()
+        self.wake_all()
 
     def follow(self, leadership: Leadership) -> None:
         """Follow another broker, or none while the partition has no leader (-1).
@@ -101,14 +101,14 @@ class Partition(Replica):
         if self.follower is None:
             self.follower = Follower(self)
             self.forget_commits()
-        self.wake()
+        self.wake_all()
 
     def leading(self, current_leader_epoch: int = NO_EPOCH) -> Leader:
         """Return the leader role, checking the leader epoch of a request (KIP-320); -1 is any.
 
         KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
         """
-        if current_leader_epoch != NO_EPOCH:
+        if current_leader_epoch not in (NO_EPOCH, self.leadership.leader_epoch):
             self.check_leader_epoch(current_leader_epoch)
         leader = self.leader
         if leader is None:
@@ -133,7 +133,7 @@ class Partition(Replica):
         self.note_synced()
         if self.leader is not None:
             self.leader.advance()
-        self.wake()
+        self.wake_all()
         return not self.awaits_sync
 
     # As a replicated log.
@@ -189,7 +189,11 @@ class Partition(Replica):
             start_offset=start_offset,
             last_stable_offset=self.last_stable_offset,
         )
-        if wanted.last_fetched_epoch != NO_EPOCH:
+        last_epoch = wanted.last_fetched_epoch
+        if last_epoch != NO_EPOCH and not (
+            # The usual case: a follower, or a consumer, within the newest epoch.
+            last_epoch == log.epochs.latest and log.start_offset <= wanted.offset <= log.end_offset
+        ):
             found.diverging = self._divergence(wanted)
             if found.diverging is not None:
                 return found

@@ -75,6 +75,19 @@ class NoBrokers:
 _NO_BROKERS = NoBrokers()
 
 
+class Uncommitted(Protocol):
+    """A request whose batch is appended and waits for the in-sync replicas."""
+
+    end_offset: int
+    """The end of the batch."""
+
+    def look(self, changed: Watched) -> None:
+        """Check whether the batch can still be committed here."""
+
+    def release(self) -> None:
+        """End the wait; removes itself from `Replica.uncommitted`."""
+
+
 @dataclass(order=True, slots=True)
 class _Commit:
     offset: int
@@ -103,6 +116,7 @@ class Replica(Watched):
         "topic_id",
         "traffic",
         "truncated",
+        "uncommitted",
     )
 
     def __init__(self, identity: PartitionIdentity, log: Log, node_id: int, clock: Clock):
@@ -126,6 +140,8 @@ class Replica(Watched):
         """Called with this replica, a leader, when a follower outside of the ISR has caught up."""
         self.traffic: TopicTraffic | None = None
         """The counters of the topic; None while the broker has no metrics."""
+        self.uncommitted: dict[Uncommitted, None] = {}
+        """Requests that wait for the commit of their batch (`await_commit`), in its order."""
         self._commits: list[_Commit] = []
         self._serial = count()
 
@@ -157,7 +173,7 @@ class Replica(Watched):
     @property
     def last_stable_offset(self) -> int:
         """The end for read_committed: the first open transaction, or the high watermark."""
-        unstable = self.log.first_unstable_offset
+        unstable = self.log.producers.first_unstable_offset
         if unstable is None or unstable > self.high_watermark:
             return self.high_watermark
         return unstable
@@ -174,8 +190,32 @@ class Replica(Watched):
             producers.advance_high_watermark(offset)
         if self._commits:
             self._release_commits()
+        while self.uncommitted:
+            first = next(iter(self.uncommitted))
+            if first.end_offset > offset:
+                break
+            first.release()
         if self.watchers:
             self.wake()
+
+    def await_commit(self, request: Uncommitted) -> None:
+        """Have a request released once the high watermark reaches its end offset.
+
+        Its `look` is called by `wake_all`. To stop, remove it from `uncommitted`.
+        """
+        waiting = self.uncommitted
+        if waiting and next(reversed(waiting)).end_offset > request.end_offset:
+            # The repetition of a batch that still waits itself.
+            ordered = sorted([*waiting, request], key=lambda each: each.end_offset)
+            self.uncommitted = dict.fromkeys(ordered)
+        else:
+            waiting[request] = None
+
+    def wake_all(self) -> None:
+        """As `wake`, and for waiting batches: the role has changed, or the log."""
+        self.wake()
+        for request in tuple(self.uncommitted):
+            request.look(self)
 
     def restore_high_watermark(self, offset: int) -> None:
         """Take the high watermark of the last checkpoint, bounded by the log."""
@@ -183,7 +223,10 @@ class Replica(Watched):
 
     def within_log(self, offset: int) -> int:
         """Return the offset itself, or the start or end of the log if it is outside of them."""
-        return min(max(offset, self.log.start_offset), self.log.end_offset)
+        log = self.log
+        if log.start_offset <= offset <= log.end_offset:
+            return offset
+        return log.start_offset if offset < log.start_offset else log.end_offset
 
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
         """Call back once the high watermark reaches `offset`, in order; at once if it has."""

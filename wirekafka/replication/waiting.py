@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from wirekafka.clock import Clock
+from wirekafka.clock import Clock, Timer
 
 
 class Watched:
@@ -31,8 +31,15 @@ class Watcher(Protocol):
         """Check whether the change is the one waited for."""
 
 
+class Parked(Protocol):
+    """A request that waits."""
+
+    def release(self) -> None:
+        """End the wait, as at its deadline; ignored if it has ended."""
+
+
 class Waiter:
-    """One parked request."""
+    """One parked request of a handler."""
 
     __slots__ = ("_ready", "future")
 
@@ -56,11 +63,25 @@ class Waiting:
 
     def __init__(self, clock: Clock):
         self.clock = clock
-        self._parked: dict[Waiter, None] = {}
+        self._parked: dict[Parked, None] = {}
         self._closed = False
 
     def __len__(self) -> int:
         return len(self._parked)
+
+    def park(self, parked: Parked, limit_ms: float) -> Timer:
+        """Have `parked.release` called at a deadline, or when all requests are released.
+
+        The caller calls `unpark` and cancels the timer when the wait ends.
+        """
+        if self._closed:
+            parked.release()
+        self._parked[parked] = None
+        return self.clock.call_later(limit_ms, parked.release)
+
+    def unpark(self, parked: Parked) -> None:
+        """Undo `park`."""
+        self._parked.pop(parked, None)
 
     async def until(
         self, ready: Callable[[Watched], bool], watched: Iterable[Watched], deadline_ms: int
@@ -73,17 +94,15 @@ class Waiting:
         if self._closed:
             return False
         waiter = Waiter(ready)
-        delay_ms = max(deadline_ms - self.clock.now_ms(), 0)
-        timer = self.clock.call_later(delay_ms, waiter.release)
+        timer = self.park(waiter, max(deadline_ms - self.clock.now_ms(), 0))
         watched = tuple(watched)
         for each in watched:
             each.watchers[waiter] = None
-        self._parked[waiter] = None
         try:
             return await waiter.future
         finally:
             timer.cancel()
-            del self._parked[waiter]
+            self.unpark(waiter)
             for each in watched:
                 del each.watchers[waiter]
 
@@ -94,5 +113,5 @@ class Waiting:
 
     def release_all(self) -> None:
         """Release all requests, as at their deadline."""
-        for waiter in tuple(self._parked):
-            waiter.release()
+        for parked in tuple(self._parked):
+            parked.release()

@@ -14,7 +14,8 @@ from wirekafka.clock import Timer
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.server.accounting import charge_sending
 from wirekafka.server.outbox import Outbox
-from wirekafka.server.pipeline import SMALLEST_REQUEST_BYTES, Parked, Refused, RefusedLater, Serve
+from wirekafka.server.parked import Parked
+from wirekafka.server.pipeline import SMALLEST_REQUEST_BYTES, Refused, RefusedLater, Serve
 from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
 from wirekafka.server.replies import Replies
 
@@ -280,7 +281,7 @@ class Connection(asyncio.BufferedProtocol):
                 at = stop
                 if parked is not None:
                     self._parked = parked
-                    self._await(parked)
+                    parked.when_ready(self._resume)
                     if call.needs_buffer:
                         call.needs_buffer = False
                         at = self._hand_over_buffer(data, at, end)
@@ -336,14 +337,6 @@ class Connection(asyncio.BufferedProtocol):
         if self._closes_when_sent and outbox.is_empty:
             self.close()
 
-    def _await(self, parked: Parked) -> None:
-        waited = parked.waited
-        if waited is None:
-            asyncio.get_running_loop().call_soon(self._resume, None)
-            return
-        waited._asyncio_future_blocking = False  # As a task does: the future is being waited for.
-        waited.add_done_callback(self._resume)
-
     def _resume(self, _: object) -> None:
         """Resume the parked handler: the future it waited for is done."""
         parked, call = self._parked, self.call
@@ -352,7 +345,7 @@ class Connection(asyncio.BufferedProtocol):
         replies = Replies()
         try:
             if not parked.resume(call, replies):
-                self._await(parked)
+                parked.when_ready(self._resume)
                 return
         except Refused as error:
             self._parked = None

@@ -17,10 +17,10 @@ from wirekafka.security.sasl.scram import ALGORITHMS, Credential, TokenLogin
 from wirekafka.security.tokens import TokenCredentials
 from wirekafka.server.connection import refuse_size
 from wirekafka.server.jwks import KeyCache
+from wirekafka.server.parked import Parked
 from wirekafka.server.pipeline import (
     SMALLEST_REQUEST_BYTES,
     Buffer,
-    Parked,
     Pipeline,
     Refused,
     RefusedLater,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from struct import Struct
 from time import perf_counter_ns
 from typing import Any
@@ -11,7 +12,8 @@ from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import Route
 from wirekafka.codec.message import Message
 from wirekafka.metrics.requests import ApiRequests, ClientTraffic, Requests, VersionRequests
-from wirekafka.server.pipeline import Buffer, Hook, Parked, Pipeline
+from wirekafka.server.parked import Parked
+from wirekafka.server.pipeline import Buffer, Hook, Pipeline
 from wirekafka.server.replies import Replies
 
 _api_and_version = Struct(">I").unpack_from
@@ -132,7 +134,7 @@ class MeasuredReplies(Replies):
         self.route, self.response = route, response
 
 
-class MeasuredParked(Parked):
+class MeasuredParked:
     """A request that waits, and the time of the work for it so far."""
 
     __slots__ = ("_began_ns", "_measured", "_parked", "_version", "_worked_ns")
@@ -149,11 +151,13 @@ class MeasuredParked(Parked):
         self._parked = parked
         self._version = version
         self._began_ns, self._worked_ns = times_ns
-        self.waited = parked.waited
         version.api.in_flight += 1
 
+    def when_ready(self, callback: Callable[[object], None]) -> None:
+        self._parked.when_ready(callback)
+
     def resume(self, call: Call, replies: Replies) -> bool:
-        """Run the handler as `Parked.resume` does, and count the request once it has ended."""
+        """As `Parked.resume`, and count the request once it has ended."""
         resumed_ns, answers = perf_counter_ns(), self._measured.answers
         buffers = answers.buffers = replies.buffers
         head = answers.tail = replies.tail
@@ -168,7 +172,6 @@ class MeasuredParked(Parked):
         now_ns = perf_counter_ns()
         self._worked_ns += now_ns - resumed_ns
         if not is_done:
-            self.waited = self._parked.waited
             return False
         sent_bytes = len(tail) - start
         if tail is not head:
@@ -183,7 +186,6 @@ class MeasuredParked(Parked):
         return True
 
     def abandon(self) -> None:
-        """Cancel the waiting handler because the client has disconnected."""
         self._version.api.in_flight -= 1
         self._parked.abandon()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from struct import Struct
@@ -14,6 +15,7 @@ from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError
 from wirekafka.server.accounting import charge, charge_failure
+from wirekafka.server.parked import Parked
 from wirekafka.server.produce_cache import ProduceCache
 from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
 from wirekafka.server.replies import Replies
@@ -27,7 +29,7 @@ _API_VERSIONS = 18
 
 SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
 
-Serve: TypeAlias = Callable[[Buffer, int, int, Call, Replies], "Parked | None"]
+Serve: TypeAlias = Callable[[Buffer, int, int, Call, Replies], Parked | None]
 """Serves one request, as `Pipeline.serve` does."""
 
 
@@ -75,14 +77,14 @@ class Cache(Protocol):
     key: int
     """The API key, below 256."""
 
-    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> bool:
+    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | bool:
         """Serve the request at `data[at:end]`; False, without any effect, if it is not cached.
 
-        The caller has compared only the low byte of the API key.
+        A request that waits is returned. The caller has compared only the low byte of the API key.
         """
 
     def note(self, frame: Buffer, request: Any, response: Any, call: Call) -> None:
-        """Remember a request whose handler did not wait, and its response, if any."""
+        """Remember a request, and its response, if there is one or its handler does not wait."""
 
 
 class Pipeline:
@@ -115,16 +117,15 @@ class Pipeline:
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve the request at `data[at:end]`, which excludes its size prefix.
 
-        Adds the response to `replies` and returns None, or returns the parked request if its
-        handler waits. Raises Refused, MalformedMessage or UnicodeDecodeError if the connection
-        must be closed.
+        Adds the response to `replies` and returns None, or returns a request that waits. Raises
+        Refused, MalformedMessage or UnicodeDecodeError if the connection must be closed.
         """
         quotas = call.broker.quotas
         if quotas is not None and quotas.measures_work and not call.began_ns:
             call.began_ns = call.broker.clock.work_ns()
         cache = self._caches[data[at + 1]]
-        if cache is not None and cache.serve(data, at, end, call, replies):
-            return None
+        if cache is not None and (served := cache.serve(data, at, end, call, replies)):
+            return None if served is True else served
         # Identify.
         api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
         route = self._known_route(api_and_version) or self._routes.find(api_and_version)
@@ -142,8 +143,7 @@ class Pipeline:
                 else _skip_header_tags(data, body_at, end)
             )
         call.correlation_id = correlation_id
-        call.version = route.version
-        call.api_name = route.name
+        call.version, call.api_name = route.version, route.name
         # Admit. A muted connection serves no request, so that muting needs no check here.
         if route.needs_authentication and not call.is_authenticated:
             raise Refused("a request before authentication", route.api.name)
@@ -163,7 +163,9 @@ class Pipeline:
                     if quotas is not None:
                         call.request_bytes = end - at
                         call.pause_work()
-                    return Parked(self, route, request, response, waited)
+                    if cache is not None and cache.key == route.key:
+                        cache.note(data[at:end], request, None, call)
+                    return ParkedHandler(self, route, request, response, waited)
             if quotas is not None:
                 call.request_bytes = end - at
                 charge(quotas, route, request, call)
@@ -230,10 +232,10 @@ class Pipeline:
         replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
 
 
-class Parked:
-    """A request whose handler waits for a future; `resume` continues it."""
+class ParkedHandler:
+    """A request whose handler waits for a future."""
 
-    __slots__ = ("_coroutine", "_pipeline", "_request", "_route", "waited")
+    __slots__ = ("_coroutine", "_pipeline", "_request", "_route", "_waited")
 
     def __init__(
         self,
@@ -247,20 +249,24 @@ class Parked:
         self._route = route
         self._request = request
         self._coroutine = coroutine
-        self.waited = waited
+        self._waited = waited
         """The future that the handler waits for; None if it only yields to the event loop."""
 
-    def resume(self, call: Call, replies: Replies) -> bool:
-        """Run the handler until it waits again (False) or ends (True), and then add its response.
+    def when_ready(self, callback: Callable[[object], None]) -> None:
+        waited = self._waited
+        if waited is None:
+            asyncio.get_running_loop().call_soon(callback, None)
+            return
+        waited._asyncio_future_blocking = False  # As a task does: the future is being waited for.
+        waited.add_done_callback(callback)
 
-        Raises Refused if the connection must be closed.
-        """
+    def resume(self, call: Call, replies: Replies) -> bool:
         quotas = call.broker.quotas
         if quotas is not None and quotas.measures_work:
             call.resume_work()
         try:
             try:
-                self.waited = self._coroutine.send(None)
+                self._waited = self._coroutine.send(None)
             except StopIteration as done:
                 if quotas is not None:
                     charge(quotas, self._route, self._request, call)
@@ -276,7 +282,6 @@ class Parked:
         return True
 
     def abandon(self) -> None:
-        """Cancel the waiting handler because the client has disconnected."""
         try:
             self._coroutine.close()
         except Exception:

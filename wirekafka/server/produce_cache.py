@@ -16,8 +16,10 @@ from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.apis.registry import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
+from wirekafka.log.append import Appended
 from wirekafka.quotas.client_quotas import AMPLE_PERCENT, PERCENT_PER_NS, Account
 from wirekafka.quotas.rate import Rate
+from wirekafka.server.parked_produce import ParkedProduce
 from wirekafka.server.replies import Replies
 
 _header = Struct(">Iih").unpack_from
@@ -37,6 +39,7 @@ _INDEX_BYTES = 5
 _TAGS_BYTES = 3
 _TOPIC_ID_BYTES = 16
 _ID_VERSION = 13
+_ALL = -1
 _VERSIONS = range(9, _ID_VERSION + 1)
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _THROTTLE = slice(-5, -1)
@@ -75,13 +78,36 @@ class _Template:
         self.pack = Struct(form).pack
         self.size = Struct(form).size - 4
 
+    def put(self, replies: Replies, correlation_id: int, index: int, appended: Appended) -> None:
+        """Append the response of a batch without error."""
+        base_offset, _, time_ms, log_start, _ = appended
+        before, after, size = self.before, self.after, self.size
+        replies.tail += self.pack(
+            size, correlation_id, before, index, 0, base_offset, time_ms, log_start, after
+        )
+
 
 class _Entry:
     """The partition that a repeated request appends to, and its response template."""
 
-    __slots__ = ("account", "is_limited", "key", "produced", "template", "topic_id", "worked")
+    __slots__ = (
+        "account",
+        "acks",
+        "is_limited",
+        "key",
+        "produced",
+        "template",
+        "timeout_ms",
+        "topic",
+        "worked",
+    )
 
-    def __init__(self, key: tuple[str, int], topic_id: bytes | None, template: _Template | None):
+    def __init__(self, key: tuple[str, int], request: ProduceRequest, template: _Template | None):
+        [topic] = request.topic_data
+        self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
+        self.topic = topic.name, topic.topic_id
+        """As the client names it: by an empty name or by the id of zeros."""
         self.account: Account | None = None
         self.is_limited = False
         """Whether a quota applies to the client's Produce requests."""
@@ -89,8 +115,6 @@ class _Entry:
         self.worked: Rate | None = None
         """The client's rates; None if it has no such quota."""
         self.key = key
-        self.topic_id = topic_id
-        """None for versions that name the topic."""
         self.template = template
         """None for acks=0."""
 
@@ -120,8 +144,13 @@ class ProduceCache:
         self._generation = -1
         """Of the metadata image that the entries depend on."""
 
-    def serve(self, data: Any, at: int, end: int, call: Call, replies: Replies) -> bool:
-        """Serve the request at `data[at:end]` if it is cached; else return False without effect."""
+    def serve(
+        self, data: Any, at: int, end: int, call: Call, replies: Replies
+    ) -> ParkedProduce | bool:
+        """Serve the request at `data[at:end]` if it is cached; else return False without effect.
+
+        A request whose batch waits for the in-sync replicas is returned.
+        """
         version, correlation_id, client_id_bytes = _header(data, at)
         known = (self._known.get(call.identity) or _NO_ENTRIES).get(version)
         if known is None:
@@ -157,14 +186,19 @@ class ProduceCache:
         if data[start + _ATTRIBUTES_LOW_BYTE_AT] & TRANSACTIONAL_BIT:
             return False
         partition = broker.partitions.get(entry.key)
-        if partition is None or (
-            entry.topic_id is not None and partition.topic_id != entry.topic_id
-        ):
+        if partition is None or (version == _ID_VERSION and partition.topic_id != entry.topic[1]):
             return False
         leader, now_ms = partition.leader, broker.clock.now_ms()
-        if leader is None or not (appended := leader.append_at_once(data[start:stop], now_ms)):
+        if leader is None or not (
+            appended := leader.append_valid(data[start:stop], entry.acks, now_ms)
+        ):
             return False
         if (template := entry.template) is not None:
+            if entry.acks == _ALL and appended[1] > partition.high_watermark:
+                call.version = version
+                place = partition, leader, appended
+                return ParkedProduce(call, place, (correlation_id, template), entry)
+            # As `put`, without the call.
             base_offset, _, time_ms, log_start, _ = appended
             before, after, index = template.before, template.after, entry.key[1]
             size = template.size
@@ -178,7 +212,10 @@ class ProduceCache:
         return True
 
     def note(self, frame: Any, request: Any, response: ProduceResponse | None, call: Call) -> None:
-        """Remember a Produce request that the handler has served, if it can be cached."""
+        """Remember a Produce request that the handler has served, if it can be cached.
+
+        `response` is None for acks=0, and for a request that waits: its batch is appended.
+        """
         if (
             call.version not in _VERSIONS
             or call.wants_close
@@ -199,26 +236,27 @@ class ProduceCache:
         size_bytes = len(encode_uvarint(len(data.records) + 1))
         if size_at + size_bytes + len(data.records) + _TAGS_BYTES != len(frame):
             return  # It has tagged fields, or varints longer than necessary.
-        self._remember(bytes(frame[_CLIENT_ID_AT:size_at]), topic, request.acks, call)
+        self._remember(bytes(frame[_CLIENT_ID_AT:size_at]), request, call)
 
-    def _remember(
-        self, around: bytes, topic: ProduceRequest.TopicProduceData, acks: int, call: Call
-    ) -> None:
-        name, topic_id = topic.name, None
+    def _remember(self, around: bytes, request: Any, call: Call) -> None:
+        [topic] = request.topic_data
+        name = topic.name
         if call.version >= _ID_VERSION:
-            topic_id = topic.topic_id
-            name = call.broker.image.topics_by_id[topic_id].name
+            name = call.broker.image.topics_by_id[topic.topic_id].name
         partition = call.broker.partition(name, topic.partition_data[0].index)
-        if partition.is_internal:
+        quotas = call.broker.quotas
+        if partition.is_internal or (
+            # The handler counts the work before and after a wait.
+            quotas is not None and request.acks == _ALL and len(partition.replicas) > 1
+        ):
             return
         generation = call.broker.image.generation
         if generation != self._generation or self._count >= _MOST:
             self._clear(generation)
         known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
         self._count += around not in known
-        template = self._template(topic, call.version) if acks else None
-        entry = _Entry((partition.topic, partition.index), topic_id, template)
-        quotas = call.broker.quotas
+        template = self._template(topic, call.version) if request.acks else None
+        entry = _Entry((partition.topic, partition.index), request, template)
         if quotas is not None:
             entry.limit(call.account_of(quotas))
         known[around] = entry

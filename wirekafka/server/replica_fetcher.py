@@ -37,6 +37,8 @@ _SESSION_ERRORS = frozenset(
     }
 )
 _PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+_NOT_DIVERGING = _PartitionData().diverging_epoch
+"""The default, which most partitions of a response share."""
 
 
 class Connection(Protocol):
@@ -335,7 +337,7 @@ def _fetched(data: _PartitionData) -> Fetched:
         high_watermark=data.high_watermark,
         start_offset=data.log_start_offset,
         diverging=None
-        if diverging.epoch < 0 and diverging.end_offset < 0
+        if diverging is _NOT_DIVERGING or (diverging.epoch < 0 and diverging.end_offset < 0)
         else (diverging.epoch, diverging.end_offset),
         records=data.records or b"",
     )

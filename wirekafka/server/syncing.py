@@ -115,4 +115,4 @@ def _fail(directory: LogDirectory, partition: Partition, error: OSError) -> None
     logger.error("%s could not be synced: %s", partition.log.name, error)
     if directory.logs.get((partition.topic, partition.index)) is partition.log:
         directory.fail(error)
-    partition.wake()
+    partition.wake_all()

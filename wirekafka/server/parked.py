@@ -1,0 +1,25 @@
+"""A request that waits, and keeps its connection from serving the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from wirekafka.apis.registry import Call
+from wirekafka.server.replies import Replies
+
+
+class Parked(Protocol):
+    """A request that waits; `resume` continues it."""
+
+    def when_ready(self, callback: Callable[[object], None]) -> None:
+        """Have the callback called once `resume` can be."""
+
+    def resume(self, call: Call, replies: Replies) -> bool:
+        """Continue until it waits again (False) or ends (True), and then add its response.
+
+        Raises Refused if the connection must be closed.
+        """
+
+    def abandon(self) -> None:
+        """End the request without a response, because the client has disconnected."""
