@@ -144,7 +144,8 @@ async def costs(directory: Path, rounds: int = 1000) -> dict[str, tuple[float, f
         turn = number % len(names)  # No kind always comes first.
         for name in names[turn:] + names[:turn]:
             found[name].append(timed(connection, frames[name][number % GROUPS], _REQUESTS))
-    await broker.node.stop()
+    # An orderly stop may wait for a timer, and the manual clock that has it stands still.
+    broker.node.abort()
     return {
         name: (min(each) / _REQUESTS * 1e6, statistics.median(each) / _REQUESTS * 1e6)
         for name, each in found.items()
