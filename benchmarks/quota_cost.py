@@ -78,20 +78,17 @@ def costs(directory: Path, rounds: int = 1000) -> dict[str, tuple[float, float]]
     frame = produce_frame(topic, batch_of(1, 200), 1)
     request = ProduceRequest.decode(memoryview(frame), PRODUCE_VERSION, _BODY_AT)
     decoded = encode_request(1, "benchmark", request, _DECODED_VERSION)
-    clock = ManualClock()
-    # The clock of a broker: its calls are part of the cost.
-    clock.now_ms = _now_ms  # type: ignore[method-assign]
-    clock.work_ns = time.perf_counter_ns  # type: ignore[method-assign]
-    broker = InProcessBroker(directory / "broker", clock)
+    broker = InProcessBroker(directory / "broker", ManualClock())
+    use_real_time(broker)
     broker.create(topic)
-    prepared = [(name, _quotas(broker, quota), _connected(broker)) for name, quota in KINDS.items()]
+    prepared = [(name, _quotas(broker, quota), connected(broker)) for name, quota in KINDS.items()]
     best: dict[tuple[str, int], float] = {}
     for number in range(rounds):
         turn = number % len(prepared)  # No kind always comes first.
         for name, quotas, connection in prepared[turn:] + prepared[:turn]:
             broker.broker.quotas = quotas
             for kind, sent in enumerate((frame, decoded)):
-                taken_s = _timed(connection, sent)
+                taken_s = timed(connection, sent, _REQUESTS)
                 best[name, kind] = min(taken_s, best.get((name, kind), taken_s))
     broker.stop()
     return {
@@ -103,18 +100,25 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _timed(connection: Connection, sent: bytes) -> float:
+def timed(connection: Connection, sent: bytes, requests: int) -> float:
     """Seconds of CPU time for some reads of one request each."""
     size = len(sent)
     connection.get_buffer(size)[:size] = sent
     start = time.process_time()
-    for _ in range(_REQUESTS):
+    for _ in range(requests):
         connection.get_buffer(size)
         connection.buffer_updated(size)
     return time.process_time() - start
 
 
-def _connected(broker: InProcessBroker) -> Connection:
+def use_real_time(broker: InProcessBroker) -> None:
+    """Give the broker the clock of a real one, whose calls are part of the cost."""
+    broker.clock.now_ms = _now_ms  # type: ignore[method-assign]
+    broker.clock.work_ns = time.perf_counter_ns  # type: ignore[method-assign]
+
+
+def connected(broker: InProcessBroker) -> Connection:
+    """A connection to the broker without a socket, which drops what is sent."""
     connection = Connection(_Owner(broker))
     connection.connection_made(cast(Any, _Transport()))
     return connection

@@ -17,6 +17,8 @@ SESSION_MS = 6000
 _TOPICS = {"a": 3, "b": 1, "c": 17, "d": 6}
 _LATE_TOPIC = "d"
 _STEPS = 3
+_AT_ONCE = 20
+"""How many groups live at once: each must be heard of again before its sessions end."""
 
 Action = tuple[int, Callable[[], object]]
 """What may happen, and its weight among what else may."""
@@ -199,19 +201,30 @@ class Lives:
         regular expressions in a thread of its own, so a busy machine may put a step on the other
         side of such a moment. A real difference shows again.
         """
-        differences = self._differences(seeds, f"{self._kind}-life")
+        differences = self._differences_of_all(seeds, f"{self._kind}-life")
         if differences:
             print("\n\n".join(f"first, seed {seed}: {text}" for seed, text in differences.items()))
-            differences = self._differences(sorted(differences), f"{self._kind}-again")
+            differences = self._differences_of_all(differences, f"{self._kind}-again")
         assert not differences, "\n\n".join(
             f"seed {seed}: {text}" for seed, text in differences.items()
         )[:6000]
 
-    def _differences(self, seeds: Iterable[int], prefix: str) -> dict[int, str]:
+    def _differences_of_all(self, seeds: Iterable[int], prefix: str) -> dict[int, str]:
+        """Play the histories of all seeds, some at once; the first difference of each, by seed."""
+        ordered = sorted(seeds)
+        differences: dict[int, str] = {}
+        for start in range(0, len(ordered), _AT_ONCE):
+            seeds = ordered[start : start + _AT_ONCE]
+            differences |= self._differences(seeds, prefix)
+            done = f"{start + len(seeds)} of {len(ordered)} compared"
+            print(f"{prefix}: {done}, {len(differences)} differ", flush=True)
+        return differences
+
+    def _differences(self, seeds: Sequence[int], prefix: str) -> dict[int, str]:
         """Play the history of one group per seed; the first difference of each, by seed."""
         both = self._both
         ids = {seed: f"{prefix}-{seed}" for seed in seeds}
-        topics = self._topics.create(prefix, list(ids.values()))
+        topics = self._topics.create(f"{prefix}-from-{seeds[0]}", list(ids.values()))
         lives = [self._life_of(seed, id, topics[id]) for seed, id in ids.items()]
         differences: dict[int, str] = {}
         for turn in range(self._rounds):

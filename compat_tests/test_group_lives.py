@@ -1,7 +1,8 @@
 """Random histories ("lives") of groups of each kind: the same responses and records as from Kafka.
 
 WIREKAFKA_CONSUMER_LIVES, WIREKAFKA_SHARE_LIVES and WIREKAFKA_STREAMS_LIVES are how many groups
-are compared at once, WIREKAFKA_CONSUMER_SEED and so on the first seed.
+are compared, some at once, WIREKAFKA_CONSUMER_SEED and so on the first seed. `pytest -s` shows
+how far a long run is: three seconds for each group.
 """
 
 from __future__ import annotations
@@ -56,13 +57,34 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         yield ("127.0.0.1", port), directory / "data"
 
 
+def _lives(kind: str, usual: int) -> int:
+    return int(os.environ.get(f"WIREKAFKA_{kind}_LIVES", usual))
+
+
+CONSUMER_LIVES, SHARE_LIVES, STREAMS_LIVES = (
+    _lives(*each) for each in (("CONSUMER", 20), ("SHARE", 12), ("STREAMS", 8))
+)
+
+
+def _seeds(kind: str, count: int, first: int = 0) -> range:
+    first = int(os.environ.get(f"WIREKAFKA_{kind}_SEED", first))
+    return range(first, first + count)
+
+
+def _limit(lives: int) -> pytest.MarkDecorator:
+    """The usual time limit, and more for the longer runs."""
+    return pytest.mark.timeout(300 + 10 * lives)
+
+
+@_limit(CONSUMER_LIVES)
 def test_random_histories_of_consumer_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothBrokers(*kafka)
     both.ours.consumer_options = ConsumerGroupOptions(SESSION_MS, _HEARTBEAT_MS, 0)
     lives = Lives(Topics(both), lambda *life: ConsumerLife(*life, both), kind="consumer")
-    lives.assert_same(_seeds("CONSUMER", count=20))
+    lives.assert_same(_seeds("CONSUMER", CONSUMER_LIVES))
 
 
+@_limit(SHARE_LIVES)
 def test_random_histories_of_share_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothShareBrokers(*kafka)
     both.ours.share_options = ShareGroupOptions(SESSION_MS, _HEARTBEAT_MS, 0)
@@ -80,9 +102,10 @@ def test_random_histories_of_share_groups_are_as_on_apache_kafka(kafka: Kafka) -
         rounds=10,
         at_round={7: delete_a_topic},
     )
-    lives.assert_same(_seeds("SHARE", count=12))
+    lives.assert_same(_seeds("SHARE", SHARE_LIVES))
 
 
+@_limit(STREAMS_LIVES)
 def test_random_histories_of_streams_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothStreams(*kafka)
     both.ours.streams_options = _streams_options()
@@ -93,13 +116,7 @@ def test_random_histories_of_streams_groups_are_as_on_apache_kafka(kafka: Kafka)
         return life
 
     lives = Lives(Topics(both), life_of, kind="streams")
-    lives.assert_same(_seeds("STREAMS", count=8, first=24))
-
-
-def _seeds(kind: str, *, count: int, first: int = 0) -> range:
-    count = int(os.environ.get(f"WIREKAFKA_{kind}_LIVES", count))
-    first = int(os.environ.get(f"WIREKAFKA_{kind}_SEED", first))
-    return range(first, first + count)
+    lives.assert_same(_seeds("STREAMS", STREAMS_LIVES, first=24))
 
 
 def _configure(both: BothStreams, life: StreamsLife) -> None:

@@ -39,5 +39,26 @@ def test_groups_use_the_clamped_value():
     assert options.consumer("g").session_timeout_ms == 50_000
 
 
+def test_groups_use_a_setting_as_soon_as_it_is_changed():
+    config = BrokerConfig.of({"group.consumer.heartbeat.interval.ms": "6000"})
+    stored: dict[str, str] = {}
+    options = GroupOptions(lambda: config, lambda group_id: stored if group_id == "own" else {})
+    assert options.consumer("own").heartbeat_interval_ms == 6_000
+    stored["consumer.heartbeat.interval.ms"] = "7000"
+    assert options.consumer("own").heartbeat_interval_ms == 7_000
+    stored["consumer.heartbeat.interval.ms"] = "8000"
+    assert options.consumer("own").heartbeat_interval_ms == 8_000
+    config = BrokerConfig.of(
+        {
+            "group.consumer.heartbeat.interval.ms": "9000",
+            "group.consumer.max.heartbeat.interval.ms": "7500",
+        }
+    )
+    assert options.consumer("own").heartbeat_interval_ms == 7_500
+    assert options.consumer("other").heartbeat_interval_ms == 9_000
+    stored.clear()
+    assert options.consumer("own").heartbeat_interval_ms == 9_000
+
+
 def test_every_bound_belongs_to_an_option():
     assert len(BOUNDING) == 27

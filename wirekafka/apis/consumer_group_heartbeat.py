@@ -6,7 +6,8 @@ v1: regular expressions, and member ids made by clients (KIP-1082).
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
 
 from wirekafka.apis.group_protocols import check_consumer_protocol
 from wirekafka.apis.registry import Call, api
@@ -17,7 +18,9 @@ from wirekafka.coordinator.consumer.commands import (
     all_of,
     check_heartbeat,
 )
+from wirekafka.coordinator.consumer.group import ConsumerGroup
 from wirekafka.coordinator.consumer.reconcile import reported_partitions
+from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import DESCRIBE, GROUP, READ, TOPIC
 
@@ -60,13 +63,44 @@ _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 
 
 @api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse)
-async def consumer_group_heartbeat(
+def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, call: Call
-) -> ConsumerGroupHeartbeatResponse:
-    """Process the heartbeat; respond with the assignment only if it changed."""
+) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
+    """Renew the session of a stable member at once; process any other heartbeat."""
     check_consumer_protocol(call)
     if not call.is_authorized(READ, GROUP, request.group_id):
         raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
+    if (
+        request.topic_partitions is None
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.rebalance_timeout_ms == -1
+    ):
+        quiet = QuietHeartbeat(
+            ConsumerGroup,
+            request.group_id,
+            request.member_id,
+            request.member_epoch,
+            request.instance_id,
+            call.client_id or "",
+            call.client_host,
+        )
+        options = call.broker.groups.renew(quiet)
+        if options is not None:
+            return ConsumerGroupHeartbeatResponse(
+                member_id=request.member_id,
+                member_epoch=request.member_epoch,
+                heartbeat_interval_ms=options.heartbeat_interval_ms,
+            )
+    return _process(request, call)
+
+
+async def _process(
+    request: ConsumerGroupHeartbeatRequest, call: Call
+) -> ConsumerGroupHeartbeatResponse:
+    """Respond with the assignment only if it changed."""
     names = dict.fromkeys(request.subscribed_topic_names or ())
     may_describe = call.authorized(DESCRIBE, TOPIC, names)
     if any(name not in may_describe for name in names):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from wirekafka.apis.registry import Call, api
 from wirekafka.apis.share_version import check_share_version
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.share.commands import ShareHeartbeat, check_share_heartbeat
+from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import DESCRIBE, GROUP, READ, TOPIC
 
@@ -39,13 +44,35 @@ _Assignment = ShareGroupHeartbeatResponse.Assignment
 
 
 @api(ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse)
-async def share_group_heartbeat(
+def share_group_heartbeat(
     request: ShareGroupHeartbeatRequest, call: Call
-) -> ShareGroupHeartbeatResponse:
-    """Process the heartbeat; respond with the assignment only if it changed."""
+) -> ShareGroupHeartbeatResponse | Coroutine[Any, Any, ShareGroupHeartbeatResponse]:
+    """Renew the session of a stable member at once; process any other heartbeat."""
     check_share_version(call)
     if not call.is_authorized(READ, GROUP, request.group_id):
         raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
+    if request.subscribed_topic_names is None and request.rack_id is None:
+        quiet = QuietHeartbeat(
+            ShareGroup,
+            request.group_id,
+            request.member_id,
+            request.member_epoch,
+            None,
+            call.client_id or "",
+            call.client_host,
+        )
+        options = call.broker.groups.renew(quiet)
+        if options is not None:
+            return ShareGroupHeartbeatResponse(
+                member_id=request.member_id,
+                member_epoch=request.member_epoch,
+                heartbeat_interval_ms=options.heartbeat_interval_ms,
+            )
+    return _process(request, call)
+
+
+async def _process(request: ShareGroupHeartbeatRequest, call: Call) -> ShareGroupHeartbeatResponse:
+    """Respond with the assignment only if it changed."""
     names = dict.fromkeys(request.subscribed_topic_names or ())
     may_describe = call.authorized(DESCRIBE, TOPIC, names)
     if any(name not in may_describe for name in names):

@@ -5,7 +5,8 @@ v1: MISSING_CLIENT_TAGS, and whether a topology description is wanted (KIP-1331)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any
 
 from wirekafka.apis.group_protocols import check_streams_protocol
 from wirekafka.apis.registry import Call, api
@@ -22,6 +23,7 @@ from wirekafka.codec.message import (
     UInt16,
     field,
 )
+from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.streams.commands import (
     EndpointPartitions,
     StreamsHeartbeat,
@@ -29,6 +31,7 @@ from wirekafka.coordinator.streams.commands import (
     check_heartbeat,
 )
 from wirekafka.coordinator.streams.configure import InternalTopic
+from wirekafka.coordinator.streams.group import StreamsGroup
 from wirekafka.coordinator.streams.member import Endpoint as MemberEndpoint
 from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
 from wirekafka.coordinator.streams.status import Status, StatusCode
@@ -121,16 +124,58 @@ class StreamsGroupHeartbeatResponse(Response, answers=StreamsGroupHeartbeatReque
 
 
 @api(StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse)
-async def streams_group_heartbeat(
+def streams_group_heartbeat(
     request: StreamsGroupHeartbeatRequest, call: Call
-) -> StreamsGroupHeartbeatResponse:
-    """Process the heartbeat; respond with the tasks only if they changed.
-
-    Missing internal topics are created before the response is sent.
-    """
+) -> StreamsGroupHeartbeatResponse | Coroutine[Any, Any, StreamsGroupHeartbeatResponse]:
+    """Renew the session of a stable member at once; process any other heartbeat."""
     check_streams_protocol(call)
     if not call.is_authorized(READ, GROUP, request.group_id):
         raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
+    if (
+        request.active_tasks is None
+        and request.standby_tasks is None
+        and request.warmup_tasks is None
+        and request.task_offsets is None
+        and request.task_end_offsets is None
+        and request.topology is None
+        and request.process_id is None
+        and request.user_endpoint is None
+        and request.client_tags is None
+        and request.rack_id is None
+        and request.rebalance_timeout_ms == -1
+        and not request.shutdown_application
+    ):
+        quiet = QuietHeartbeat(
+            StreamsGroup,
+            request.group_id,
+            request.member_id,
+            request.member_epoch,
+            request.instance_id,
+            call.client_id or "",
+            call.client_host,
+            request.endpoint_information_epoch,
+        )
+        options = call.broker.groups.renew(quiet)
+        if options is not None:
+            return StreamsGroupHeartbeatResponse(
+                member_id=request.member_id,
+                member_epoch=request.member_epoch,
+                heartbeat_interval_ms=options.heartbeat_interval_ms,
+                task_offset_interval_ms=options.task_offset_interval_ms,
+                acceptable_recovery_lag=options.acceptable_recovery_lag,
+                status=[],
+                endpoint_information_epoch=request.endpoint_information_epoch,
+            )
+    return _process(request, call)
+
+
+async def _process(
+    request: StreamsGroupHeartbeatRequest, call: Call
+) -> StreamsGroupHeartbeatResponse:
+    """Respond with the tasks only if they changed.
+
+    Missing internal topics are created before the response is sent.
+    """
     if request.topology is not None:
         names = _topic_names(request.topology.subtopologies)
         _check_topic_names(names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from struct import error as StructError
-from struct import unpack_from
+from struct import pack, unpack_from
 from typing import Any
 
 from wirekafka.codec.compact import (
@@ -24,6 +24,9 @@ from wirekafka.codec.compact import (
 from wirekafka.codec.compile import Source
 from wirekafka.codec.schema import FIXED_BYTES, Field, least_bytes
 from wirekafka.codec.varint import decode_uvarint
+
+_LEAST_DEFAULT_TAIL = 6
+"""The number of fields from which a comparison with their defaults pays."""
 
 Decoder = Callable[[Any, int, int], tuple[Any, int]]
 
@@ -65,7 +68,7 @@ class _Writer:
         with out.block("def decode(data, start, end):"):
             with out.block("try:"):
                 self._prologue()
-                self._struct(self.cls, "message")
+                self._struct(self.cls, "message", self._default_tail())
                 self._flush()
                 out.field = ""
                 with out.block("if pos > end:"):
@@ -91,12 +94,15 @@ class _Writer:
         with self.out.block("if left < 0:"):
             self.out(f"raise ValueError('more than {MOST_ELEMENTS} elements')")
 
-    def _struct(self, cls: type[Any], target: str) -> None:
+    def _struct(self, cls: type[Any], target: str, tail: tuple[Field, ...] = ()) -> None:
         out = self.out
         out(f"{target} = new({out.bind(cls.__name__, cls)})")
         tagged = []
         owner = out.field
-        for f in cls.fields:
+        for index, f in enumerate(cls.fields):
+            if f in tail[:2]:
+                # Again after the first of them, which static members send.
+                self._all_defaults(tail[tail.index(f) :], cls.fields[index:], target)
             out.field = f"{owner}.{f.name}" if owner else f.name
             if self.version not in f.versions:
                 self._default(f, target)
@@ -110,6 +116,40 @@ class _Writer:
         out.field = owner
         if self.flexible:
             self._tags(tagged, target)
+
+    def _default_tail(self) -> tuple[Field, ...]:
+        """The last fields of the message, if many of them are mostly left out, as in heartbeats."""
+        if not self.flexible or self.views:
+            return ()
+        present = [
+            f for f in self.cls.fields if self.version in f.versions and not self._is_tagged(f)
+        ]
+        first = len(present)
+        while first and self._default_bytes(present[first - 1]) is not None:
+            first -= 1
+        tail = tuple(present[first:])
+        return tail if len(tail) >= _LEAST_DEFAULT_TAIL else ()
+
+    def _default_bytes(self, f: Field) -> bytes | None:
+        """The encoded default of a field; None for one that is rarely at its default."""
+        if f.default is None and self.version in f.nullable and self.version in f.flexible:
+            return b"\xff" if f.part and not f.is_array else b"\0"
+        if f.is_fixed and (f.default is False or f.default == -1):
+            return pack(f">{f.kind}", f.default)
+        return None
+
+    def _all_defaults(
+        self, tail: tuple[Field, ...], fields: tuple[Field, ...], target: str
+    ) -> None:
+        """Compare the rest of the message with its defaults: less work than reading all fields."""
+        self._flush()
+        out = self.out
+        # The last byte says that there are no tagged fields.
+        defaults = b"".join(self._default_bytes(f) or b"" for f in tail) + b"\0"
+        with out.block(f"if data[pos:] == {defaults!r}:"):
+            for f in fields:
+                self._default(f, target)
+            out(f"return {target}, end + start")
 
     def _default(self, f: Field, target: str) -> None:
         value = "[]" if isinstance(f.default, list) else self.out.literal(f.default)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from struct import Struct as Layout
 from struct import error as StructError
+from struct import pack
 from typing import Any
 
 from wirekafka.codec.compact import put_long_string
@@ -84,6 +85,7 @@ class _Writer:
         self.out.names.update(
             encode_uvarint=encode_uvarint,
             put_long_string=put_long_string,
+            pack=pack,
             put_records=_put_records,
             put_compact_records=_put_compact_records,
             unencodable=self.out.unencodable,
@@ -190,6 +192,9 @@ class _Writer:
             self._varint("size")
         else:
             out(f"head += {out.layout('i', 'pack')}(len({items}))")
+        if f.kind in FIXED_BYTES and f.kind != "16s":
+            out(f"head += pack(f'>{{len({items})}}{f.kind}', *{items})")
+            return
         item = out.fresh("item")
         with out.block(f"for {item} in {items}:"):
             if f.part:

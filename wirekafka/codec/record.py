@@ -159,6 +159,17 @@ def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> by
             value,
         )
         return encode_varint(len(body)) + body
+    if key is not None and value is not None and not headers:
+        # A record of a coordinator; a rebalance writes one for each member.
+        body = b"\0%b%b%b%b%b%b\0" % (
+            encode_varint(timestamp_delta),
+            encode_varint(offset_delta),
+            encode_varint(len(key)),
+            key,
+            encode_varint(len(value)),
+            value,
+        )
+        return encode_varint(len(body)) + body
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     if key is None:
         parts.append(b"\x01")

@@ -22,9 +22,11 @@ from wirekafka.coordinator.group_commands import (
     FetchAllOffsets,
     FetchOffsets,
     ListedGroup,
+    QuietHeartbeat,
 )
 from wirekafka.coordinator.steps import Steps
 from wirekafka.replication.machine import Outcome, Ticket
+from wirekafka.replication.renewal import Renewal
 
 G = TypeVar("G", bound="Group")
 
@@ -191,6 +193,13 @@ class GroupKind(ABC, Generic[G]):
 
     def __init__(self, groups: dict[str, Group]):
         self.groups = groups
+
+    def renew(self, group: G, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a member that gets nothing new; None if it may get something.
+
+        Changes nothing. The reply has the options of the group.
+        """
+        return None
 
     @abstractmethod
     def loaded(self, group: G, turn: Turn) -> None:

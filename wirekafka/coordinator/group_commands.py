@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from wirekafka.errors import Error, KafkaError
 
@@ -100,6 +100,23 @@ class Heartbeat(NamedTuple):
     generation_id: int
     member_id: str
     instance_id: str | None = None
+
+
+class QuietHeartbeat(NamedTuple):
+    """The heartbeat of a consumer, share or streams member that reports only its epochs.
+
+    Most heartbeats are like that. It is passed to `renew`, which replies with the options of the
+    group if there is nothing new to say, and else to nothing: the heartbeat needs its own command.
+    """
+
+    group_type: type[Any]
+    group_id: str
+    member_id: str
+    epoch: int
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    endpoint_epoch: int = 0
 
 
 class Leaver(NamedTuple):

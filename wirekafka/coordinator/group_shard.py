@@ -19,6 +19,7 @@ from wirekafka.coordinator.group_commands import (
     ForgetPartitions,
     GroupCommand,
     ListGroups,
+    QuietHeartbeat,
     TopicsChanged,
 )
 from wirekafka.coordinator.group_config import GroupConfig
@@ -29,6 +30,7 @@ from wirekafka.coordinator.offsets import Offsets
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Outcome, Producer, Ticket
+from wirekafka.replication.renewal import Renewal
 from wirekafka.replication.timers import Timers
 
 _EXPIRY = "offsets expiry"
@@ -93,6 +95,14 @@ class GroupShard:
             return turn
         steps = self._process(command, ticket, turn)
         return turn if steps is None else self._work.begin(group_id, steps, turn, ticket)
+
+    def renew(self, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a member that neither reports nor gets anything new, or None."""
+        group_type, group_id = command.group_type, command.group_id
+        group = self.groups.get(group_id)
+        if group is None or type(group) is not group_type or group_id in self._busy:
+            return None
+        return self._kinds[group_type].renew(group, command, now_ms)
 
     def replay(self, record: Any) -> None:
         """Apply one record."""

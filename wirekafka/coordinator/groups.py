@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from wirekafka.clock import Clock
 from wirekafka.coordinator.consumer.config import ConsumerGroupContext, ConsumerGroupOptions
 from wirekafka.coordinator.consumer.kind import ConsumerKind
 from wirekafka.coordinator.consumer.topics import NO_TOPICS, CoordinatedTopics
 from wirekafka.coordinator.group import Group
-from wirekafka.coordinator.group_commands import DeleteGroups, ListedGroup, ListGroups
+from wirekafka.coordinator.group_commands import (
+    DeleteGroups,
+    ListedGroup,
+    ListGroups,
+    QuietHeartbeat,
+)
 from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_records import GroupRecordCodec
 from wirekafka.coordinator.group_shard import KINDS, GroupShard
@@ -99,6 +105,14 @@ class GroupCoordinator(Shards):
         if changes is not None:
             changes.close()
         super().resign(partition)
+
+    def renew(self, command: QuietHeartbeat) -> Any | None:
+        """Return the options of the group, or None if the heartbeat has to be submitted in full.
+
+        Raises NOT_COORDINATOR before the topic exists.
+        """
+        runtime = self._runtimes.get(self.partition_for(command.group_id))
+        return None if runtime is None else runtime.renew(command)
 
     async def list_groups(self, states: frozenset[str]) -> list[ListedGroup]:
         """List the groups of all shards; raises COORDINATOR_LOAD_IN_PROGRESS while one loads."""

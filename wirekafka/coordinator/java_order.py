@@ -41,13 +41,17 @@ def hash_ordered(items: Iterable[T], hash_of: Callable[[T], int], capacity: int)
 
     Entries that share a bucket stay in insertion order.
     """
+    ordered = list(items)
+    if len(ordered) < 2:
+        return ordered
     mask = capacity - 1
+    buckets = [((code & _MASK) ^ ((code & _MASK) >> 16)) & mask for code in map(hash_of, ordered)]
+    return _sorted_by(buckets, ordered)
 
-    def bucket(item: T) -> int:
-        code = hash_of(item) & _MASK
-        return (code ^ (code >> 16)) & mask
 
-    return sorted(items, key=bucket)
+def _sorted_by(keys: list[int], items: list[T]) -> list[T]:
+    """Return the items in the order of their keys; equal ones stay in order."""
+    return [items[index] for index in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 def sized_capacity(expected: int) -> int:
@@ -142,11 +146,9 @@ def timeline_hash_ordered(keys: Iterable[T], hash_of: Callable[[T], int], slots:
     """
     shift = 65 - slots.bit_length()
 
-    def slot(key: T) -> int:
-        return (hash_of(key) * _FIBONACCI & _LONG_MASK) >> shift
-
     newest_first = list(keys)[::-1]
-    return sorted(newest_first, key=slot)
+    slots_of = [(code * _FIBONACCI & _LONG_MASK) >> shift for code in map(hash_of, newest_first)]
+    return _sorted_by(slots_of, newest_first)
 
 
 def uuid_hash_code(id: bytes) -> int:

@@ -14,6 +14,10 @@ Between two places it computes for about 10 µs, such as the target of one membe
 """
 
 
+MEMBERS_PER_STEP = 8
+"""How many members are gone through between two places, where little is done for each."""
+
+
 def finish(steps: Steps[T]) -> T:
     """Run a computation to its end without pausing, and return its result."""
     while True:

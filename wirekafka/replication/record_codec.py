@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from wirekafka.codec.compression import Codec
@@ -82,13 +83,18 @@ class KeyValueCodec(ABC):
 
     def _options(self, producer: Producer | None) -> BatchOptions:
         if producer is None:
-            return BatchOptions(compression=self.compression, base_sequence=self.base_sequence)
+            return _options(self.compression, self.base_sequence)
         return BatchOptions(
             compression=self.compression,
             producer_id=producer.id,
             producer_epoch=producer.epoch,
             is_transactional=True,
         )
+
+
+@lru_cache
+def _options(compression: Codec, base_sequence: int) -> BatchOptions:
+    return BatchOptions(compression=compression, base_sequence=base_sequence)
 
 
 def _key_version(key: bytes) -> str:

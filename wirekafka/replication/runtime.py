@@ -16,6 +16,7 @@ from wirekafka.replication.lingering import LingeringLog
 from wirekafka.replication.machine import Machine, Outcome, Producer, Ticket, TransactionalMachine
 from wirekafka.replication.observation import Committed, Observation, Observer
 from wirekafka.replication.record_codec import RecordCodec
+from wirekafka.replication.renewal import RenewingMachine
 from wirekafka.replication.replicated_log import Buffer, ReplicatedLog
 
 logger = logging.getLogger(__name__)
@@ -148,6 +149,23 @@ class Runtime:
         if self._observations:
             self._deliver()
         return ticket
+
+    def renew(self, command: Any) -> Any | None:
+        """The reply to a command that at most moves a timer; None if it has to be submitted.
+
+        The machine is a `RenewingMachine`. Nothing that its state depends on waits to be committed.
+        """
+        machine = self._machine
+        if machine is None or not self._is_live or self._log.committed_offset < self._applied:
+            return None
+        renewal = cast(RenewingMachine, machine).renew(command, self._clock.now_ms())
+        if renewal is None:
+            return None
+        key, due_ms, reply = renewal
+        machine.timers.schedule(key, due_ms)
+        if self._timer is None or due_ms < self._timer_due:
+            self._arm()
+        return reply
 
     def write_collected(self) -> None:
         """Append the records that linger, before something else is appended to the log.

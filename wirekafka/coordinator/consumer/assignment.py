@@ -47,9 +47,13 @@ class Unassignable(Exception):
 
 def same_assignment(one: Assignment, other: Assignment) -> bool:
     """Whether both hold the same partitions, in any order."""
-    return one is other or (
-        one.keys() == other.keys() and all(set(one[topic]) == set(other[topic]) for topic in one)
-    )
+    if one is other:
+        return True
+    if one.keys() != other.keys():
+        return False
+    if any(len(one[topic]) != len(other[topic]) for topic in one):
+        return False
+    return all(set(one[topic]) == set(other[topic]) for topic in one)
 
 
 def read_assignment(topics: Iterable[tuple[bytes, Sequence[int]]]) -> Assignment:
@@ -97,6 +101,17 @@ class Target:
         """Remove a partition from the target, and its topic with the last one."""
         if not self.withdraw(topic, partition):
             self.drop(topic)
+
+    def remove_all(self, topic: bytes, partitions: Collection[int]) -> None:
+        """Remove partitions of a topic from the target, and the topic if these are all."""
+        copied = self._copied if self._copied is not None else self._copy()
+        owned = self._added.get(topic) or copied[topic]
+        if len(partitions) == len(owned):
+            self.drop(topic)
+            return
+        self._buckets[topic] = grown_capacity(len(owned), self._buckets[topic])
+        for partition in partitions:
+            del owned[partition]
 
     def withdraw(self, topic: bytes, partition: int) -> int:
         """Remove a partition from the target; returns how many of its topic are left.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
-from typing import assert_never
+from typing import Any
 
 from wirekafka.coordinator.assigned_group import FIRST_EPOCH, AssignedGroup
 from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment, read_assignment
@@ -141,23 +141,7 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
 
     def replay(self, record: ConsumerRecord) -> None:
         """Apply any record except the tombstone that removes the group."""
-        match record:
-            case ConsumerEpochRecord():
-                self.replay_epoch(record)
-            case ConsumerTopicsRecord():
-                self.replay_topics(record)
-            case ConsumerMemberRecord():
-                self.replay_member(record)
-            case ConsumerTargetEpochRecord():
-                self.replay_target_epoch(record)
-            case ConsumerTargetRecord():
-                self.replay_target(record)
-            case ConsumerCurrentRecord():
-                self.replay_current(record)
-            case ConsumerRegexRecord():
-                self.replay_regex(record)
-            case _:
-                assert_never(record)
+        _REPLAYS[type(record)](self, record)
 
     def replay_epoch(self, record: ConsumerEpochRecord) -> None:
         """Apply a new group epoch."""
@@ -252,6 +236,9 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         for owned in (member.assigned, member.revoking):
             for topic, partitions in owned.items():
                 epochs = self._owner_epochs.setdefault(topic, {})
+                if epochs.keys().isdisjoint(partitions):
+                    epochs.update(dict.fromkeys(partitions, member.epoch))
+                    continue
                 for partition in partitions:
                     epochs[partition] = max(epochs.get(partition, member.epoch), member.epoch)
 
@@ -272,11 +259,12 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
     def _own_target(self, member_id: str, old: Assignment, new: Assignment) -> None:
         for topic in {*old, *new}:
             owners = self.target_owners.setdefault(topic, {})
-            kept = set(new.get(topic, ()))
-            for partition in old.get(topic, ()):
-                if partition not in kept and owners.get(partition) == member_id:
+            before, after = set(old.get(topic, ())), set(new.get(topic, ()))
+            for partition in before - after:
+                if owners.get(partition) == member_id:
                     del owners[partition]
-            owners.update(dict.fromkeys(kept, member_id))
+            for partition in after - before:
+                owners[partition] = member_id
             if not owners:
                 del self.target_owners[topic]
 
@@ -288,6 +276,17 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
+
+
+_REPLAYS: Mapping[type, Callable[[ConsumerGroup, Any], None]] = {
+    ConsumerEpochRecord: ConsumerGroup.replay_epoch,
+    ConsumerTopicsRecord: ConsumerGroup.replay_topics,
+    ConsumerMemberRecord: ConsumerGroup.replay_member,
+    ConsumerTargetEpochRecord: ConsumerGroup.replay_target_epoch,
+    ConsumerTargetRecord: ConsumerGroup.replay_target,
+    ConsumerCurrentRecord: ConsumerGroup.replay_current,
+    ConsumerRegexRecord: ConsumerGroup.replay_regex,
+}
 
 
 def partitions_of(owned: OwnedPartitions) -> list[tuple[bytes, list[int]]]:

@@ -11,6 +11,7 @@ from wirekafka.coordinator.consumer.group import ConsumerGroup, partitions_of
 from wirekafka.coordinator.consumer.member import (
     STATIC_LEAVING_EPOCH,
     ConsumerMember,
+    MemberState,
     OwnedPartitions,
     same_owned,
 )
@@ -24,9 +25,11 @@ from wirekafka.coordinator.consumer.records import (
 from wirekafka.coordinator.consumer.steps import MemberSteps, RegexChange
 from wirekafka.coordinator.consumer.timers import ConsumerSessionKey
 from wirekafka.coordinator.group import Turn
+from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
+from wirekafka.replication.renewal import Renewal
 
 
 class Heartbeats:
@@ -81,16 +84,34 @@ class Heartbeats:
             ),
         )
 
+    def renew(self, group: ConsumerGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a member to which nothing happens, as to most."""
+        member = group.members.get(command.member_id)
+        if (
+            member is None
+            or not self._is_settled(group, member, command.epoch)
+            or not _is_from(member, command)
+        ):
+            return None
+        options = self._context.options(group.group_id)
+        key = ConsumerSessionKey(group.group_id, member.member_id)
+        return key, now_ms + options.session_timeout_ms, options
+
     def _is_all_quiet(self, group: ConsumerGroup, command: ConsumerHeartbeat) -> bool:
         """Whether nothing changed, as in most heartbeats, so that comparisons can be skipped."""
         member = group.members.get(command.member_id)
         return (
             member is not None
-            and command.epoch == member.epoch
-            and group.assignment_epoch == group.epoch
-            and member.is_reconciled_to(group.assignment_epoch)
+            and self._is_settled(group, member, command.epoch)
             and command.owned is None
             and _repeats(member, command)
+        )
+
+    def _is_settled(self, group: ConsumerGroup, member: ConsumerMember, epoch: int) -> bool:
+        """Whether a member of this epoch has its whole assignment, and none is due."""
+        return (
+            epoch == member.epoch == group.assignment_epoch == group.epoch
+            and member.state is MemberState.STABLE
             and not group.subscriptions.regexes
             and group.assignors.is_unanimous
             and self._steps.is_refreshed(group.group_id)
@@ -265,7 +286,14 @@ def _repeats(member: ConsumerMember, command: ConsumerHeartbeat) -> bool:
         and command.rack_id is None
         and command.assignor is None
         and command.rebalance_timeout_ms == -1
-        and (command.instance_id is None or command.instance_id == member.instance_id)
+        and _is_from(member, command)
+    )
+
+
+def _is_from(member: ConsumerMember, command: ConsumerHeartbeat | QuietHeartbeat) -> bool:
+    """Whether the sender of a heartbeat is stored as it is, as a member of this protocol."""
+    return (
+        (command.instance_id is None or command.instance_id == member.instance_id)
         and command.client_id == member.client_id
         and command.client_host == member.client_host
         and member.requested_topics is None

@@ -54,6 +54,7 @@ from wirekafka.coordinator.group_commands import (
     Heartbeat,
     Join,
     Leave,
+    QuietHeartbeat,
     Sync,
 )
 from wirekafka.coordinator.group_config import GroupConfig
@@ -61,6 +62,7 @@ from wirekafka.coordinator.java_order import HashOrder, uuid_hash_code
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
+from wirekafka.replication.renewal import Renewal
 
 C = TypeVar("C", Join, Sync, Heartbeat, Leave)
 _NamedPartitions = list[tuple[bytes, str, Sequence[int]]]
@@ -121,6 +123,10 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
         if isinstance(known, ClassicGroup) and command.is_joining and not known.is_empty:
             return self._upgrade_and_join(known, command, ticket, turn)
         return self._heartbeats.heartbeat(self._joined(command, turn), command, ticket, turn)
+
+    def renew(self, group: ConsumerGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a stable member."""
+        return self._heartbeats.renew(group, command, now_ms)
 
     def _upgrade_and_join(
         self, group: ClassicGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn

@@ -181,9 +181,9 @@ def _in_order(
     owned: _Owned, before: OwnedPartitions, order: HashOrder[bytes] | None = None
 ) -> OwnedPartitions:
     """Return partitions in the order of Java maps, each copied from the topic's previous map."""
+    topics = owned if len(owned) < 2 else (order or _topic_order(owned)).walk()
     return {
-        topic: _in_partition_order(owned[topic], len(before.get(topic, ())))
-        for topic in (order or _topic_order(owned)).walk()
+        topic: _in_partition_order(owned[topic], len(before.get(topic, ()))) for topic in topics
     }
 
 
@@ -228,8 +228,11 @@ def _topic_order(topics: Iterable[bytes]) -> HashOrder[bytes]:
 def _all_topics(target: Iterable[bytes], owned: Iterable[bytes]) -> list[bytes]:
     """Return the topics of both in Kafka's order: a set made of the target's, then grown."""
     targeted = list(target)
+    topics = dict.fromkeys((*targeted, *owned))
+    if len(topics) < 2:
+        return list(topics)
     order = HashOrder(uuid_hash_code, copied_capacity(len(targeted)))
-    for topic in (*targeted, *owned):
+    for topic in topics:
         order.put(topic)
     return order.walk()
 

@@ -233,4 +233,6 @@ class ClassicProtocols:
 def topics_in_order(topics: Iterable[str], requested: Sequence[str] | None = None) -> list[str]:
     """Return topic names in the order of a Java set made from a record's or a request's list."""
     listed = sorted(topics, key=java_text_order) if requested is None else requested
+    if len(listed) < 2:
+        return list(listed)
     return strings_in_order(dict.fromkeys(listed), copied_capacity(len(listed)))

@@ -25,7 +25,7 @@ from wirekafka.coordinator.consumer.records import (
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.consumer.uniform import assign_uniformly
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
-from wirekafka.coordinator.steps import Steps
+from wirekafka.coordinator.steps import MEMBERS_PER_STEP, Steps
 from wirekafka.errors import Error, KafkaError
 
 Assign: TypeAlias = Callable[[AssignmentTask], Steps[dict[str, Assignment]]]
@@ -69,12 +69,14 @@ def compute_targets(
             (f"Failed to compute a new target assignment for epoch {at.epoch}: {reason}"),
         ) from reason
     records: list[ConsumerRecord] = []
-    for member_id in task.members:
+    for index, member_id in enumerate(task.members):
         new = targets.get(member_id, NO_ASSIGNMENT)
         old = old_targets.get(member_id)
-        if old is None or not same_assignment(old, new):
+        if old is not new and (old is None or not same_assignment(old, new)):
             records.append(ConsumerTargetRecord.of(group.group_id, member_id, new))
-        yield
+            yield
+        elif not index % MEMBERS_PER_STEP:
+            yield
     records.append(ConsumerTargetEpochRecord.of(group.group_id, at.epoch, at.now_ms))
     return NewTargets(records, targets.get(member.member_id, NO_ASSIGNMENT))
 
@@ -94,13 +96,14 @@ def _targets_with(group: ConsumerGroup, member: ConsumerMember) -> Mapping[str, 
 
 def _members_with(group: ConsumerGroup, member: ConsumerMember) -> dict[str, ConsumerMember]:
     before = _replaced_by(group, member)
-    members = {
-        member_id: group.members[member_id]
-        for member_id in group.member_ids()
-        if member_id != before
-    } | {member.member_id: member}
-    order = strings_in_order(members, grown_capacity(len(members)))
-    return {member_id: members[member_id] for member_id in order}
+    ids = [member_id for member_id in group.member_ids() if member_id != before]
+    if member.member_id not in group.members:
+        ids.append(member.member_id)
+    known = group.members
+    return {
+        member_id: member if member_id == member.member_id else known[member_id]
+        for member_id in strings_in_order(ids, grown_capacity(len(ids)))
+    }
 
 
 def _task(
@@ -113,7 +116,7 @@ def _task(
     ids_of: dict[tuple[Any, ...], Sequence[bytes]] = {}
     counts: dict[bytes, int] = {}
     assigned = {}
-    for member_id, member in members.items():
+    for index, (member_id, member) in enumerate(members.items()):
         subscription = (member.topics, member.requested_topics, member.regex)
         topic_ids = ids_of.get(subscription)
         if topic_ids is None:
@@ -127,5 +130,6 @@ def _task(
         assigned[member_id] = AssignedMember(
             member.instance_id, topic_ids, targets.get(member_id, NO_ASSIGNMENT)
         )
-        yield
+        if not index % MEMBERS_PER_STEP:
+            yield
     return AssignmentTask(assigned, at.is_homogeneous, counts, group.target_owners)

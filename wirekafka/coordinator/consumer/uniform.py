@@ -5,7 +5,7 @@ Shares differ by at most one partition, and members keep their partitions as far
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 from wirekafka.coordinator.consumer.assignment import (
     AssignedMember,
@@ -16,7 +16,7 @@ from wirekafka.coordinator.consumer.assignment import (
 )
 from wirekafka.coordinator.consumer.uniform_mixed import assign_mixed
 from wirekafka.coordinator.java_order import copied_capacity, uuids_in_order
-from wirekafka.coordinator.steps import Steps
+from wirekafka.coordinator.steps import MEMBERS_PER_STEP, Steps
 
 
 def assign_uniformly(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
@@ -26,11 +26,11 @@ def assign_uniformly(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
     return (yield from _assign_alike(task) if task.is_homogeneous else assign_mixed(task))
 
 
-class _Free(NamedTuple):
-    """A partition without an owner."""
+_PARTITIONS_PER_STEP = 16
+"""How many partitions a member gets between two places."""
 
-    topic: bytes
-    partition: int
+_Free: TypeAlias = tuple[bytes, int]
+"""A partition without an owner: topic id and index."""
 
 
 def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
@@ -38,52 +38,74 @@ def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
     topic_ids = uuids_in_order(subscribed, copied_capacity(len(subscribed)))
     if not topic_ids:
         return {}
-    free = [
-        _Free(topic, partition)
-        for topic in topic_ids
-        for partition in range(task.partition_counts[topic])
-        if partition not in task.assigned.get(topic, ())
-    ]
+    free = [each for topic in topic_ids for each in _unassigned(task, topic)]
     total = sum(task.partition_counts[topic] for topic in topic_ids)
     yield
-    targets, room = yield from _keep(task, total, frozenset(topic_ids), free)
+    changed, room = yield from _keep(task, total, frozenset(topic_ids), free)
     remaining = iter(free)
     for member_id, count in room:
-        target = targets[member_id]
-        for _, (topic, partition) in zip(range(count), remaining, strict=False):
+        target = changed.get(member_id)
+        if target is None:
+            target = changed[member_id] = Target(task.members[member_id].target)
+        for number, (topic, partition) in zip(range(count), remaining, strict=False):
             target.add(topic, partition)
-            yield
+            if not number % _PARTITIONS_PER_STEP:
+                yield
     if next(remaining, None) is not None:
         raise Unassignable("Partitions were left unassigned")
-    assigned = {}
-    for member_id, target in targets.items():
+    assigned = {member_id: member.target for member_id, member in task.members.items()}
+    yield
+    for member_id, target in changed.items():
         assigned[member_id] = target.result()
         yield
     return assigned
 
 
+def _unassigned(task: AssignmentTask, topic: bytes) -> list[_Free]:
+    count, assigned = task.partition_counts[topic], task.assigned.get(topic, ())
+    if len(assigned) == count and max(assigned, default=0) < count:
+        return []
+    return [(topic, partition) for partition in range(count) if partition not in assigned]
+
+
 def _keep(
     task: AssignmentTask, total: int, topic_ids: frozenset[bytes], free: list[_Free]
 ) -> Steps[tuple[dict[str, Target], list[tuple[str, int]]]]:
-    """Let members keep their share and add the rest to `free`; returns the room per member.
+    """Let members keep their share and add the rest to `free`.
 
-    If the partitions cannot be divided evenly, as many members as partitions are left over may have
-    one more: those that have it already, as long as enough such places remain for later members.
+    Returns the targets that change by it, and the room per member. If the partitions cannot be
+    divided evenly, as many members as partitions are left over may have one more: those that have
+    it already, as long as enough such places remain for later members.
     """
-    share, extras = divmod(total, len(task.members))
-    targets: dict[str, Target] = {}
+    members = len(task.members)
+    share, extras = divmod(total, members)
+    changed: dict[str, Target] = {}
     room = []
     for index, (member_id, member) in enumerate(task.members.items()):
         may_have_extra = extras > 0
-        targets[member_id], left = _keep_of(member, share + may_have_extra, topic_ids, free)
-        if left and may_have_extra and len(task.members) - index > extras:
+        left = _room_of(member.target, share + may_have_extra, topic_ids)
+        if left < 0:
+            quota = share + may_have_extra
+            changed[member_id], left = _keep_of(member, quota, topic_ids, free)
+            yield
+        if left and may_have_extra and members - index > extras:
             left -= 1
             may_have_extra = False
         if left:
             room.append((member_id, left))
         extras -= may_have_extra
-        yield
-    return targets, room
+        if not index % MEMBERS_PER_STEP:
+            yield
+    return changed, room
+
+
+def _room_of(target: Assignment, quota: int, topic_ids: frozenset[bytes]) -> int:
+    """How many partitions a member may get that keeps all it has; -1 if it keeps only a part."""
+    for topic, partitions in target.items():
+        quota -= len(partitions)
+        if quota < 0 or topic not in topic_ids:
+            return -1
+    return quota
 
 
 def _keep_of(
@@ -96,7 +118,8 @@ def _keep_of(
             continue
         kept = min(quota, len(partitions))
         quota -= kept
-        for partition in partitions[kept:]:
-            target.remove(topic, partition)
-            free.append(_Free(topic, partition))
+        rest = partitions[kept:]
+        if rest:
+            target.remove_all(topic, rest)
+            free += [(topic, partition) for partition in rest]
     return target, quota

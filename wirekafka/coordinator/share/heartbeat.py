@@ -11,6 +11,7 @@ from wirekafka.coordinator.consumer.assignment import Assignment, same_assignmen
 from wirekafka.coordinator.consumer.member import JOINING_EPOCH, MemberState
 from wirekafka.coordinator.consumer.topics import topics_hash
 from wirekafka.coordinator.group import Turn
+from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.java_order import sized_capacity, uuids_in_order
 from wirekafka.coordinator.share.commands import ShareHeartbeat, ShareHeartbeatReply
 from wirekafka.coordinator.share.config import ShareGroupContext
@@ -29,6 +30,7 @@ from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
+from wirekafka.replication.renewal import Renewal
 
 
 class ShareSessionKey(NamedTuple):
@@ -111,6 +113,24 @@ class ShareHeartbeats:
                 self._initializations(group, at, turn),
             ),
         )
+
+    def renew(self, group: ShareGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a member to which nothing happens, as to most."""
+        member, group_id = group.members.get(command.member_id), group.group_id
+        if (
+            member is None
+            or not command.epoch == member.epoch == group.assignment_epoch == group.epoch
+            or member.state is not MemberState.STABLE
+            or command.client_id != member.client_id
+            or command.client_host != member.client_host
+            or group.lacks_initialized
+            or group_id not in self._refreshed
+            or group_id not in self._settled
+        ):
+            return None
+        options = self._context.options(group_id)
+        key = ShareSessionKey(group_id, member.member_id)
+        return key, now_ms + options.session_timeout_ms, options
 
     def remove(self, group: ShareGroup, member_id: str, turn: Turn) -> None:
         """Remove a member and begin a new epoch, in which others get its partitions."""

@@ -12,6 +12,7 @@ from wirekafka.coordinator.group_commands import (
     CommitTransactionOffsets,
     FetchAllOffsets,
     FetchOffsets,
+    QuietHeartbeat,
 )
 from wirekafka.coordinator.java_order import grown_capacity, integers_in_order
 from wirekafka.coordinator.share.commands import (
@@ -50,6 +51,7 @@ from wirekafka.coordinator.share_group import ShareGroup, not_a_consumer_group
 from wirekafka.coordinator.share_state.states import ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
+from wirekafka.replication.renewal import Renewal
 
 _SIMPLE = "simple"
 """The only assignor of share groups."""
@@ -100,6 +102,10 @@ class ShareGroupKind(GroupKind[ShareGroup]):
             raise unknown_share_member(command.group_id, command.member_id)
         self._heartbeats.remove(group, command.member_id, turn)
         turn.answer(ticket, ShareHeartbeatReply(command.member_id, command.epoch))
+
+    def renew(self, group: ShareGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a stable member."""
+        return self._heartbeats.renew(group, command, now_ms)
 
     def describe(self, command: DescribeShareGroup, ticket: Ticket, turn: Turn) -> None:
         """Respond to ShareGroupDescribe."""

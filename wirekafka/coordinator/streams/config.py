@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
@@ -27,6 +27,8 @@ class StreamsGroupOptions:
     rack_tags: tuple[str, ...] = ()
     task_offset_interval_ms: int = 60_000
     acceptable_recovery_lag: int = 10_000
+    assignment_configs: Mapping[str, str] = field(init=False)
+    """The options that the assignment depends on, as the group's record stores them."""
 
     @classmethod
     def of_kafka(cls, group_id: str) -> StreamsGroupOptions:
@@ -66,12 +68,12 @@ class StreamsGroupOptions:
             ),
         )
 
-    def assignment_configs(self) -> dict[str, str]:
-        """Return the options that the assignment depends on, as the group's record stores them."""
+    def __post_init__(self) -> None:
+        """Compute once what every heartbeat compares."""
         configs = {_STANDBY_REPLICAS: str(self.standby_replicas)}
         if self.rack_tags:
             configs[_RACK_TAGS] = ",".join(self.rack_tags)
-        return configs
+        object.__setattr__(self, "assignment_configs", configs)
 
 
 def standby_replicas(configs: Mapping[str, str]) -> int:

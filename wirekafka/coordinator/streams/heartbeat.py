@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from wirekafka.coordinator.consumer.topics import topics_hash
 from wirekafka.coordinator.group import Turn
+from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.streams.commands import StreamsHeartbeat, StreamsHeartbeatReply
 from wirekafka.coordinator.streams.config import StreamsGroupContext, StreamsGroupOptions
 from wirekafka.coordinator.streams.configure import ConfiguredTopology, configure
@@ -35,6 +36,7 @@ from wirekafka.coordinator.streams.timers import (
 from wirekafka.coordinator.streams.topology import Topology
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
+from wirekafka.replication.renewal import Renewal
 
 _REPORTS_MISSING_TAGS = 1
 """The StreamsGroupHeartbeat version whose clients know MISSING_CLIENT_TAGS."""
@@ -109,6 +111,15 @@ class Heartbeats:
         # The first response of a group has no endpoint epoch.
         turn.answer(ticket, reply if id_is_used else reply._replace(endpoint_epoch=0))
 
+    def renew(self, group: StreamsGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a member to which nothing happens, as to most."""
+        group_id = group.group_id
+        options = self._context.options(group_id)
+        if not _is_settled(group, command, self._soft.get(group_id), options):
+            return None
+        key = StreamsSessionKey(group_id, command.member_id)
+        return key, now_ms + options.session_timeout_ms, options
+
     def _keep_endpoint_epoch(self, heartbeat: _Turn, ticket: Ticket, error: KafkaError) -> None:
         """Refuse the heartbeat, but renew the session and remember the topics, as Kafka does."""
         turn, group_id = heartbeat.turn, heartbeat.group.group_id
@@ -125,18 +136,8 @@ class Heartbeats:
         options: StreamsGroupOptions,
     ) -> bool:
         """Whether nothing changed, as in most heartbeats, so that comparisons can be skipped."""
-        member = group.members.get(command.member_id)
         return (
-            member is not None
-            and command.epoch == member.epoch
-            and group.assignment_epoch == group.epoch
-            and member.is_reconciled_to(group.epoch)
-            and soft.is_refreshed(group.epoch)
-            and soft.configured is not None
-            and soft.configured.is_ready
-            and member.topology_epoch == soft.configured.epoch == group.version.validated_epoch
-            and soft.shutdown_by is None
-            and command.endpoint_epoch == soft.endpoint_epoch
+            _is_settled(group, command, soft, options)
             and command.owned is None
             and command.process_id is None
             and command.endpoint is None
@@ -146,11 +147,6 @@ class Heartbeats:
             and command.rack_id is None
             and command.rebalance_timeout_ms == -1
             and not command.wants_shutdown
-            and (command.instance_id is None or command.instance_id == member.instance_id)
-            and command.client_id == member.client_id
-            and command.client_host == member.client_host
-            and not options.rack_tags
-            and group.version.configs == options.assignment_configs()
         )
 
     def _advance(self, heartbeat: _Turn, options: StreamsGroupOptions) -> StreamsHeartbeatReply:
@@ -163,7 +159,7 @@ class Heartbeats:
         _store(heartbeat, member, updated)
         topology = _topology(heartbeat, updated)
         configured = self._configure(heartbeat, topology)
-        configs = options.assignment_configs()
+        configs = options.assignment_configs
         heartbeat.is_due = heartbeat.is_due or configs != group.version.configs
         epoch = group.epoch
         if heartbeat.is_due:
@@ -306,6 +302,33 @@ def may_assign(group: StreamsGroup, context: StreamsGroupContext, now_ms: int) -
     if group.group_id in context.held:
         return False
     return group.may_assign(context.options(group.group_id).assignment_interval_ms, now_ms)
+
+
+def _is_settled(
+    group: StreamsGroup,
+    command: StreamsHeartbeat | QuietHeartbeat,
+    soft: SoftState,
+    options: StreamsGroupOptions,
+) -> bool:
+    """Whether the member has its tasks and knows the endpoints, and nothing else is due."""
+    member = group.members.get(command.member_id)
+    version, configured = group.version, soft.configured
+    return (
+        member is not None
+        and command.epoch == member.epoch == group.assignment_epoch == version.epoch
+        and member.state is TaskState.STABLE
+        and configured is not None
+        and soft.is_refreshed(version.epoch)
+        and configured.problem is None
+        and member.topology_epoch == configured.epoch == version.validated_epoch
+        and soft.shutdown_by is None
+        and command.endpoint_epoch == soft.endpoint_epoch
+        and (command.instance_id is None or command.instance_id == member.instance_id)
+        and command.client_id == member.client_id
+        and command.client_host == member.client_host
+        and not options.rack_tags
+        and version.configs == options.assignment_configs
+    )
 
 
 def _unchanged(

@@ -11,6 +11,7 @@ from wirekafka.coordinator.group_commands import (
     CommitTransactionOffsets,
     FetchAllOffsets,
     FetchOffsets,
+    QuietHeartbeat,
 )
 from wirekafka.coordinator.streams.commands import (
     DescribedStreamsGroup,
@@ -42,6 +43,7 @@ from wirekafka.coordinator.streams.timers import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
+from wirekafka.replication.renewal import Renewal
 
 
 class StreamsKind(GroupKind[StreamsGroup]):
@@ -81,6 +83,10 @@ class StreamsKind(GroupKind[StreamsGroup]):
         self._heartbeats.heartbeat(
             group, command, ticket, turn, is_new=is_new, id_is_used=command.group_id in self.groups
         )
+
+    def renew(self, group: StreamsGroup, command: QuietHeartbeat, now_ms: int) -> Renewal | None:
+        """Renew the session of a stable member."""
+        return self._heartbeats.renew(group, command, now_ms)
 
     def describe(self, command: DescribeStreamsGroup, ticket: Ticket, turn: Turn) -> None:
         """Respond to StreamsGroupDescribe."""
