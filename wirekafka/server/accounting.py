@@ -20,7 +20,7 @@ def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_by
     if (
         account is None
         or call.revision != quotas.revision
-        or (call.client_id != call.counted_client_id)
+        or call.client_id != call.counted_client_id
     ):
         account = call.account_of(quotas)
     worked = account.request
