@@ -12,13 +12,16 @@ import pytest
 from tests.apis.test_produce import batch, produce, produce_request, stored
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
-from wirekafka.codec.compression import Codec
-from wirekafka.codec.record import BatchOptions, Record, batch_of, encode_batch
+from wirekafka.codec.batch import HEADER_BYTES, checksum
+from wirekafka.codec.compression import PIECE_BYTES, Codec, compress
+from wirekafka.codec.record import BatchOptions, Record, batch_of, encode_batch, record_bytes
 from wirekafka.errors import Error
+from wirekafka.log import validate
 from wirekafka.metadata.topics import DeleteTopics, TopicReference
 
 _ZSTD = BatchOptions(compression=Codec.ZSTD)
-_LARGE = encode_batch([Record(0, 0, None, bytes(8 << 20), ())], options=_ZSTD)
+_RECORD = Record(0, 0, None, bytes(8 << 20), ())
+_LARGE = encode_batch([_RECORD], options=_ZSTD)
 _BOMB = batch_of(bytearray(8 << 20), 1, 0, _ZSTD)
 
 
@@ -98,6 +101,58 @@ def test_a_repeated_request_whose_batch_is_large_is_checked_apart_too(
     for _ in range(3):
         assert produce(kafka, batch(b"a")).error_code == 0
     assert produced(kafka, _LARGE).base_offset == 3
+
+
+@pytest.fixture
+def inflated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The limits with which batches were inflated at once, here on the event loop."""
+    limits: list[int] = []
+
+    def watched(view: Any, header: Any, *, limit_bytes: int) -> bytes:
+        limits.append(limit_bytes)
+        return record_bytes(view, header, limit_bytes=limit_bytes)
+
+    monkeypatch.setattr(validate, "record_bytes", watched)
+    return limits
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD])
+def test_nothing_is_inflated_at_once_of_a_batch_that_announces_much(
+    kafka: InProcessBroker, inflated: list[int], codec: Codec
+) -> None:
+    records = encode_batch([_RECORD], options=BatchOptions(compression=codec))
+    answer = produced(kafka, records, lambda: inflated.append(-1))
+    assert answer.error_code == 0 and inflated[0] == -1
+
+
+@pytest.mark.parametrize("codec", [Codec.SNAPPY, Codec.LZ4])
+def test_a_batch_that_announces_nothing_is_inflated_in_part_and_only_once(
+    kafka: InProcessBroker, inflated: list[int], codec: Codec
+) -> None:
+    for _ in range(3):
+        assert produce(kafka, batch(b"a")).error_code == 0
+    records = encode_batch([_RECORD], options=BatchOptions(compression=codec))
+    answer = produced(kafka, records, lambda: inflated.append(-1))
+    assert answer.error_code == 0 and inflated[1] == -1
+
+
+def test_a_batch_that_announces_too_little_is_stored_as_it_is(
+    kafka: InProcessBroker, inflated: list[int]
+) -> None:
+    plain = encode_batch([_RECORD])[HEADER_BYTES:]
+    body = b"".join(compress(Codec.GZIP, part) for part in (plain[:-10], plain[-10:]))
+    records = with_body(encode_batch([_RECORD], options=BatchOptions(compression=Codec.GZIP)), body)
+    answer = produced(kafka, records, lambda: inflated.append(-1))
+    assert answer.error_code == 0 and inflated[:2] == [PIECE_BYTES, -1]
+    assert stored(kafka) == [(0, _RECORD.value)]
+
+
+def with_body(batch: bytes, body: bytes) -> bytes:
+    """The batch with other compressed records."""
+    out = bytearray(batch[:HEADER_BYTES] + body)
+    out[8:12] = (len(out) - 12).to_bytes(4, "big")
+    out[17:21] = checksum(out).to_bytes(4, "big")
+    return bytes(out)
 
 
 def test_without_a_thread_the_check_is_done_at_once(kafka: InProcessBroker) -> None:

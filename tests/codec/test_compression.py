@@ -13,7 +13,14 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wirekafka.codec.compression import PIECE_BYTES, Codec, compress, decompress, pieces
+from wirekafka.codec.compression import (
+    PIECE_BYTES,
+    Codec,
+    announced_bytes,
+    compress,
+    decompress,
+    pieces,
+)
 from wirekafka.errors import Error, KafkaError
 
 COMPRESSED = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -77,6 +84,43 @@ def test_lz4_of_other_libraries_is_read() -> None:
 def test_concatenated_streams_are_read_as_one() -> None:
     for codec in (Codec.GZIP, Codec.LZ4, Codec.ZSTD):
         assert decompress(codec, compress(codec, b"one") + compress(codec, b"two")) == b"onetwo"
+
+
+_BLOCKS = compress(Codec.SNAPPY, b"")
+EMPTY_PARTS = {
+    "gzip members": (Codec.GZIP, compress(Codec.GZIP, b"")),
+    "lz4 frames": (Codec.LZ4, compress(Codec.LZ4, b"")),
+    "snappy streams": (Codec.SNAPPY, _BLOCKS),
+}
+
+
+@pytest.mark.parametrize(("codec", "part"), EMPTY_PARTS.values(), ids=EMPTY_PARTS)
+def test_parts_without_content_are_limited_too(codec: Codec, part: bytes) -> None:
+    assert bytes(decompress(codec, part * 50 + compress(codec, b"x"), 1)) == b"x"
+    assert bytes(decompress(codec, part * 1000 + compress(codec, b"x"))) == b"x"
+    with pytest.raises(KafkaError) as caught:
+        decompress(codec, part * 1000 + compress(codec, b"x"), 1 << 20)
+    assert caught.value.error is Error.INVALID_RECORD
+
+
+def test_snappy_blocks_without_content_are_limited_too() -> None:
+    empty = (1).to_bytes(4, "big") + b"\0"
+    assert bytes(decompress(Codec.SNAPPY, _BLOCKS + empty * 50, 0)) == b""
+    with pytest.raises(KafkaError) as caught:
+        decompress(Codec.SNAPPY, _BLOCKS + empty * 1000, 1 << 20)
+    assert caught.value.error is Error.INVALID_RECORD
+
+
+@each_codec
+def test_gzip_and_zstd_announce_their_size(codec: Codec) -> None:
+    known = codec in (Codec.GZIP, Codec.ZSTD)
+    assert announced_bytes(codec, compress(codec, TEXT)) == (len(TEXT) if known else None)
+    assert announced_bytes(codec, b"") is None
+
+
+def test_a_stream_of_zstd_announces_no_size() -> None:
+    stream = zstandard.ZstdCompressor(write_content_size=False).compress(TEXT)
+    assert announced_bytes(Codec.ZSTD, stream) is None
 
 
 def test_zstd_without_a_content_size_is_read() -> None:

@@ -118,6 +118,17 @@ def test_a_rate_that_was_idle_starts_anew() -> None:
     assert measured.per_second(NOW_MS + 11_000) == 100
 
 
+def test_there_is_ample_room_until_the_margin_is_touched_or_the_window_ends() -> None:
+    measured = Rate(ELEVEN, 10, LONGEST_MS, 30)  # 100 in ten windows.
+    assert measured.ample_until_ms <= NOW_MS
+    measured.record(70, NOW_MS)
+    assert measured.ample_until_ms == NOW_MS + 1000 and measured.ample == 0
+    measured.record(1, NOW_MS)
+    assert measured.ample_until_ms <= NOW_MS
+    measured.limit = 20
+    assert measured.ample_until_ms == NOW_MS + 1000 and measured.ample == 99
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_adding_equals_recording(seed: int) -> None:
     """At any times, with any amounts, and where both are mixed."""

@@ -224,24 +224,65 @@ def test_work_counts_in_full_where_the_quota_has_ample_room(
 ) -> None:
     set_quota(slow, "request_percentage", 100)
     exchange = slow.begin(produce(), version, CLIENT)
-    request = frame(produce(), version, 1, CLIENT)
-    request = struct.pack(">i", len(request)) + request
+    request = framed(produce(), version)
     for _ in range(20):
         exchange._connection.feed(request)
     # The work of a read lasts from the first look at the clock to the next, or the one after it.
-    quotas = slow.broker.quotas
-    assert quotas is not None
-    [usage] = quotas.usage(slow.clock.now_ms())
-    assert usage.per_second * 10 == pytest.approx(21 * 5, abs=10)
+    assert used(slow) == pytest.approx(21 * 5, abs=10)
     for _ in range(20):
         exchange._connection.feed(request * 2)
-    [usage] = quotas.usage(slow.clock.now_ms())
-    assert usage.per_second * 10 == pytest.approx(41 * 5, abs=10)
+    assert used(slow) == pytest.approx(41 * 5, abs=10)
 
 
 def test_work_is_not_counted_for_clients_without_that_quota(slow: InProcessBroker) -> None:
     set_quota(slow, "request_percentage", 0.01, user="somebody")
     assert all(ask(slow, MetadataRequest(), 9).throttle_time_ms == 0 for _ in range(5))
+
+
+def test_the_clock_is_not_read_for_clients_without_that_quota(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(kafka.clock, "work_ns", lambda: looks.append(1) or len(looks))
+    set_quota(kafka, "request_percentage", 50, client_id="somebody")
+    exchange = kafka.begin(produce(), CACHED, CLIENT)
+    looks.clear()
+    for request, version in ((produce(), CACHED), (produce(), DECODED), (MetadataRequest(), 9)):
+        exchange._connection.feed(framed(request, version))
+    assert not looks
+    set_quota(kafka, "request_percentage", 50)
+    looks.clear()
+    exchange._connection.feed(framed(produce(), DECODED))
+    assert looks
+
+
+@pytest.mark.parametrize("version", [CACHED, DECODED])
+def test_work_counts_for_each_of_the_client_ids_of_a_connection(
+    slow: InProcessBroker, version: int
+) -> None:
+    set_quota(slow, "request_percentage", 100)
+    for client_id in ("other", CLIENT):
+        ask(slow, produce(), version, client_id)
+    exchange = slow.begin(produce(), version, "other")
+    before = used(slow)
+    for _ in range(20):
+        exchange._connection.feed(framed(produce(), version, "other"))
+        exchange._connection.feed(framed(produce(), version))
+    # All reads but the first with this client id are measured: 50 ms at the least.
+    assert used(slow) - before >= 19 * 5
+
+
+def used(kafka: InProcessBroker) -> float:
+    """What the client has used of its `request_percentage`, over all windows."""
+    assert kafka.broker.quotas is not None
+    [usage] = kafka.broker.quotas.usage(kafka.clock.now_ms())
+    return usage.per_second * 10
+
+
+def framed(request: Request, version: int, client_id: str = CLIENT) -> bytes:
+    """The bytes of a request as they are sent, behind their size."""
+    sent = frame(request, version, 1, client_id)
+    return struct.pack(">i", len(sent)) + sent
 
 
 def test_a_request_that_fails_counts(slow: InProcessBroker) -> None:

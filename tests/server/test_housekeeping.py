@@ -98,6 +98,49 @@ def test_retention_yields_to_requests_after_a_few_partitions(
     assert sorted(looked_at) == ["a-0", "b-0", "c-0", "d-0", "e-0"]
 
 
+class Crowd:
+    """Stands in for a listener whose connections are checked in five steps."""
+
+    def __init__(self) -> None:
+        self.checked: list[int] = []
+        self.fails_at: int | None = None
+
+    def sweep_in_steps(self, now_ms: int) -> Iterator[None]:
+        for number in range(5):
+            if number == self.fails_at:
+                raise ValueError(number)
+            self.checked.append(number)
+            yield
+
+    def review(self) -> None:
+        pass
+
+
+def test_connections_are_checked_a_few_at_a_time(kafka: InProcessBroker) -> None:
+    listeners: list[Any] = [Crowd(), Crowd()]
+    housekeeping = Housekeeping(kafka.broker, listeners)
+    housekeeping.start()
+    kafka.clock.advance(5_000)
+    assert listeners[0].checked == [0]
+    kafka.clock.advance(1_000)
+    assert [each.checked for each in listeners] == [[0, 1, 2, 3, 4]] * 2
+    kafka.clock.advance(5_000)
+    housekeeping.stop()
+    assert [each.checked for each in listeners] == [[0, 1, 2, 3, 4] * 2] * 2
+
+
+def test_a_check_of_connections_that_fails_begins_anew(kafka: InProcessBroker) -> None:
+    crowd: Any = Crowd()
+    housekeeping = Housekeeping(kafka.broker, [crowd])
+    housekeeping.start()
+    crowd.fails_at = 2
+    kafka.clock.advance(6_000)
+    crowd.fails_at = None
+    kafka.clock.advance(5_000)
+    housekeeping.stop()
+    assert crowd.checked == [0, 1, 0, 1, 2, 3, 4]
+
+
 def test_a_deleted_topics_files_are_removed_after_the_delay(
     kafka: InProcessBroker, tmp_path: Path
 ) -> None:

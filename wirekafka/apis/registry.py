@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+_NEVER = -2
 Failure = TypeVar("Failure", bound=Callable[..., Response])
 
 
@@ -111,19 +112,25 @@ class Call(Access):
         "client_software",
         "connection_id",
         "correlation_id",
+        "counted_client_id",
         "identity",
         "is_authenticated",
         "is_for_controllers",
+        "is_limited",
         "listener",
         "login",
         "needs_buffer",
         "principal",
         "request_bytes",
+        "revision",
+        "seen_ms",
         "throttle_ms",
         "traffic",
+        "unmeasured_revision",
         "user",
         "version",
         "wants_close",
+        "work_ns",
         "worked_ns",
     )
 
@@ -153,14 +160,23 @@ class Call(Access):
         self.version = 0
         self.correlation_id = 0
         self.wants_close = False
+        self.seen_ms = 0
+        """When `now_ms` was last read: that of a Produce request which does not wait."""
         self.throttle_ms = 0
         """The throttle time of this request: the response reports it, and the connection is muted
         for that long after the response (KIP-219)."""
         self.account: Account | None
         """The quotas that the last request was counted against. Use `account_of`."""
+        self.counted_client_id: str | None = None
+        self.revision: int
+        """The client id and the state of the quotas with which `account` was found."""
+        self.is_limited = False
+        self.unmeasured_revision: int
+        """The `ClientQuotas.work_revision` since which no account has a `request_percentage`."""
         self.request_bytes = 0
-        """The size of the request, without its size prefix. Only set while quotas are stored, as
-        are `began_ns` and `worked_ns`."""
+        """The size of a request that waits. Only set while quotas are stored, as are `began_ns`
+        and `worked_ns`."""
+        self.work_ns = host.clock.work_ns
         self.began_ns = 0
         """When the work began that is not counted yet; 0 if none is measured. The next request in
         the same buffer begins where the one before ended."""
@@ -177,6 +193,7 @@ class Call(Access):
         self.principal = principal
         self.user = principal.partition(":")[2]
         self.account = None
+        self.revision = self.unmeasured_revision = -1
         self.is_authenticated = True
         self.identity = f"{principal} at {self.client_host}"
         """What authorization depends on: principal and host. Empty until the client has
@@ -190,32 +207,41 @@ class Call(Access):
     @property
     def now_ms(self) -> int:
         """Wall-clock milliseconds."""
-        return self.broker.clock.now_ms()
+        now_ms = self.seen_ms = self.broker.clock.now_ms()
+        return now_ms
 
     def account_of(self, quotas: ClientQuotas) -> Account:
         """The client's account for the current request."""
-        account = self.account
-        if (
-            account is None
-            or account.revision != quotas.revision
-            or account.client_id != (self.client_id or "")
-        ):
-            account = self.account = quotas.account(self.user, self.client_id, self.now_ms)
-        return account
+        if self.revision != quotas.revision or self.client_id != self.counted_client_id:
+            self.use_account(quotas.account(self.user, self.client_id, self.now_ms), quotas)
+            self.counted_client_id = self.client_id
+        assert self.account is not None
+        return self.account
 
-    def pause_work(self) -> None:
-        """Exclude the time until `resume_work` from the work for the request."""
+    def use_account(self, account: Account, quotas: ClientQuotas) -> None:
+        """Count the current request against an account."""
+        if account.request is not None:
+            self.unmeasured_revision = _NEVER
+        elif self.revision != quotas.revision:
+            self.unmeasured_revision = quotas.work_revision
+        self.account, self.revision = account, quotas.revision
+        self.is_limited = account.is_limited
+        self.counted_client_id = account.client_id
+
+    def pause_work(self, request_bytes: int) -> None:
+        """Exclude the time until `resume_work` from the work for a request of this size."""
+        self.request_bytes = request_bytes
         if self.began_ns:
-            self.worked_ns += self.broker.clock.work_ns() - self.began_ns
+            self.worked_ns += self.work_ns() - self.began_ns
             self.began_ns = 0
 
     def resume_work(self) -> None:
         """Measure the work for the request again, after a wait."""
-        self.began_ns = self.broker.clock.work_ns()
+        self.began_ns = self.work_ns()
 
     def take_work_ns(self) -> int:
         """Return the duration of the work for the request so far, and measure from 0 again."""
-        now_ns = self.broker.clock.work_ns()
+        now_ns = self.work_ns()
         worked_ns = self.worked_ns + now_ns - (self.began_ns or now_ns)
         self.began_ns, self.worked_ns = now_ns, 0
         return worked_ns

@@ -10,6 +10,7 @@ from wirekafka.apis import registry
 from wirekafka.apis.registry import Api, Call, ControllerCall, Scope
 
 _API_VERSIONS = 18
+_EXEMPT = frozenset({1, 27})  # Fetch and WriteTxnMarkers.
 
 
 class Route:
@@ -21,6 +22,7 @@ class Route:
         "encode",
         "handle",
         "header_is_flexible",
+        "is_exempt",
         "key",
         "name",
         "needs_authentication",
@@ -41,6 +43,9 @@ class Route:
         # Clients decode the ApiVersions response before they know the broker's versions.
         self.response_header_is_flexible = self.header_is_flexible and declared.key != _API_VERSIONS
         self.needs_authentication = not declared.before_authentication
+        self.is_exempt = declared.key in _EXEMPT
+        """Whether quotas leave it to the handler: the throttle time of a Fetch decides on its
+        response; that of followers and the markers of transactions are never counted."""
         self.reports_throttling = any(
             field.name == "throttle_time_ms" for field in declared.response.fields
         )

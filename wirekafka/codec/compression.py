@@ -24,6 +24,11 @@ DEFAULT_LIMIT_BYTES = 128 << 20
 """The most bytes one batch may inflate to when the caller gives no limit."""
 PIECE_BYTES = 64 << 10
 """How much is inflated at a time, without the GIL, where a batch is read piece by piece."""
+_LEAST_BYTES = 4 << 10
+"""What any piece, gzip member, lz4 frame or snappy block counts as at the least where the size is
+limited: a megabyte of empty ones takes up to a second of a processor."""
+_FREE_BYTES = 64 * _LEAST_BYTES
+"""How much more than the limit may be counted so."""
 _LARGEST_WINDOW_BYTES = 128 << 20
 """The window that zstd's readers accept by default: that of its highest level, 22."""
 _FRUGAL_WINDOW_BYTES = 32 << 20
@@ -81,6 +86,22 @@ def pieces(codec: int, data: Buffer, limit_bytes: int) -> Iterator[Piece]:
     return _inflated(codec, data, _Bounds(PIECE_BYTES, limit_bytes, _FRUGAL_WINDOW_BYTES))
 
 
+def announced_bytes(codec: int, data: Buffer) -> int | None:
+    """What data say that they inflate to, which may be wrong; None if they do not say it."""
+    if codec == Codec.GZIP and len(data) > _GZIP_SIZE.size:
+        (size,) = _GZIP_SIZE.unpack_from(data, len(data) - _GZIP_SIZE.size)
+        return int(size)
+    if codec == Codec.ZSTD:
+        import zstandard
+
+        try:
+            size = zstandard.frame_content_size(data)
+        except zstandard.ZstdError:
+            return None
+        return size if size >= 0 else None
+    return None
+
+
 class _Bounds(NamedTuple):
     step_bytes: int
     """The largest piece."""
@@ -93,12 +114,17 @@ def _inflated(codec: int, data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
     if inflate is None:
         raise _unknown_codec(codec)
     room = bounds.limit_bytes
+    spare = room + _FREE_BYTES
     try:
         for piece in inflate(data, bounds):
             room -= len(piece)
+            spare -= max(len(piece), _LEAST_BYTES)
             if room < 0:
                 raise _too_large(bounds.limit_bytes)
-            yield piece
+            if spare < 0:
+                raise KafkaError(Error.INVALID_RECORD, "Compressed records have too many parts")
+            if piece:
+                yield piece
     except (RuntimeError, ValueError, EOFError, zlib.error, struct.error) as error:
         raise KafkaError(
             Error.CORRUPT_MESSAGE, f"Failed to decompress record stream: {error}"
@@ -127,9 +153,13 @@ def _inflate_gzip(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
             if not part and not used:
                 raise ValueError("the gzip stream ends early")
             rest = rest[used:]
-            if part:
+            if part or stream.eof:
                 yield part
+        step_bytes = min(step_bytes, PIECE_BYTES)  # Each member copies what follows it.
 
+
+_GZIP_SIZE = struct.Struct("<I")
+"""The last field of a gzip member."""
 
 _XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _XERIAL_MAGIC = _XERIAL_HEADER[:8]
@@ -159,6 +189,7 @@ def _inflate_snappy(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
     while at < len(view):
         if bytes(view[at : at + 8]) == _XERIAL_MAGIC:
             at += len(_XERIAL_HEADER)
+            yield b""
             continue
         (size,) = _BLOCK_SIZE.unpack_from(view, at)
         at += 4
@@ -210,11 +241,12 @@ def _inflate_lz4(data: Buffer, bounds: _Bounds) -> Iterator[Piece]:
             given = view[at : at + step_bytes] if wants else b""
             at += len(given)
             part = frame.decompress(given, max_length=step_bytes)
-            if part:
+            if part or frame.eof:
                 yield part
             elif wants and not given:
                 raise ValueError("the lz4 frame ends early")
         at -= len(frame.unused_data or b"")
+        step_bytes = min(step_bytes, PIECE_BYTES)  # Each frame copies what follows it.
 
 
 class _ZstdContexts(threading.local):

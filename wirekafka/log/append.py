@@ -33,6 +33,8 @@ class Append:
     transaction_version: int = 0
     defers: bool = False
     """Whether a batch that inflates to much raises `TakesLong`, so that `ahead` is found first."""
+    long_crc: int = -1
+    """The checksum of the last batch for which that was raised, so that it is not begun again."""
     ahead: Checked | None = None
     """The same batch, checked and converted before its append."""
 

@@ -23,7 +23,7 @@ from wirekafka.codec.batch import (
     BatchHeader,
     Buffer,
 )
-from wirekafka.codec.compression import Codec, pieces
+from wirekafka.codec.compression import PIECE_BYTES, Codec, announced_bytes, pieces
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.record import record_bytes
 from wirekafka.codec.record_stream import RecordStream
@@ -253,12 +253,23 @@ def _framed_bytes(view: memoryview) -> int | None:
 def _inflate(view: memoryview, header: BatchHeader, append: Append) -> bytes | None:
     """The inflated records; None if they are too many to be held. Raises TakesLong."""
     limit_bytes = min(_INLINE_BYTES, MOST_INFLATED_BYTES)
+    if append.defers:
+        if append.long_crc == header.crc:
+            raise TakesLong
+        announced = announced_bytes(header.compression, view[HEADER_BYTES:])
+        if announced is not None:
+            if announced > limit_bytes:
+                append.long_crc = header.crc
+                raise TakesLong
+            # No more is inflated for a batch that announces too little.
+            limit_bytes = min(limit_bytes, max(announced, PIECE_BYTES))
     try:
         return record_bytes(view, header, limit_bytes=limit_bytes)
     except KafkaError as error:
         if error.error is Error.CORRUPT_MESSAGE or header.compression > Codec.ZSTD:
             raise _refused(error, header) from error
         if append.defers:
+            append.long_crc = header.crc
             raise TakesLong from error
         return None
 

@@ -16,7 +16,7 @@ PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
 REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
 PERCENT_PER_NS = 100 / 1_000_000_000
 """`request_percentage` that a nanosecond of work in a second makes up."""
-AMPLE_PERCENT = 10.0
+_AMPLE_PERCENT = 10.0
 """Room in a rate of `request_percentage`, 100 ms of work, that the requests of one read of a
 connection do not use up: they are counted together, with fewer reads of the clock."""
 _KEPT_MS = 3_600_000
@@ -31,7 +31,16 @@ class Account:
     A rate is None where no quota applies.
     """
 
-    __slots__ = ("client_id", "fetch", "mutation", "produce", "request", "revision", "user")
+    __slots__ = (
+        "client_id",
+        "fetch",
+        "is_limited",
+        "mutation",
+        "produce",
+        "request",
+        "revision",
+        "user",
+    )
 
     def __init__(self, user: str, client_id: str):
         self.user = user
@@ -40,6 +49,8 @@ class Account:
         self.fetch: Rate | None = None
         self.request: Rate | None = None
         self.mutation: TokenBucket | None = None
+        self.is_limited = False
+        """Whether `produce` or `request` applies."""
         self.revision = -1
         """The state of the quotas that the rates are for."""
 
@@ -109,19 +120,24 @@ class ClientQuotas:
         outlives the quotas that send its clients elsewhere for a while."""
         self.revision = 0
         """Counts the changes."""
-        self.measures_work = False
-        """Whether the work for requests has to be measured, for `request_percentage`."""
+        self.work_revision = -1
+        """`revision` while any `request_percentage` is stored, for which work is measured."""
 
     def __bool__(self) -> bool:
         """Whether any quota of a client is stored."""
         return bool(self._quotas)
 
+    @property
+    def measures_work(self) -> bool:
+        """Whether the work for requests has to be measured, for `request_percentage`."""
+        return REQUEST in self._quotas
+
     def clear(self) -> None:
         """Remove all quotas; what clients have used is kept."""
         self._quotas.clear()
         self.addresses.clear()
-        self.measures_work = False
         self.revision += 1
+        self.work_revision = -1
 
     def change(self, entity: Entity, quota: str, limit: float | None) -> None:
         """Set a quota, or remove it with None."""
@@ -137,8 +153,8 @@ class ClientQuotas:
             limits.pop(entity, None)
         if not limits:
             del self._quotas[quota]
-        self.measures_work = REQUEST in self._quotas
         self.revision += 1
+        self.work_revision = self.revision if self.measures_work else -1
 
     def account(self, user: str, client_id: str | None, now_ms: int) -> Account:
         """The account of a client."""
@@ -176,6 +192,7 @@ class ClientQuotas:
         account.fetch = self._rate(FETCH, account, Rate)
         account.request = self._rate(REQUEST, account, _bounded_rate)
         account.mutation = self._rate(MUTATION, account, TokenBucket)
+        account.is_limited = account.produce is not None or account.request is not None
 
     def _rate(
         self, quota: str, account: Account, new: Callable[[Windows, float], Any]
@@ -196,7 +213,7 @@ class ClientQuotas:
 
 def _bounded_rate(windows: Windows, limit: float) -> Rate:
     """A rate of `request_percentage`, which never throttles for longer than a window."""
-    return Rate(windows, limit, windows.size_ms)
+    return Rate(windows, limit, windows.size_ms, _AMPLE_PERCENT)
 
 
 def _key(quota: str, found: Applied) -> _Key:

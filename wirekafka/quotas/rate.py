@@ -46,8 +46,11 @@ class Rate:
         "_harmless",
         "_limit",
         "_longest_ms",
+        "_margin",
         "_total",
         "_windows",
+        "ample",
+        "ample_until_ms",
         "pending",
         "pending_ms",
         "room",
@@ -56,9 +59,13 @@ class Rate:
         "windows",
     )
 
-    def __init__(self, windows: Windows, limit: float, longest_ms: int = LONGEST_MS):
+    def __init__(
+        self, windows: Windows, limit: float, longest_ms: int = LONGEST_MS, margin: float = math.inf
+    ):
+        """`longest_ms` bounds throttle times; `margin` is what `ample_until_ms` is about."""
         self.windows = windows
         self._longest_ms = longest_ms
+        self._margin = margin
         self._windows: list[_Window] = []
         """In the order of their use: the one after `_at`, cyclically, is the next to be reused."""
         self._at = -1
@@ -68,6 +75,10 @@ class Rate:
         """Until then no window ends or is dropped."""
         self.room = 0.0
         """While `pending` is no more, the limit is not exceeded before `stable_until_ms`."""
+        self.ample_until_ms = 0
+        """Until then there is room for `margin` more, which may be added to `pending` afterwards.
+        Whoever brings that above `ample` sets this to 0."""
+        self.ample = 0.0
         self.pending = 0.0
         """What callers have used within `room` since the last call of `record`: `add` by hand."""
         self.pending_ms = 0
@@ -115,7 +126,7 @@ class Rate:
         current.amount += amount
         current.last_ms = now_ms
         self._total += amount
-        self.room = self._harmless - self._total
+        self._make_room()
         if self.room >= 0:
             return 0
         return self._throttle_ms(now_ms)
@@ -138,7 +149,12 @@ class Rate:
         current.last_ms = max(current.last_ms, self.pending_ms)
         self._total += self.pending
         self.pending = 0.0
+        self._make_room()
+
+    def _make_room(self) -> None:
         self.room = self._harmless - self._total
+        self.ample = self.room - self._margin
+        self.ample_until_ms = self.stable_until_ms if self.ample >= 0 else 0
 
     def _throttle_ms(self, now_ms: int) -> int:
         elapsed_ms = self._elapsed_ms(now_ms)

@@ -6,42 +6,44 @@ from typing import Any
 
 from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import Route
-from wirekafka.quotas.client_quotas import AMPLE_PERCENT, PERCENT_PER_NS, ClientQuotas
+from wirekafka.quotas.client_quotas import PERCENT_PER_NS, ClientQuotas
 
-_PRODUCE, _FETCH, _WRITE_TXN_MARKERS = 0, 1, 27
-_EXEMPT = frozenset({_FETCH, _WRITE_TXN_MARKERS})
-"""Fetch is counted by its handler, whose response depends on it; followers and markers never."""
+_PRODUCE, _WRITE_TXN_MARKERS = 0, 27
 
 
-def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call) -> None:
+def charge(quotas: ClientQuotas, route: Route, request: Any, call: Call, size_bytes: int) -> None:
     """Count a request that has been handled, and raise the throttle time of its response."""
-    key = route.key
-    if key in _EXEMPT or not call.is_authenticated:
+    if route.is_exempt or not call.is_authenticated:
         call.began_ns = 0
         return
     account = call.account
     if (
         account is None
-        or account.revision != quotas.revision
-        or account.client_id != (call.client_id or "")
+        or call.revision != quotas.revision
+        or call.client_id != call.counted_client_id
     ):
         account = call.account_of(quotas)
-    produced = account.produce if key == _PRODUCE else None
-    # Producers that get no response have no limit on work, as in Kafka.
-    worked = account.request if key != _PRODUCE or request.acks else None
-    if produced is None and worked is None:
-        return
-    now_ms = call.broker.clock.now_ms()
+    worked = account.request
+    if route.key != _PRODUCE:
+        if worked is None:
+            return
+        now_ms, produced = call.now_ms, None
+    else:
+        now_ms, produced = call.seen_ms, account.produce
+        if not request.acks:
+            worked = None  # Producers that get no response have no limit on work, as in Kafka.
     if produced is not None:
-        throttle_ms = produced.add(call.request_bytes, now_ms)
-        if throttle_ms:
+        # As `Rate.add`, without the call.
+        pending = produced.pending + size_bytes
+        if pending <= produced.room and now_ms < produced.stable_until_ms:
+            produced.pending = pending
+            produced.pending_ms = now_ms
+        elif throttle_ms := produced.record(size_bytes, now_ms):
             call.throttle_ms = max(throttle_ms, call.throttle_ms)
     if worked is not None:
-        if worked.pending + AMPLE_PERCENT <= worked.room and now_ms < worked.stable_until_ms:
+        if now_ms < worked.ample_until_ms:
             worked.pending_ms = now_ms  # `charge_sending` counts the work.
-            return
-        throttle_ms = worked.add(call.take_work_ns() * PERCENT_PER_NS, now_ms)
-        if throttle_ms:
+        elif throttle_ms := worked.add(call.take_work_ns() * PERCENT_PER_NS, now_ms):
             call.throttle_ms = max(throttle_ms, call.throttle_ms)
 
 
@@ -61,6 +63,8 @@ def charge_sending(call: Call) -> None:
     """
     account = call.account
     if account is not None and (rate := account.request) is not None:
-        worked_ns = call.worked_ns + call.broker.clock.work_ns() - call.began_ns
-        rate.pending += worked_ns * PERCENT_PER_NS
+        worked_ns = call.worked_ns + call.work_ns() - call.began_ns
+        pending = rate.pending = rate.pending + worked_ns * PERCENT_PER_NS
+        if pending > rate.ample:
+            rate.ample_until_ms = 0
     call.began_ns = call.worked_ns = 0

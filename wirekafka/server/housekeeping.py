@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 from wirekafka.broker import Broker
@@ -27,6 +28,7 @@ _Result = TypeVar("_Result")
 
 FOREVER_MS = (1 << 63) - 1
 _SWEEP_MS = 5_000
+_SWEEP_PAUSE_MS = 2
 _REVIEW_MS = 300
 """How soon a change of the limits on connections takes effect."""
 _REMOVE_MS = 10_000
@@ -61,6 +63,8 @@ class Housekeeping:
         self._unsynced_since_ms: dict[Log, int] = {}
         self._has_space = True
         self._unretained: list[tuple[str, int]] = []
+        self._sweep: Iterator[None] | None = None
+        """The check of the connections that is under way."""
         self._failing: set[str] = set()
         self._cleaning = Cleaning(broker)
         self._relocating = Relocating(broker)
@@ -117,10 +121,18 @@ class Housekeeping:
 
         self._timers[task.__name__] = self._broker.clock.call_later(interval_ms, fire)
 
-    def _sweep_connections(self) -> None:
+    def _sweep_connections(self) -> int | None:
+        """Check some connections; returns the pause in ms before the next ones, None at the end."""
         now_ms = self._broker.clock.now_ms()
-        for listener in self._listeners:
-            listener.sweep(now_ms)
+        if self._sweep is None:
+            self._sweep = chain.from_iterable(
+                listener.sweep_in_steps(now_ms) for listener in self._listeners
+            )
+        sweep, self._sweep = self._sweep, None  # Forgotten if it fails.
+        for _ in sweep:
+            self._sweep = sweep
+            return _SWEEP_PAUSE_MS
+        return None
 
     def _review_limits(self) -> None:
         for listener in self._listeners:

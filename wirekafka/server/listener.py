@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ADMISSION, PRINCIPAL = "wirekafka.admission", "wirekafka.principal"
 """What the transport of a TLS connection returns from `get_extra_info` besides the usual names."""
 
+SWEPT_AT_ONCE = 200
+"""How many connections are checked, and perhaps closed, in one turn of the event loop."""
 _FRAME_GRACE_MS = 30_000
 _FRAME_BYTES_PER_MS = 4
 
@@ -38,8 +40,8 @@ class Encryption(Protocol):
     def check(self, config: BrokerConfig) -> None:
         """Raise ConfigError if a new configuration cannot be used."""
 
-    def sweep(self, now_ms: int) -> None:
-        """Close connections whose handshake takes too long; called periodically."""
+    def sweep(self, now_ms: int) -> Iterator[None]:
+        """Close connections whose handshake takes too long; yields after some of them."""
 
     def abort(self) -> None:
         """Close connections whose handshake is not complete."""
@@ -172,10 +174,17 @@ class Listener:
 
     def sweep(self, now_ms: int) -> None:
         """Close connections that are idle or send a request too slowly; called periodically."""
+        for _ in self.sweep_in_steps(now_ms):
+            pass
+
+    def sweep_in_steps(self, now_ms: int) -> Iterator[None]:
+        """Do as `sweep`, and yield after some connections, so that requests can be served."""
         if self.broker is None:
             return
         idle_ms = self._limits.current(self.broker.config).idle_ms
-        for connection in tuple(self._connections):
+        for number, connection in enumerate(tuple(self._connections), 1):
+            if number % SWEPT_AT_ONCE == 0:
+                yield
             if connection.last_read != connection.last_read_seen:
                 connection.last_read_seen = connection.last_read
                 connection.idle_since_ms = now_ms
@@ -188,7 +197,7 @@ class Listener:
                 connection.release_memory()
             self._check_frame(connection, now_ms)
         if self.tls is not None:
-            self.tls.sweep(now_ms)
+            yield from self.tls.sweep(now_ms)
         self.warnings.sweep(now_ms)
 
     def _check_frame(self, connection: Connection, now_ms: int) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import ssl
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
@@ -17,7 +18,7 @@ from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 from wirekafka.server import tls_context
 from wirekafka.server.admission import Admission
 from wirekafka.server.connection import Connection
-from wirekafka.server.listener import ADMISSION, PRINCIPAL, Listener
+from wirekafka.server.listener import ADMISSION, PRINCIPAL, SWEPT_AT_ONCE, Listener
 from wirekafka.server.tls import INBOX_BYTES, Handshakes, TlsLink, TlsTransport
 from wirekafka.server.tls_context import Material, Secured
 
@@ -125,9 +126,11 @@ class ListenerTls:
 
     # For the listener.
 
-    def sweep(self, now_ms: int) -> None:
-        """Close the connections whose handshake takes too long."""
-        for link in tuple(self._links):
+    def sweep(self, now_ms: int) -> Iterator[None]:
+        """Close the connections whose handshake takes too long; yields after some of them."""
+        for number, link in enumerate(tuple(self._links), 1):
+            if number % SWEPT_AT_ONCE == 0:
+                yield
             if now_ms - link.since_ms > _HANDSHAKE_MS:
                 link.give_up("it takes too long")
 

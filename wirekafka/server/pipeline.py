@@ -121,8 +121,8 @@ class Pipeline:
         Refused, MalformedMessage or UnicodeDecodeError if the connection must be closed.
         """
         quotas = call.broker.quotas
-        if quotas is not None and quotas.measures_work and not call.began_ns:
-            call.began_ns = call.broker.clock.work_ns()
+        if quotas is not None and call.unmeasured_revision != quotas.work_revision:
+            call.began_ns = call.began_ns or call.work_ns()
         cache = self._caches[data[at + 1]]
         if cache is not None and (served := cache.serve(data, at, end, call, replies)):
             return None if served is True else served
@@ -149,10 +149,9 @@ class Pipeline:
             raise Refused("a request before authentication", route.api.name)
         request, _ = route.decode(data, body_at, end)
         try:
+            hook = self._hook
             response = (
-                route.handle(request, call)
-                if self._hook is None
-                else self._hook.handle(route, request, call)
+                route.handle(request, call) if hook is None else hook.handle(route, request, call)
             )
             if response.__class__ is CoroutineType:
                 try:
@@ -161,14 +160,16 @@ class Pipeline:
                     response = done.value
                 else:
                     if quotas is not None:
-                        call.request_bytes = end - at
-                        call.pause_work()
+                        call.pause_work(end - at)
                     if cache is not None and cache.key == route.key:
                         cache.note(data[at:end], request, None, call)
                     return ParkedHandler(self, route, request, response, waited)
-            if quotas is not None:
-                call.request_bytes = end - at
-                charge(quotas, route, request, call)
+            if quotas is not None and (
+                call.is_limited
+                or call.revision != quotas.revision
+                or call.client_id != call.counted_client_id
+            ):
+                charge(quotas, route, request, call, end - at)
             if response is not None:
                 if call.throttle_ms:
                     _report_throttling(route, response, call)
@@ -269,13 +270,14 @@ class ParkedHandler:
                 self._waited = self._coroutine.send(None)
             except StopIteration as done:
                 if quotas is not None:
-                    charge(quotas, self._route, self._request, call)
+                    call.seen_ms = call.now_ms
+                    charge(quotas, self._route, self._request, call, call.request_bytes)
                 if done.value is not None:
                     _report_throttling(self._route, done.value, call)
                     replies.add(self._route, call.correlation_id, done.value)
             else:
                 if quotas is not None and quotas.measures_work:
-                    call.pause_work()
+                    call.pause_work(call.request_bytes)
                 return False
         except Exception as error:
             self._pipeline.fail(self._route, self._request, error, call, replies)

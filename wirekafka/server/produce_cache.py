@@ -17,7 +17,7 @@ from wirekafka.apis.registry import Call
 from wirekafka.codec.batch import ATTRIBUTES_AT, HEADER_BYTES, TRANSACTIONAL_BIT
 from wirekafka.codec.varint import encode_uvarint
 from wirekafka.log.append import Appended
-from wirekafka.quotas.client_quotas import AMPLE_PERCENT, PERCENT_PER_NS, Account
+from wirekafka.quotas.client_quotas import PERCENT_PER_NS, Account
 from wirekafka.quotas.rate import Rate
 from wirekafka.server.parked_produce import ParkedProduce
 from wirekafka.server.replies import Replies
@@ -288,20 +288,18 @@ def _charge(entry: _Entry, call: Call, size_bytes: int, now_ms: int) -> None:
             call.throttle_ms = rate.record(size_bytes, now_ms)
     rate = entry.worked
     if rate is not None:
-        if (
-            call.account is entry.account
-            and rate.pending + AMPLE_PERCENT <= rate.room
-            and now_ms < rate.stable_until_ms
-        ):
+        if now_ms < rate.ample_until_ms and call.account is entry.account:
             rate.pending_ms = now_ms  # `charge_sending` counts the work.
-            return
-        call.account = entry.account
-        _charge_work(rate, call, now_ms)
+        else:
+            _charge_work(entry, rate, call, now_ms)
 
 
-def _charge_work(rate: Rate, call: Call, now_ms: int) -> None:
+def _charge_work(entry: _Entry, rate: Rate, call: Call, now_ms: int) -> None:
     """Count the work for a request as `accounting.charge` does; it did not wait."""
-    now_ns = call.broker.clock.work_ns()
+    quotas = call.broker.quotas
+    assert entry.account is not None and quotas is not None
+    call.use_account(entry.account, quotas)
+    now_ns = call.work_ns()
     percent = (now_ns - (call.began_ns or now_ns)) * PERCENT_PER_NS
     call.began_ns = now_ns
     call.throttle_ms = max(rate.add(percent, now_ms), call.throttle_ms)

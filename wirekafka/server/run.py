@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MOST_FILES = 1 << 20
+_SWITCH_S = 0.001
 _LOOPBACK = "127.0.0.1"
 _REQUEST_LOGGER = "kafka.request.logger"
 
@@ -105,7 +106,7 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
             companion.serving(node, monitoring)
         control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
         await control.start()
-    _tune_garbage_collector()
+    _tune_interpreter()
     host, port = node.address
     address = Address(_LOOPBACK if host in ANYWHERE else host, port)
     print(f"wirekafka ready: {address}", flush=True)
@@ -210,11 +211,14 @@ def _allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _tune_garbage_collector() -> None:
+def _tune_interpreter() -> None:
     """Exempt all present objects from garbage collection, and run it less often.
 
-    Requests create no reference cycles, so that the collector finds little.
+    Requests create no reference cycles, so that the collector finds little. Threads, such as the
+    one that checks large batches, return the interpreter to the event loop sooner than usual: it
+    may have to wait for it several times within one request.
     """
+    sys.setswitchinterval(_SWITCH_S)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 50)

@@ -8,6 +8,7 @@ megabyte for each connection from the moment it is accepted.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ INBOX_BYTES = 1 << 16
 _JOINED_BYTES = 1 << 14
 """Buffers of up to a TLS record together are joined into one: each record costs 22 bytes."""
 _HANDSHAKE_RECORD = 0x16
-_THREADS = 2
+_MOST_THREADS = 2
 
 
 class TlsOwner(Protocol):
@@ -58,7 +59,9 @@ class Handshakes:
     def run(self, step: Callable[[], None], done: Callable[[asyncio.Future[None]], None]) -> None:
         """Run one step of a handshake in a thread, and then call `done` on the event loop."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="tls-handshake")
+            # The event loop has a processor for itself, if there is more than one.
+            threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 1) - 1))
+            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tls-handshake")
         future = asyncio.get_running_loop().run_in_executor(self._pool, step)
         future.add_done_callback(done)
 
