@@ -142,8 +142,7 @@ class Pipeline:
                 if body_at < end and not data[body_at]
                 else _skip_header_tags(data, body_at, end)
             )
-        call.correlation_id = correlation_id
-        call.version, call.api_name = route.version, route.name
+        call.correlation_id, call.version, call.api_name = correlation_id, route.version, route.name
         # Admit. A muted connection serves no request, so that muting needs no check here.
         if route.needs_authentication and not call.is_authenticated:
             raise Refused("a request before authentication", route.api.name)
