@@ -5,7 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -24,7 +26,8 @@ _CHUNK = 5
 class Campaign:
     """Runs seeds in several processes; `results` come in the order of the seeds.
 
-    A seed that has not ended after `seed_limit_s` is reported as failing.
+    A seed that has not ended after `seed_limit_s` is named, with its stack, on the standard error,
+    and ends its process.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Campaign:
     def results(self) -> Iterator[Result]:
         """One result per seed; closing the generator early ends the processes.
 
-        Raises BrokenProcessPool if a process dies.
+        Raises BrokenProcessPool if a process dies, which also ends the others.
         """
         portion = _SEEDS_OF_A_PROCESS * self._processes
         for first in range(0, len(self._seeds), portion):
@@ -84,16 +87,12 @@ def _end_with_the_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-class _SeedTakesTooLong(SystemExit):
-    """A SystemExit, since an event loop catches all others that a callback raises."""
-
-
 def _run(simulate: Simulate, limit_s: float, seed: int) -> Result:
-    signal.signal(signal.SIGALRM, _give_up)
+    signal.signal(signal.SIGALRM, partial(_give_up, seed))
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return simulate(seed)
-    except (Exception, _SeedTakesTooLong) as error:
+    except Exception as error:
         return Result(
             seed=seed,
             violations=[f"the simulation broke: {error!r}"],
@@ -106,5 +105,9 @@ def _run(simulate: Simulate, limit_s: float, seed: int) -> Result:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _give_up(*_: object) -> NoReturn:
-    raise _SeedTakesTooLong("it did not end in time")
+def _give_up(seed: int, *_: object) -> NoReturn:
+    """End the process: an exception, raised anywhere in an event loop, might not end the seed."""
+    print(f"seed {seed} does not end:", file=sys.stderr)
+    traceback.print_stack()
+    sys.stderr.flush()
+    os._exit(1)
