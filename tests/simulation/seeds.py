@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from tests.simulation.campaign import Campaign, Simulate
 
 def assert_every_seed_passes(seeds: range, simulate: Simulate, option: str = "") -> None:
     """Run seeds in two processes; `option` chooses the simulation in the command that is shown."""
+    faulthandler.cancel_dump_traceback_later()  # Many seeds take longer than other tests may.
     campaign = Campaign(seeds, 2, simulate)
     for _ in campaign.results():
         pass
