@@ -83,6 +83,8 @@ class Faults:
         self._members = list(simulation.members.values())
         self._administration = Administration(simulation)
         self._left_out = left_out
+        self._lost_by: Member | None = None
+        """The node that a power cut may have cost what it had not synced, until it is in sync."""
         self.plan = planned(simulation.seed)
 
     async def run(self) -> None:
@@ -138,7 +140,8 @@ class Faults:
     async def _kill(self, random: Random) -> None:
         member = self._a_member(random)
         member.down_s = random.choice((0.01, 0.5, 4))
-        member.end(Outcome.ALL_KEPT)
+        if not self._is_needed(member):
+            member.end(Outcome.ALL_KEPT)
 
     async def _crash_in_operation(self, random: Random) -> None:
         """Crash within an operation of the disk, and perhaps again while it starts."""
@@ -146,6 +149,8 @@ class Faults:
         member.outcome = self._outcome(random)
         member.down_s = random.choice((0.01, 0.5, 4))
         life = member.life
+        if self._is_needed(member):
+            return
         member.crash_soon(random.randint(0, 60))
         again = random.randint(0, 60) if random.random() < 0.3 else -1
         for _ in range(100):
@@ -162,11 +167,14 @@ class Faults:
             if not self._simulation.health.is_whole():
                 return
             self._simulation.trace.happens(self._simulation.loop.time(), "all replicas are in sync")
+            self._lost_by = member
         member.down_s = random.choice((0.01, 0.5, 4))
         member.end(self._power_cut(random))
 
     async def _cut_power_of_all(self, random: Random) -> None:
         down_s = random.choice((0.01, 0.5, 4))
+        if any(map(self._is_needed, self._members)):
+            return
         for member in self._members:
             member.down_s = down_s + random.random()
             member.end(self._outcome(random))
@@ -208,6 +216,16 @@ class Faults:
                 if member.is_active:
                     return member
         return random.choice(self._members)
+
+    def _is_needed(self, member: Member) -> bool:
+        """Whether another node has lost data that this one has.
+
+        Once none of the replicas has been shut down cleanly, the one that led last leads again, as
+        in Kafka, whatever it has lost.
+        """
+        if self._lost_by is not None and self._simulation.health.is_whole():
+            self._lost_by = None
+        return self._lost_by not in (None, member)
 
     def _outcome(self, random: Random) -> Outcome:
         """What a crash leaves: everything, unless the seed's logs are synced."""
