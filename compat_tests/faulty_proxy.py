@@ -113,7 +113,9 @@ class _Client:
             )
         )
         broker: Any = SimpleNamespace(
-            clock=SimpleNamespace(now_ms=lambda: int(time.time() * 1000)),
+            clock=SimpleNamespace(
+                now_ms=lambda: int(time.time() * 1000), work_ns=time.perf_counter_ns
+            ),
             image=SimpleNamespace(topics_by_id=topics),
             authorizer=None,
         )
