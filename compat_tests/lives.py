@@ -214,9 +214,9 @@ class Lives:
         ordered = sorted(seeds)
         differences: dict[int, str] = {}
         for start in range(0, len(ordered), _AT_ONCE):
-            seeds = ordered[start : start + _AT_ONCE]
-            differences |= self._differences(seeds, prefix)
-            done = f"{start + len(seeds)} of {len(ordered)} compared"
+            portion = ordered[start : start + _AT_ONCE]
+            differences |= self._differences(portion, prefix)
+            done = f"{start + len(portion)} of {len(ordered)} compared"
             print(f"{prefix}: {done}, {len(differences)} differ", flush=True)
         return differences
 

@@ -19,19 +19,22 @@ class RecoveryProgress:
         self._lock = Lock()
 
     def begin(self, logs: int) -> None:
-        """Count this many logs down from now on."""
+        """Set the number of logs to open."""
         self.logs = logs
 
     def opened(self) -> None:
-        """Count a log as done."""
+        """Count one log as open."""
         with self._lock:
             self.logs -= 1
 
     def scanning(self, thread: int) -> Callable[[int], None]:
-        """Takes how many segments are left of the log that a thread or process recovers now."""
+        """Return the function to call with the number of segments left of a log.
+
+        `thread` is the number of the thread or process that recovers this log.
+        """
         self._segments.setdefault(thread, 0)
         return partial(self._segments.__setitem__, thread)
 
     def segments(self) -> list[tuple[int, int]]:
-        """The number of each thread, and how many segments are left of its log."""
+        """The number of each thread, and the number of segments left of its log."""
         return sorted(self._segments.copy().items())

@@ -8,7 +8,8 @@ from typing import Any, Protocol, TypeAlias
 from wirekafka.replication.machine import Machine
 
 Renewal: TypeAlias = tuple[Hashable, int, Any]
-"""The outcome of such a command: a timer's key, its new deadline, and a reply, which is not None.
+"""The outcome of such a command: a timer's key, its new deadline in ms since the epoch, and a reply
+other than None.
 
 It has the effect of an `Outcome` with that timer and that reply, and needs no ticket.
 """

@@ -124,9 +124,8 @@ class Node:
             nodes.bind(listeners.controller)
             foundation = await self._foundation(nodes.endpoints(listeners.advertised_controller))
             self.broker = broker = Broker(foundation)
-            if foundation.measures is not None:
-                each_of = broker.directories
-                foundation.measures.recovering = {each.path: each.progress for each in each_of}
+            if (measures := foundation.measures) is not None:
+                measures.recovering = {each.path: each.progress for each in broker.directories}
         except BaseException:
             self._bindings.stop_accepting()
             raise

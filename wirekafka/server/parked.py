@@ -13,7 +13,7 @@ class Parked(Protocol):
     """A request that waits; `resume` continues it."""
 
     def when_ready(self, callback: Callable[[object], None]) -> None:
-        """Have the callback called once `resume` can be."""
+        """Call back once there is something to `resume` for."""
 
     def resume(self, call: Call, replies: Replies) -> bool:
         """Continue until it waits again (False) or ends (True), and then add its response.

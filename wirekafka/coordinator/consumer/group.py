@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import assert_never
 
 from wirekafka.coordinator.assigned_group import FIRST_EPOCH, AssignedGroup
 from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment, read_assignment
@@ -141,7 +141,23 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
 
     def replay(self, record: ConsumerRecord) -> None:
         """Apply any record except the tombstone that removes the group."""
-        _REPLAYS[type(record)](self, record)
+        match record:
+            case ConsumerEpochRecord():
+                self.replay_epoch(record)
+            case ConsumerTopicsRecord():
+                self.replay_topics(record)
+            case ConsumerMemberRecord():
+                self.replay_member(record)
+            case ConsumerTargetEpochRecord():
+                self.replay_target_epoch(record)
+            case ConsumerTargetRecord():
+                self.replay_target(record)
+            case ConsumerCurrentRecord():
+                self.replay_current(record)
+            case ConsumerRegexRecord():
+                self.replay_regex(record)
+            case _:
+                assert_never(record)
 
     def replay_epoch(self, record: ConsumerEpochRecord) -> None:
         """Apply a new group epoch."""
@@ -276,17 +292,6 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
-
-
-_REPLAYS: Mapping[type, Callable[[ConsumerGroup, Any], None]] = {
-    ConsumerEpochRecord: ConsumerGroup.replay_epoch,
-    ConsumerTopicsRecord: ConsumerGroup.replay_topics,
-    ConsumerMemberRecord: ConsumerGroup.replay_member,
-    ConsumerTargetEpochRecord: ConsumerGroup.replay_target_epoch,
-    ConsumerTargetRecord: ConsumerGroup.replay_target,
-    ConsumerCurrentRecord: ConsumerGroup.replay_current,
-    ConsumerRegexRecord: ConsumerGroup.replay_regex,
-}
 
 
 def partitions_of(owned: OwnedPartitions) -> list[tuple[bytes, list[int]]]:
