@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 from random import Random
 
-from tests.log.batches import NOW_MS, read_all, values
+from tests.log.batches import NOW_MS
+from tests.log.cleaning import records
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import LogDirectory
@@ -64,7 +65,7 @@ def stored_sequences(path: Path) -> list[int]:
     directory = LogDirectory(RealDisk(), str(path))
     directory.load(lambda _: CONFIG, NOW_MS)
     assert not directory.offline
-    bodies = values(read_all(directory.logs["topic", 0]))
+    stored = [record.value for _, record in records(directory.logs["topic", 0])]
     directory.release()
-    # The batch's only record has the value b"1/<sequence>".
-    return [int(body.partition(b"1/")[2].rstrip(b"\0")) for body in bodies]
+    # The only record of each batch has the value b"1/<sequence>".
+    return [int(value.removeprefix(b"1/")) for value in stored if value is not None]
