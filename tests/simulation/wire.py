@@ -149,8 +149,10 @@ class Wire:
         answer = await self.ask(request, 12)
         addresses = {each.node_id: (each.host, each.port) for each in answer.brokers}
         for partition in answer.topics[0].partitions:
-            if partition.leader_id in addresses:
-                found = Leader(topic, partition.partition_index)
+            found = Leader(topic, partition.partition_index)
+            # As Kafka's clients do: a broker that lags behind may still name an earlier leader.
+            is_newest = partition.leader_epoch >= self._epochs.get(found, -1)
+            if partition.leader_id in addresses and is_newest:
                 self._found[found] = addresses[partition.leader_id]
                 self._epochs[found] = partition.leader_epoch
 
