@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import subprocess
 import sys
 import threading
+from unittest.mock import Mock
+from weakref import ref
 
 import pytest
 
-from wirekafka.server.tls import Handshakes
+from tests.certificates import Authority, client_context
+from tests.server.tls_garbage import client_hello
+from wirekafka.server.tls import Handshakes, TlsLink
+from wirekafka.server.tls_context import Secured
 
 _WAIT_S = 10
 
@@ -43,13 +49,73 @@ def test_handshakes_leave_a_processor_to_the_event_loop(
                 ended.set()
 
         for _ in range(4):
-            handshakes.run(step, done)
+            handshakes.run(Mock(), step, done)
         await asyncio.wait_for(ended.wait(), _WAIT_S)
         handshakes.stop()
         assert [each.exception() for each in results] == [None] * 4
 
     asyncio.run(run())
     assert most == at_once
+
+
+def test_nothing_is_left_to_do_for_clients_that_leave_before_their_turn(
+    authority: Authority,
+) -> None:
+    """They can come and go much faster than handshakes are computed."""
+    begun = threading.Event()
+    may_end = threading.Event()
+
+    def first_step() -> None:
+        begun.set()
+        assert may_end.wait(_WAIT_S)
+
+    async def run() -> None:
+        owner = _Owner(authority)
+        owner.handshakes.run(Mock(), first_step, Mock())
+        assert await asyncio.to_thread(begun.wait, _WAIT_S)
+        hello = client_hello(client_context(authority))
+        left = [_come_and_leave(owner, hello) for _ in range(100)]
+        kept = [each for each in left if each() is not None]
+        assert len(kept) <= 4, "more than the few that the threads got ahead"
+        ended = asyncio.Event()
+        owner.handshakes.run(Mock(), lambda: None, lambda _: ended.set())
+        may_end.set()
+        await asyncio.wait_for(ended.wait(), _WAIT_S)
+        owner.handshakes.stop()
+
+    asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+class _Owner:
+    """A listener that admits everyone."""
+
+    def __init__(self, authority: Authority):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(authority.issue("CN=broker", "127.0.0.1").pem())
+        self._secured = Secured(context, frozenset())
+        self.inbox = memoryview(bytearray(1 << 16))
+        self.handshakes = Handshakes()
+        self.begun = self.failed = self.departed = lambda *_: None
+
+    def admit(self, link: TlsLink, transport: asyncio.Transport) -> Secured:
+        return self._secured
+
+    def established(self, link: TlsLink, transport: object) -> None:
+        raise AssertionError("no handshake is completed")
+
+
+def _come_and_leave(owner: _Owner, hello: bytes) -> ref[TlsLink]:
+    link = TlsLink(owner)
+    link.connection_made(Mock())
+    link.get_buffer(-1)[: len(hello)] = hello
+    link.buffer_updated(len(hello))
+    link.connection_lost(None)
+    return ref(link)
 
 
 def test_the_interpreter_is_tuned_for_the_event_loop() -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol, cast
 
 from wirekafka.server.tls_context import Secured
@@ -23,6 +25,9 @@ _JOINED_BYTES = 1 << 14
 """Buffers of up to a TLS record together are joined into one: each record costs 22 bytes."""
 _HANDSHAKE_RECORD = 0x16
 _MOST_THREADS = 2
+
+_Done = Callable[[asyncio.Future[None]], None]
+_Step = tuple[Callable[[], None], _Done]
 
 
 class TlsOwner(Protocol):
@@ -51,25 +56,51 @@ class TlsOwner(Protocol):
 
 
 class Handshakes:
-    """The threads in which handshakes are computed: signatures take a millisecond or several."""
+    """The threads in which handshakes are computed: signatures take a millisecond or several.
+
+    Few steps are handed over to them ahead. The others wait here, where those of clients that
+    leave meanwhile are dropped: hostile ones come and go much faster than handshakes are computed.
+    """
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
+        self._waiting: OrderedDict[TlsLink, _Step] = OrderedDict()
+        self._most_started = 0
+        self._started = 0
 
-    def run(self, step: Callable[[], None], done: Callable[[asyncio.Future[None]], None]) -> None:
+    def run(self, link: TlsLink, step: Callable[[], None], done: _Done) -> None:
         """Run one step of a handshake in a thread, and then call `done` on the event loop."""
         if self._pool is None:
             # The event loop has a processor for itself, if there is more than one.
             threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 1) - 1))
             self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tls-handshake")
-        future = asyncio.get_running_loop().run_in_executor(self._pool, step)
-        future.add_done_callback(done)
+            # One more, so that no thread waits for the event loop between two steps.
+            self._most_started = threads + 1
+        self._waiting[link] = step, done
+        self._start()
+
+    def cancel(self, link: TlsLink) -> None:
+        """Drop a step that has not begun: the client has left."""
+        self._waiting.pop(link, None)
 
     def stop(self) -> None:
         """End the threads; handshakes that have not begun are cancelled."""
+        self._waiting.clear()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
+
+    def _start(self) -> None:
+        while self._waiting and self._started < self._most_started:
+            _, (step, done) = self._waiting.popitem(last=False)
+            self._started += 1
+            future = asyncio.get_running_loop().run_in_executor(self._pool, step)
+            future.add_done_callback(partial(self._ended, done))
+
+    def _ended(self, done: _Done, future: asyncio.Future[None]) -> None:
+        self._started -= 1
+        self._start()
+        done(future)
 
 
 class TlsTransport(asyncio.Transport):
@@ -202,6 +233,8 @@ class TlsLink(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._plain = None
         inner, tls = self._inner, self._tls
+        if self._is_stepping:
+            self._owner.handshakes.cancel(self)
         # They refer to each other: OpenSSL's memory must not wait for the garbage collector.
         self._inner = self._transport = self._tls = None
         if inner is not None:
@@ -268,7 +301,7 @@ class TlsLink(asyncio.BufferedProtocol):
     def _step(self) -> None:
         assert self._tls is not None
         self._is_stepping = True
-        self._owner.handshakes.run(self._tls.do_handshake, self._stepped)
+        self._owner.handshakes.run(self, self._tls.do_handshake, self._stepped)
 
     def _stepped(self, future: asyncio.Future[None]) -> None:
         self._is_stepping = False
