@@ -13,6 +13,7 @@ from weakref import ref
 import pytest
 
 from tests.certificates import Authority, client_context
+from tests.eventually import eventually
 from tests.server.tls_garbage import client_hello
 from wirekafka.server.tls import Handshakes, TlsLink
 from wirekafka.server.tls_context import Secured
@@ -41,9 +42,9 @@ def test_handshakes_leave_a_processor_to_the_event_loop(
 
     async def run() -> None:
         handshakes, ended = Handshakes(), asyncio.Event()
-        results: list[asyncio.Future[None]] = []
+        results: list[Exception | None] = []
 
-        def done(result: asyncio.Future[None]) -> None:
+        def done(result: Exception | None) -> None:
             results.append(result)
             if len(results) == 4:
                 ended.set()
@@ -52,10 +53,48 @@ def test_handshakes_leave_a_processor_to_the_event_loop(
             handshakes.run(Mock(), step, done)
         await asyncio.wait_for(ended.wait(), _WAIT_S)
         handshakes.stop()
-        assert [each.exception() for each in results] == [None] * 4
+        assert results == [None] * 4
 
     asyncio.run(run())
     assert most == at_once
+
+
+def test_a_step_that_fails_passes_its_error_on_and_does_not_end_its_thread() -> None:
+    async def run() -> None:
+        handshakes, ended = Handshakes(), asyncio.Event()
+        errors: list[Exception | None] = []
+
+        def fail() -> None:
+            raise ssl.SSLError("broken")
+
+        def done(error: Exception | None) -> None:
+            errors.append(error)
+            if len(errors) == 2:
+                ended.set()
+
+        handshakes.run(Mock(), fail, done)
+        handshakes.run(Mock(), lambda: None, done)
+        await asyncio.wait_for(ended.wait(), _WAIT_S)
+        handshakes.stop()
+        assert isinstance(errors[0], ssl.SSLError) and errors[1] is None
+
+    asyncio.run(run())
+
+
+def test_a_stop_ends_the_threads() -> None:
+    def count() -> int:
+        return sum(thread.name == "tls-handshake" for thread in threading.enumerate())
+
+    async def run() -> None:
+        before = count()
+        handshakes, ended = Handshakes(), asyncio.Event()
+        handshakes.run(Mock(), lambda: None, lambda _: ended.set())
+        await asyncio.wait_for(ended.wait(), _WAIT_S)
+        assert count() > before
+        handshakes.stop()
+        await asyncio.to_thread(eventually, lambda: count() <= before)
+
+    asyncio.run(run())
 
 
 def test_nothing_is_left_to_do_for_clients_that_leave_before_their_turn(
@@ -121,7 +160,7 @@ def _come_and_leave(owner: _Owner, hello: bytes) -> ref[TlsLink]:
 def test_the_interpreter_is_tuned_for_the_event_loop() -> None:
     script = (
         "import gc, sys; from wirekafka.server import run; run._tune_interpreter();"
-        "assert sys.getswitchinterval() < 0.002, sys.getswitchinterval();"
+        "assert sys.getswitchinterval() < 0.0004, sys.getswitchinterval();"
         "assert gc.isenabled() and gc.get_freeze_count() > 1000"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -12,9 +12,10 @@ import os
 import ssl
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Protocol, cast
 
 from wirekafka.server.tls_context import Secured
@@ -26,7 +27,7 @@ _JOINED_BYTES = 1 << 14
 _HANDSHAKE_RECORD = 0x16
 _MOST_THREADS = 2
 
-_Done = Callable[[asyncio.Future[None]], None]
+_Done = Callable[[Exception | None], None]
 _Step = tuple[Callable[[], None], _Done]
 
 
@@ -60,47 +61,65 @@ class Handshakes:
 
     Few steps are handed over to them ahead. The others wait here, where those of clients that
     leave meanwhile are dropped: hostile ones come and go much faster than handshakes are computed.
+    The threads run as little Python as possible, because the event loop does not run meanwhile.
     """
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
+        self._jobs: SimpleQueue[_Step | None] | None = None
         self._waiting: OrderedDict[TlsLink, _Step] = OrderedDict()
-        self._most_started = 0
-        self._started = 0
+        self._threads = 0
+        self._handed_over = 0
 
     def run(self, link: TlsLink, step: Callable[[], None], done: _Done) -> None:
         """Run one step of a handshake in a thread, and then call `done` on the event loop."""
-        if self._pool is None:
-            # The event loop has a processor for itself, if there is more than one.
-            threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 1) - 1))
-            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tls-handshake")
-            # One more, so that no thread waits for the event loop between two steps.
-            self._most_started = threads + 1
         self._waiting[link] = step, done
-        self._start()
+        self._hand_over(self._jobs or self._start_threads())
 
     def cancel(self, link: TlsLink) -> None:
         """Drop a step that has not begun: the client has left."""
         self._waiting.pop(link, None)
 
     def stop(self) -> None:
-        """End the threads; handshakes that have not begun are cancelled."""
+        """End the threads; the steps that wait here are dropped."""
         self._waiting.clear()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        if self._jobs is not None:
+            for _ in range(self._threads):
+                self._jobs.put(None)
+            self._jobs = None
 
-    def _start(self) -> None:
-        while self._waiting and self._started < self._most_started:
-            _, (step, done) = self._waiting.popitem(last=False)
-            self._started += 1
-            future = asyncio.get_running_loop().run_in_executor(self._pool, step)
-            future.add_done_callback(partial(self._ended, done))
+    def _start_threads(self) -> SimpleQueue[_Step | None]:
+        # The event loop has a processor for itself, if there is more than one.
+        self._threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 1) - 1))
+        self._handed_over = 0
+        self._jobs = jobs = SimpleQueue[_Step | None]()
+        work = partial(self._work, jobs, asyncio.get_running_loop())
+        for _ in range(self._threads):
+            Thread(target=work, name="tls-handshake", daemon=True).start()
+        return jobs
 
-    def _ended(self, done: _Done, future: asyncio.Future[None]) -> None:
-        self._started -= 1
-        self._start()
-        done(future)
+    def _hand_over(self, jobs: SimpleQueue[_Step | None]) -> None:
+        # One more than there are threads, so that none waits for the event loop between two steps.
+        while self._waiting and self._handed_over <= self._threads:
+            self._handed_over += 1
+            jobs.put(self._waiting.popitem(last=False)[1])
+
+    def _work(self, jobs: SimpleQueue[_Step | None], loop: asyncio.AbstractEventLoop) -> None:
+        while (job := jobs.get()) is not None:
+            step, done = job
+            error = None
+            try:
+                step()
+            except Exception as failure:
+                error = failure
+            with suppress(RuntimeError):  # The loop is closed.
+                loop.call_soon_threadsafe(self._ended, jobs, done, error)
+            del job, step, done, error
+
+    def _ended(self, jobs: SimpleQueue[_Step | None], done: _Done, error: Exception | None) -> None:
+        if jobs is self._jobs:
+            self._handed_over -= 1
+            self._hand_over(jobs)
+        done(error)
 
 
 class TlsTransport(asyncio.Transport):
@@ -303,11 +322,8 @@ class TlsLink(asyncio.BufferedProtocol):
         self._is_stepping = True
         self._owner.handshakes.run(self, self._tls.do_handshake, self._stepped)
 
-    def _stepped(self, future: asyncio.Future[None]) -> None:
+    def _stepped(self, error: Exception | None) -> None:
         self._is_stepping = False
-        if future.cancelled():
-            return
-        error = future.exception()
         if self._plain is None or self._plain.is_closing():
             return
         self.flush()  # Including the alert after a failure.
