@@ -4,12 +4,15 @@
 requests a second: alone, beside well-behaved newcomers, and during each attack, with the p99 as a
 multiple of that alone and the broker's additional memory. An attacker is one process, as fast as
 the broker lets it be. `--alone` leaves out Apache Kafka. Meant for an idle machine with a core for
-each of broker, attacker and producer: with fewer, the newcomers show what their load alone costs.
+each of broker, attacker and producer: with fewer, the newcomers, and a process that only computes,
+show what their load alone costs. `--real-time` gives broker and producer the processor before all
+others (Linux, root), so that what the scheduler adds is left out.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import resource
 import socket
@@ -20,6 +23,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import cycle
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -57,6 +61,13 @@ def join_and_leave(address: Address, ready: Event, stop: Event) -> None:
         newcomer.close()
 
 
+def compute(address: Address, ready: Event, stop: Event) -> None:
+    """Do nothing to the broker, but keep a processor busy."""
+    ready.set()
+    while not stop.is_set():
+        pass
+
+
 def send_malformed_frames(address: Address, ready: Event, stop: Event) -> None:
     """Send a malformed frame on a new connection, again and again."""
     ready.set()
@@ -89,17 +100,8 @@ def stall(address: Address, ready: Event, stop: Event, tls_port: int, hello: byt
 
 
 def send_bombs(address: Address, ready: Event, stop: Event) -> None:
-    """Produce batches of up to 256 MiB when they are decompressed, again and again.
-
-    Each is one record, so that nothing is wrong before its end, and says that there are two.
-    """
-    bombs = [
-        batch_of(
-            encode_record(Record(value=bytes(size)), 0, 0), 2, 0, BatchOptions(compression=codec)
-        )
-        for codec, size in _BOMBS.items()
-    ]
-    frames = [produce_frame(TOPIC, bomb, 1) for bomb in bombs]
+    """Produce batches of up to 256 MiB when they are decompressed, again and again."""
+    frames = _bombs()
     attacker = Connection(*address)
     ready.set()
     while not stop.is_set():
@@ -107,6 +109,25 @@ def send_bombs(address: Address, ready: Event, stop: Event) -> None:
             attacker.send(frame)
             attacker.response()
     attacker.close()
+
+
+def leave_bombs(address: Address, ready: Event, stop: Event) -> None:
+    """Produce them on new connections, without waiting for responses."""
+    frames = cycle(_bombs())
+    ready.set()
+    while not stop.is_set():
+        _send(address, next(frames), awaits_close=True)
+
+
+def _bombs() -> list[bytes]:
+    """Each is one record, so that nothing is wrong before its end, and says that there are two."""
+    bombs = [
+        batch_of(
+            encode_record(Record(value=bytes(size)), 0, 0), 2, 0, BatchOptions(compression=codec)
+        )
+        for codec, size in _BOMBS.items()
+    ]
+    return [produce_frame(TOPIC, bomb, 1) for bomb in bombs]
 
 
 def _send(address: Address, data: bytes, *, awaits_close: bool) -> None:
@@ -124,6 +145,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seconds", nargs="?", type=float, default=20.0)
     parser.add_argument("--alone", action="store_true", help="wirekafka only")
+    parser.add_argument(
+        "--real-time", action="store_true", help="broker and producer before all other processes"
+    )
     arguments = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -132,7 +156,18 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             directory = Path(scratch)
             with peer.start(directory, Security.TLS) as target:
+                if arguments.real_time:
+                    _run_before_others(target)
                 _measure(target, directory, arguments.seconds)
+
+
+def _run_before_others(target: Target) -> None:
+    """Schedule the broker and this process before all others, but not the attackers."""
+    assert target.process is not None
+    priority = os.sched_param(1)
+    for thread in target.process.threads():
+        os.sched_setscheduler(thread.id, os.SCHED_FIFO, priority)
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, priority)
 
 
 def _measure(target: Target, directory: Path, seconds: float) -> None:
@@ -142,11 +177,13 @@ def _measure(target: Target, directory: Path, seconds: float) -> None:
     hello = client_hello(_context(directory))
     tls = {"tls_port": target.secured.port, "hello": hello}
     crowds: dict[str, Crowd] = {
+        "a busy process": compute,
         "newcomers": join_and_leave,
         "malformed frames": send_malformed_frames,
         "garbage handshakes": partial(send_garbage, **tls),
         f"{STALLED} stalled connections": partial(stall, **tls),
         "decompression bombs": send_bombs,
+        "bombs of clients that leave": leave_bombs,
     }
     latencies(address, 3)
     for name, crowd in crowds.items():

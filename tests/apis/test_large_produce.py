@@ -95,6 +95,25 @@ def test_a_topic_that_is_deleted_during_the_check_is_unknown(kafka: InProcessBro
     assert answer.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_a_batch_whose_sender_has_left_is_not_checked(
+    kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bombs could otherwise wait for the thread in any number."""
+    checked: list[int] = []
+    monkeypatch.setattr("wirekafka.apis.produce.check_ahead", lambda *_: checked.append(1))
+    apart = kafka.broker.run_apart = Apart()
+
+    async def run() -> None:
+        leaving = kafka.begin(produce_request(_BOMB), 9)
+        assert not leaving.is_done and len(apart.held) == 1
+        leaving.abandon()
+        apart.run()
+        await leaving.settled()
+
+    asyncio.run(run())
+    assert checked == [] and stored(kafka) == []
+
+
 def test_a_repeated_request_whose_batch_is_large_is_checked_apart_too(
     kafka: InProcessBroker,
 ) -> None:

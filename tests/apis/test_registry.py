@@ -29,6 +29,16 @@ def test_produce_is_advertised_from_version_0_and_served_from_3() -> None:
     assert routes.BROKERS.find(3) is not None
 
 
+def test_an_encoder_is_compiled_for_the_first_response_and_not_before() -> None:
+    response = APIS[18].response(error_code=35)
+    [declared] = [each for each in SERVED if each.key == 18]
+    route = routes.Route(declared, 3, declared.handler)
+    before = route.encode
+    heads = [bytes(route.encode(response, [], bytearray())) for _ in range(2)]
+    assert heads == [response.encode(3)] * 2
+    assert before != route.encode == declared.response.encoder(3)
+
+
 def test_join_group_versions_0_and_1_stay() -> None:
     assert APIS[11].advertised.first == 0
 

@@ -14,14 +14,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchmarks.driver import produce_frame
 from spark_examples.live_broker import live_broker
 from tests.fuzz.frames import is_unfinished, malformed_frames, odd_frames
+from wirekafka.codec.compression import Codec
+from wirekafka.codec.record import BatchOptions, Record, batch_of, encode_record
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 FRAMES = 100_000
 ATTACKERS = 4
 ODD_FRAMES = 3_000
+BOMBS = 150
 MOST_GROWTH_BYTES = 64 << 20
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -84,6 +88,28 @@ def test_odd_requests_get_a_response_or_a_close(broker: Broker) -> None:
             _drain(connection)
     HonestClient(broker.bootstrap, "newcomer").produce_and_consume(100)
     assert broker.tracebacks() == []
+
+
+def test_bombs_whose_senders_leave_at_once_do_not_wait_in_memory(broker: Broker) -> None:
+    honest = HonestClient(broker.bootstrap, "honest")
+    honest.produce_and_consume(100)
+    before_bytes = broker.resident_bytes
+    bomb = produce_frame("honest", _bomb(), 1)
+    largest_bytes = 0
+    for _ in range(BOMBS):
+        with _connection(broker.address) as connection:
+            connection.sendall(bomb)
+            connection.shutdown(socket.SHUT_WR)
+            _drain(connection)  # Until the broker, which has read it, has closed the connection.
+        largest_bytes = max(largest_bytes, broker.resident_bytes)
+    assert largest_bytes - before_bytes < MOST_GROWTH_BYTES < BOMBS * len(bomb)
+    honest.produce_and_consume(100)
+
+
+def _bomb() -> bytes:
+    """A batch of one record where it says two, of about a megabyte, that takes long to check."""
+    record = encode_record(Record(value=bytes(240 << 20)), 0, 0)
+    return batch_of(record, 2, 0, BatchOptions(compression=Codec.LZ4))
 
 
 def _attack(address: tuple[str, int], seed: int) -> int:

@@ -523,9 +523,9 @@ def test_a_request_that_arrives_too_slowly_is_cut_off(
         for second in range(30):
             slow.socket.sendall(data[5 + second : 6 + second])
             served.until(lambda n=second: connection.frame_bytes == 6 + n)
-            served.call(served.listener.sweep, 1000 * second)
+            served.call(served.listener.sweep, 100_000 + 1000 * second)
         assert served.listener.connections == 1
-        served.call(served.listener.sweep, 31_000)
+        served.call(served.listener.sweep, 131_000)
         assert slow.is_closed()
     assert "takes too long" in caplog.text
 

@@ -27,6 +27,9 @@ from wirekafka.apis.api_versions import ApiVersionsRequest
 
 _GARBAGE = int(os.environ.get("WIREKAFKA_GARBAGE", "400"))
 _STALLED = int(os.environ.get("WIREKAFKA_STALLED", "100"))
+_LEAVING = max(2_000, _GARBAGE)
+_LEFT_BEHIND_BYTES = 2_000
+"""A handshake that is under way takes 8 KB and more."""
 _MEMORY_BYTES = 64 << 20
 _REQUESTS = 200
 _SLOWEST_S = 0.25
@@ -90,6 +93,21 @@ def test_garbage_delays_no_other_client_and_is_logged_once_for_each_reason(
     assert any("not TLS" in line for line in warnings)
     assert len(warnings) < 60, warnings[:5]
     assert "Traceback" not in serving.errors
+
+
+def test_clients_that_leave_within_their_handshakes_leave_no_work_behind(
+    serving: Serving, authority: Authority
+) -> None:
+    """Handshakes that nobody waits for would delay those of others, and take memory until then."""
+    left = client_hello(client_context(authority)) + b"\x17\x03\x03\0\1\0"
+    with Honest(serving.port, client_context(authority)) as honest:
+        honest.median_s()
+        before = _memory_bytes(serving)
+        for _ in range(_LEAVING):
+            _send_garbage(serving.port, left)
+        assert _memory_bytes(serving) - before < _LEAVING * _LEFT_BEHIND_BYTES
+        with Honest(serving.port, client_context(authority)) as another:
+            assert another.median_s() < _SLOWEST_S
 
 
 @pytest.mark.parametrize("stage", ["silent", "part of a hello", "after a hello"])

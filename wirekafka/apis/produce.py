@@ -47,7 +47,7 @@ from wirekafka.log.append import Checked, TakesLong
 from wirekafka.log.validate import check_ahead
 from wirekafka.replication.leader import Leader
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.promise import Promise
+from wirekafka.replication.promise import computed
 from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE
 
 if TYPE_CHECKING:
@@ -289,13 +289,9 @@ class _Writing:
             partition = self._find(topic, data.index)
         except KafkaError as error:
             return self._refusal(data.index, error)
-        found: list[Checked | KafkaError] = []
-        checked = Promise()
         log, records = partition.log, data.records or b""
         check = partial(check_ahead, records, self._now_ms, log.config, log.name)
-        self._broker.run_apart(lambda: found.append(check()), checked.set)
-        await checked
-        [result] = found
+        result = await computed(self._broker.run_apart, check)
         if isinstance(result, KafkaError):
             return self._failure(partition, data, result)
         return self._append(topic, data, result)

@@ -8,6 +8,7 @@ from typing import Any
 
 from wirekafka.apis import registry
 from wirekafka.apis.registry import Api, Call, ControllerCall, Scope
+from wirekafka.codec.message import Buffer
 
 _API_VERSIONS = 18
 _EXEMPT = frozenset({1, 27})  # Fetch and WriteTxnMarkers.
@@ -37,7 +38,7 @@ class Route:
         self.name = declared.name
         self.version = version
         self.decode = declared.request.decoder(version)
-        self.encode = declared.response.encoder(version)
+        self.encode: Callable[[Any, list[Buffer], bytearray], bytearray] = self._encode_first
         self.handle = handle
         self.header_is_flexible = version in declared.request.flexible
         # Clients decode the ApiVersions response before they know the broker's versions.
@@ -49,6 +50,11 @@ class Route:
         self.reports_throttling = any(
             field.name == "throttle_time_ms" for field in declared.response.fields
         )
+
+    def _encode_first(self, response: Any, chunks: list[Buffer], head: bytearray) -> bytearray:
+        """Encode the first response; malformed requests of a version cost no encoder."""
+        self.encode = self.api.response.encoder(self.version)
+        return self.encode(response, chunks, head)
 
 
 class Routes:

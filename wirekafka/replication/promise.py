@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from wirekafka.clock import Clock
+
+_Result = TypeVar("_Result")
 
 _PENDING = object()
 
@@ -68,6 +70,34 @@ def start(coroutine: Coroutine[Any, Any, None]) -> None:
         return
     waited._asyncio_future_blocking = False
     waited.add_done_callback(lambda _: start(coroutine))
+
+
+async def computed(
+    run_apart: Callable[[Callable[[], None], Callable[[BaseException | None], None]], None],
+    compute: Callable[[], _Result],
+) -> _Result:
+    """Compute something by `run_apart`, which may use a thread.
+
+    What has not begun when this coroutine is closed is dropped with all that it refers to: clients
+    that leave at once could otherwise have any amount of work and memory wait for the thread.
+    """
+    waiting, found, done = [compute], list[_Result](), Promise()
+
+    def begin() -> None:
+        try:
+            taken = waiting.pop()
+        except IndexError:
+            return  # Dropped.
+        found.append(taken())
+
+    run_apart(begin, done.set)
+    del compute
+    try:
+        await done
+    finally:
+        waiting.clear()
+    [result] = found
+    return result
 
 
 async def pause(clock: Clock, delay_ms: float) -> None:

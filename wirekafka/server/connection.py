@@ -100,7 +100,7 @@ class Connection(asyncio.BufferedProtocol):
         self.idle_since_ms = 0
         self.frame_since_ms = 0
         self.frames = 0
-        self.frames_seen = 0
+        self.frames_seen = -1
 
     # asyncio.BufferedProtocol, called by the event loop.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MOST_FILES = 1 << 20
-_SWITCH_S = 0.001
+_SWITCH_S = 0.0002
 _LOOPBACK = "127.0.0.1"
 _REQUEST_LOGGER = "kafka.request.logger"
 

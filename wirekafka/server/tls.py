@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Protocol, cast
 
 from wirekafka.server.tls_context import Secured
@@ -23,6 +26,9 @@ _JOINED_BYTES = 1 << 14
 """Buffers of up to a TLS record together are joined into one: each record costs 22 bytes."""
 _HANDSHAKE_RECORD = 0x16
 _MOST_THREADS = 2
+
+_Done = Callable[[Exception | None], None]
+_Step = tuple[Callable[[], None], _Done]
 
 
 class TlsOwner(Protocol):
@@ -51,25 +57,69 @@ class TlsOwner(Protocol):
 
 
 class Handshakes:
-    """The threads in which handshakes are computed: signatures take a millisecond or several."""
+    """The threads in which handshakes are computed: signatures take a millisecond or several.
+
+    Few steps are handed over to them ahead. The others wait here, where those of clients that
+    leave meanwhile are dropped: hostile ones come and go much faster than handshakes are computed.
+    The threads run as little Python as possible, because the event loop does not run meanwhile.
+    """
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
+        self._jobs: SimpleQueue[_Step | None] | None = None
+        self._waiting: OrderedDict[TlsLink, _Step] = OrderedDict()
+        self._threads = 0
+        self._handed_over = 0
 
-    def run(self, step: Callable[[], None], done: Callable[[asyncio.Future[None]], None]) -> None:
+    def run(self, link: TlsLink, step: Callable[[], None], done: _Done) -> None:
         """Run one step of a handshake in a thread, and then call `done` on the event loop."""
-        if self._pool is None:
-            # The event loop has a processor for itself, if there is more than one.
-            threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 1) - 1))
-            self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tls-handshake")
-        future = asyncio.get_running_loop().run_in_executor(self._pool, step)
-        future.add_done_callback(done)
+        self._waiting[link] = step, done
+        self._hand_over(self._jobs or self._start_threads())
+
+    def cancel(self, link: TlsLink) -> None:
+        """Drop a step that has not begun: the client has left."""
+        self._waiting.pop(link, None)
 
     def stop(self) -> None:
-        """End the threads; handshakes that have not begun are cancelled."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        """End the threads; the steps that wait here are dropped."""
+        self._waiting.clear()
+        if self._jobs is not None:
+            for _ in range(self._threads):
+                self._jobs.put(None)
+            self._jobs = None
+
+    def _start_threads(self) -> SimpleQueue[_Step | None]:
+        # The event loop has a processor for itself, if there is more than one.
+        self._threads = min(_MOST_THREADS, max(1, (os.cpu_count() or 1) - 1))
+        self._handed_over = 0
+        self._jobs = jobs = SimpleQueue[_Step | None]()
+        work = partial(self._work, jobs, asyncio.get_running_loop())
+        for _ in range(self._threads):
+            Thread(target=work, name="tls-handshake", daemon=True).start()
+        return jobs
+
+    def _hand_over(self, jobs: SimpleQueue[_Step | None]) -> None:
+        # One more than there are threads, so that none waits for the event loop between two steps.
+        while self._waiting and self._handed_over <= self._threads:
+            self._handed_over += 1
+            jobs.put(self._waiting.popitem(last=False)[1])
+
+    def _work(self, jobs: SimpleQueue[_Step | None], loop: asyncio.AbstractEventLoop) -> None:
+        while (job := jobs.get()) is not None:
+            step, done = job
+            error = None
+            try:
+                step()
+            except Exception as failure:
+                error = failure
+            with suppress(RuntimeError):  # The loop is closed.
+                loop.call_soon_threadsafe(self._ended, jobs, done, error)
+            del job, step, done, error
+
+    def _ended(self, jobs: SimpleQueue[_Step | None], done: _Done, error: Exception | None) -> None:
+        if jobs is self._jobs:
+            self._handed_over -= 1
+            self._hand_over(jobs)
+        done(error)
 
 
 class TlsTransport(asyncio.Transport):
@@ -202,6 +252,8 @@ class TlsLink(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._plain = None
         inner, tls = self._inner, self._tls
+        if self._is_stepping:
+            self._owner.handshakes.cancel(self)
         # They refer to each other: OpenSSL's memory must not wait for the garbage collector.
         self._inner = self._transport = self._tls = None
         if inner is not None:
@@ -268,13 +320,10 @@ class TlsLink(asyncio.BufferedProtocol):
     def _step(self) -> None:
         assert self._tls is not None
         self._is_stepping = True
-        self._owner.handshakes.run(self._tls.do_handshake, self._stepped)
+        self._owner.handshakes.run(self, self._tls.do_handshake, self._stepped)
 
-    def _stepped(self, future: asyncio.Future[None]) -> None:
+    def _stepped(self, error: Exception | None) -> None:
         self._is_stepping = False
-        if future.cancelled():
-            return
-        error = future.exception()
         if self._plain is None or self._plain.is_closing():
             return
         self.flush()  # Including the alert after a failure.
