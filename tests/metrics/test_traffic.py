@@ -19,6 +19,13 @@ def test_the_total_keeps_the_counts_of_deleted_topics() -> None:
     assert (before.bytes_in, before.failed_produces) == (after.bytes_in, after.failed_produces)
 
 
+def test_fetches_of_followers_and_consumers_are_counted_but_only_consumers_get_bytes_out() -> None:
+    counters = Traffic().of("t")
+    counters.read(100, is_follower=False)
+    counters.read(10, is_follower=True)
+    assert (counters.fetches, counters.bytes_out, counters.replication_bytes_out) == (2, 100, 10)
+
+
 def test_clients_cannot_make_the_counters_grow_without_limit() -> None:
     clients = Clients()
     for number in range(3 * Clients.MOST):

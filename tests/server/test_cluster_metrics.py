@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from operator import gt
 from pathlib import Path
 from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.eventually import eventually_async
 from tests.in_process import batch
 from tests.server.test_measured_pipeline import produce_request
 from tests.server.test_quorum_of_nodes import CLUSTER_ID, HOST, QUICK, configs
@@ -85,6 +88,14 @@ class Monitored:
         except TimeoutError:
             raise AssertionError({name: found.get(name) for name in wanted}) from None
 
+    async def until_true(self, condition: Callable[[Values], bool]) -> None:
+        """Scrape until the values satisfy the condition."""
+
+        async def is_true() -> bool:
+            return condition(await self.scrape())
+
+        await eventually_async(is_true, every_s=0.05)
+
 
 def broker_config(path: Path, id: int, voter: BrokerConfig) -> BrokerConfig:
     return BrokerConfig.of(
@@ -100,6 +111,12 @@ def broker_config(path: Path, id: int, voter: BrokerConfig) -> BrokerConfig:
             "replica.lag.time.max.ms": "1000",
         }
     )
+
+
+def channel(values: Values) -> list[float]:
+    """Requests and bytes sent to the quorum, and responses and bytes received from it."""
+    names = ("request", "outgoing_byte", "response", "incoming_byte")
+    return [values[f"kafka_server_raftchannelmetrics_{name}_total"] for name in names]
 
 
 def gauges(prefix: str, **values: float) -> list[tuple[str, float]]:
@@ -144,7 +161,7 @@ async def play(controller: Monitored, first: Monitored, second: Monitored) -> No
         (CONTROLLER + "brokerregistrationstate 11", 30),
         (CONTROLLER + "brokerregistrationstate 12", 30),
         ("kafka_server_metadataloader_currentcontrollerid", 1),
-        *gauges(RAFT, current_leader=1),
+        *gauges(RAFT, current_leader=1, current_vote=1),
         (RAFT + "current_state leader", 1),
     )
     quorum = controller.node.source.log
@@ -155,6 +172,15 @@ async def play(controller: Monitored, first: Monitored, second: Monitored) -> No
     seen = await second.until(*gauges(REPLICAS, partitioncount=3, leadercount=2), *healthy)
     assert (seen[RAFT + "current_state observer"], seen[RAFT + "current_leader"]) == (1, 1)
     assert "kafka_controller_kafkacontroller_activecontrollercount" not in seen
+
+    # Observers fetch from the leader, which sends them nothing.
+    assert channel(found) == [0, 0, 0, 0]
+    for observer in (first, second):
+        before = channel(await observer.scrape())
+        assert min(before) > 0
+        await observer.until_true(
+            lambda values, before=before: all(map(gt, channel(values), before))
+        )
 
     # A follower has fetched all.
     request = produce_request(batch(*[b"x"] * 5), "both")

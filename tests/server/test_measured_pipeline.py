@@ -12,7 +12,9 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.fetch import FetchRequest
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error
 from wirekafka.metrics.measures import Measures
@@ -69,6 +71,25 @@ def test_produced_batches_are_counted_whether_or_not_the_cache_serves_them(
     assert api.errors == {0: 3}
     assert api.immediate.count == 3
     assert list(measures.requests.received()) == [("Produce", version, 3)]
+
+
+def test_what_the_broker_appends_itself_is_counted_as_in_kafka(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    topic = OffsetCommitRequest.Topic
+    partition = topic.Partition(partition_index=0, committed_offset=0)
+    commit = OffsetCommitRequest(group_id="g", topics=[topic(name="t", partitions=[partition])])
+    kafka.call(FindCoordinatorRequest(key="g"), 0)  # Creates the topic of offsets.
+    for _ in range(2):
+        assert not kafka.call(commit, 8).topics[0].partitions[0].error_code
+    logs = [
+        partition.log
+        for (name, _), partition in kafka.broker.partitions.items()
+        if name == "__consumer_offsets"
+    ]
+    counters = measures.traffic.of("__consumer_offsets")
+    assert (counters.produces, counters.messages_in) == (2, sum(log.end_offset for log in logs))
+    assert counters.bytes_in == sum(log.size_bytes for log in logs) > 0
 
 
 def test_sizes_are_those_on_the_wire(kafka: InProcessBroker, measures: Measures) -> None:

@@ -239,7 +239,7 @@ class Reads:
             counters = found.partition.traffic if found.partition is not None else None
             counters = counters or traffic.of_others
             if found.has_error:
-                counters.fetches += not is_follower
+                counters.fetches += 1
                 counters.failed_fetches += 1
             else:
                 counters.read(found.size_bytes, is_follower=is_follower)

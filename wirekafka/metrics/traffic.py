@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 class TopicTraffic:
     """The counters of one topic on this broker, since its start.
 
-    Requests are counted once for each partition that they name, as in Kafka.
+    Requests are counted once for each partition that they name, as in Kafka; so are the appends of
+    coordinators, as if they were Produce requests.
     """
 
     __slots__ = (
@@ -29,7 +30,7 @@ class TopicTraffic:
             setattr(self, name, 0)
 
     def appended(self, size_bytes: int, messages: int) -> None:
-        """Count a batch that a client has appended."""
+        """Count a batch that a client, a coordinator or the end of a transaction has appended."""
         self.produces += 1
         self.bytes_in += size_bytes
         self.messages_in += messages
@@ -41,11 +42,11 @@ class TopicTraffic:
 
     def read(self, size_bytes: int, *, is_follower: bool) -> None:
         """Count a read of one partition."""
+        self.fetches += 1
         if is_follower:
             self.replication_bytes_out += size_bytes
         else:
             self.bytes_out += size_bytes
-            self.fetches += 1
 
     bytes_in: int
     bytes_out: int

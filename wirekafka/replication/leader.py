@@ -371,6 +371,9 @@ class Leader:
         if self.lacks_replicas:
             raise KafkaError(Error.NOT_ENOUGH_REPLICAS)
         appended = self._log.append_as_leader(batch, append)
+        traffic = self._replica.traffic
+        if traffic is not None:
+            traffic.appended(len(batch), appended.end_offset - appended.base_offset)
         self._appended()
         return appended
 

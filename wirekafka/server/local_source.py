@@ -27,6 +27,7 @@ class LocalSource:
         config, clock = foundation.config, foundation.clock
         self._parts = parts
         self._known = known
+        self.quorum_traffic = known.quorum_traffic
         self.controller = ControllerRole(_controller_parts(parts, known))
         raft = self.controller.raft
         raft.on_leader_changed = partial(known.search.elected, listener=known.listener)

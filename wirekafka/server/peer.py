@@ -31,6 +31,8 @@ _NEWEST_API_VERSIONS = ApiVersionsRequest.versions.last
 _EXPECTED = (OSError, KafkaError, MalformedMessage, AuthenticationFailed, ConfigError)
 """Failures to connect that the other node, the network or the configuration cause; any other is a
 bug and logged with its traceback."""
+_SIZE_BYTES = 4
+"""The size that precedes each frame."""
 _LARGEST_CORRELATION_ID = (1 << 31) - 1
 
 
@@ -58,6 +60,16 @@ class PeerOptions:
         return str(self.address)
 
 
+@dataclass(slots=True)
+class PeerTraffic:
+    """What one or more peers have exchanged with other nodes, logins included."""
+
+    requests: int = 0
+    responses: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+
+
 class Peer:
     """A connection to one node, which the first request opens, and the next one after it was lost.
 
@@ -65,8 +77,12 @@ class Peer:
     caller decides when to send it again.
     """
 
-    def __init__(self, net: Net, clock: Clock, options: PeerOptions):
+    def __init__(
+        self, net: Net, clock: Clock, options: PeerOptions, traffic: PeerTraffic | None = None
+    ):
+        """`traffic` is counted in, which other peers may share."""
         self.options = options
+        self.traffic = traffic or PeerTraffic()
         self._net = net
         self._clock = clock
         self._link: _Link | None = None
@@ -208,6 +224,7 @@ class _Link:
         self.is_lost = False
         self._peer = peer
         self._options = peer.options
+        self._traffic = peer.traffic
         self._reader = FrameReader(self, peer.options.largest_response_bytes)
         self._transport: asyncio.Transport | None = None
         self._outstanding: dict[int, _Exchange] = {}
@@ -307,11 +324,15 @@ class _Link:
         frame = encode_request(correlation_id, self._options.client_id, exchange.request, version)
         self._outstanding[correlation_id] = exchange
         self._transport.write(frame)
+        self._traffic.requests += 1
+        self._traffic.request_bytes += len(frame)
 
     # FrameOwner.
 
     def received(self, frame: memoryview) -> None:
         """Deliver a response; close the connection if it is malformed or out of order."""
+        self._traffic.responses += 1
+        self._traffic.response_bytes += _SIZE_BYTES + len(frame)
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         expected = next(iter(self._outstanding), None)
         if correlation_id != expected:

@@ -21,7 +21,7 @@ from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.server.controller_search import ControllerSearch, Quorum
 from wirekafka.server.net import Net
-from wirekafka.server.peer import Peer, PeerOptions
+from wirekafka.server.peer import Peer, PeerOptions, PeerTraffic
 from wirekafka.server.peer_security import PeerSecurity
 from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
 from wirekafka.server.quorum_messages import Wire
@@ -41,6 +41,8 @@ class Controllers:
         self._node_id = config.node_id
         self._connect_timeout_ms = config.socket_connection_setup_timeout_ms
         self._config: Callable[[], BrokerConfig] = lambda: config
+        self.quorum_traffic = PeerTraffic()
+        """What this node has exchanged with others as an observer or a voter."""
         self._security: PeerSecurity | None = None
         # A node on its own connects to no controller, and need not say how.
         if controllers.addresses(config) or not config.has_own_controller:
@@ -85,17 +87,19 @@ class Controllers:
         return self._peer(host, port, str(self._node_id))
 
     def connect_as_observer(self, host: str, port: int) -> Peer:
-        """As `connect`, for the requests of an observer of the metadata log."""
-        return self._peer(host, port, f"raft-client-{self._node_id}")
+        """As `connect`, for the requests of an observer or a voter of the metadata log."""
+        return self._peer(host, port, f"raft-client-{self._node_id}", self.quorum_traffic)
 
     def close(self) -> None:
         """End the search for the active controller."""
         self.search.close()
 
-    def _peer(self, host: str, port: int, client_id: str) -> Peer:
+    def _peer(
+        self, host: str, port: int, client_id: str, traffic: PeerTraffic | None = None
+    ) -> Peer:
         assert self._security is not None, "there are no other controllers"
         options = PeerOptions(host, port, client_id, self._security, self._connect_timeout_ms)
-        return Peer(self._net, self.clock, options)
+        return Peer(self._net, self.clock, options, traffic)
 
 
 class RemoteSource:
@@ -110,6 +114,7 @@ class RemoteSource:
         assert directory.identity is not None, "claimed"
         self._directory = directory
         self._known = known
+        self.quorum_traffic = known.quorum_traffic
         self.log = QuorumLog(
             directory.open_metadata_log(config.metadata_topic_config, clock.now_ms()),
             foundation.disk,

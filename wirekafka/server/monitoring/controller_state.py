@@ -15,6 +15,7 @@ from wirekafka.metrics.histogram import Histogram
 from wirekafka.replication.observation import Committed
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.replica import NO_LEADER
+from wirekafka.server.peer import PeerTraffic
 
 _TOPICS_PER_STEP = 200
 _FENCED, _SHUTTING_DOWN, _ACTIVE = 10, 20, 30
@@ -131,8 +132,14 @@ class QuorumCollector:
         clock: Clock,
         flushes: Histogram,
         image: Callable[[], MetadataImage],
+        *,
+        traffic: PeerTraffic,
     ):
-        """`controller` is the one in this process, if any; `flushes` are those of its log."""
+        """`controller` is the one in this process, if any; `flushes` are those of its log.
+
+        `traffic` is what this node, as a client, has exchanged with other nodes of the quorum.
+        """
+        self._traffic = traffic
         self._image = image
         self._log = log
         self._controller = controller
@@ -152,7 +159,10 @@ class QuorumCollector:
                 Column(f"{prefix}_{name}", GAUGE, text)
                 for name, text in (
                     ("current_leader", "The id of the leader; -1 if it is unknown."),
-                    ("current_vote", "The id that this node has voted for; -1 for none."),
+                    (
+                        "current_vote",
+                        "The id that this node has voted for, or its own if it leads; -1 for none.",
+                    ),
                     ("current_epoch", "The epoch of the quorum."),
                     ("high_watermark", "The offset up to which metadata is committed."),
                     ("log_end_offset", "The end of the metadata log here."),
@@ -168,10 +178,10 @@ class QuorumCollector:
             [
                 Column(f"{channel}_{name}_total", COUNTER, text)
                 for name, text in (
-                    ("incoming_byte", "Bytes received from other voters."),
-                    ("outgoing_byte", "Bytes sent to other voters."),
-                    ("request", "Requests sent to other voters."),
-                    ("response", "Responses received from other voters."),
+                    ("incoming_byte", "Bytes that the quorum has responded."),
+                    ("outgoing_byte", "Bytes of requests to the quorum."),
+                    ("request", "Requests to other nodes of the quorum."),
+                    ("response", "Responses of other nodes of the quorum."),
                 )
             ],
         )
@@ -193,7 +203,7 @@ class QuorumCollector:
         latency_ms = self._flushes.recent_mean() / 1000
         values = (
             log.leader_id,
-            controller.raft.voted_id if controller else NO_LEADER,
+            self._vote(),
             log.epoch,
             log.committed_offset,
             log.end_offset,
@@ -203,9 +213,18 @@ class QuorumCollector:
         )
         self._table.fill([((), values)])
         self._loader.fill([((), (log.leader_id, self._image().metadata_version))])
-        if controller is not None and controller.is_alone:  # It exchanges nothing with others.
-            self._channel.fill([((), (0, 0, 0, 0))])
+        # As in Kafka, what others request of this node is not counted here.
+        sent = self._traffic
+        exchanged = (sent.response_bytes, sent.request_bytes, sent.requests, sent.responses)
+        self._channel.fill([((), exchanged)])
         yield
+
+    def _vote(self) -> int:
+        controller = self._controller
+        if controller is None:
+            return NO_LEADER
+        # As in Kafka, a leader is its own vote, also where it had to ask nobody.
+        return controller.node_id if controller.raft.is_leader else controller.raft.voted_id
 
     def _rate(self, end_offset: int, now_s: float) -> float:
         """Records per second over the last 30 s of scrapes."""

@@ -14,9 +14,9 @@ from wirekafka.controller import ControllerRole
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import Sync
-from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.local_source import LocalSource
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.cleaner import CleanerCollector
 from wirekafka.server.monitoring.collector import Collector
@@ -34,6 +34,7 @@ from wirekafka.server.monitoring.topics import (
     TrafficCollector,
 )
 from wirekafka.server.node import Node
+from wirekafka.server.remote_source import RemoteSource
 
 if TYPE_CHECKING:
     from wirekafka.server.monitoring.endpoint import Endpoint
@@ -139,8 +140,8 @@ class Monitoring:
 
     def _of_quorum(self, node: Node | ControllerNode) -> list[Collector]:
         source = node.broker.source if isinstance(node, Node) else node.source
+        assert isinstance(source, LocalSource | RemoteSource)
         controller, log = source.controller, source.log
-        assert isinstance(log, QuorumLog)
         role = controller if isinstance(controller, ControllerRole) else None
         clock = node.broker.clock if isinstance(node, Node) else node.source.controller.clock
 
@@ -150,7 +151,9 @@ class Monitoring:
             return node.source.controller.committed_image
 
         flushes = self.measures.metadata_flushes
-        found: list[Collector] = [QuorumCollector(log, role, clock, flushes, image)]
+        traffic = source.quorum_traffic
+        quorum = QuorumCollector(log, role, clock, flushes, image, traffic=traffic)
+        found: list[Collector] = [quorum]
         if role is not None:
             found.append(ControllerCollector(role, node.fail))
         return found

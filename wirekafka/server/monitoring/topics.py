@@ -29,13 +29,16 @@ class TrafficCollector:
             [
                 Column(f"{prefix}_{name}_total", COUNTER, text)
                 for name, text in (
-                    ("messagesin", "Records that clients have written."),
-                    ("bytesin", "Bytes of batches that clients have written."),
+                    ("messagesin", "Records that leaders here have appended."),
+                    ("bytesin", "Bytes of batches that leaders here have appended."),
                     ("bytesout", "Bytes of records sent to consumers."),
                     ("bytesrejected", "Bytes of batches that were too large."),
-                    ("totalproducerequests", "Partitions in Produce requests."),
+                    (
+                        "totalproducerequests",
+                        "Partitions in Produce requests, and appends of coordinators.",
+                    ),
                     ("failedproducerequests", "Those of them that were refused."),
-                    ("totalfetchrequests", "Partitions in Fetch requests of consumers."),
+                    ("totalfetchrequests", "Partitions in Fetch requests."),
                     ("failedfetchrequests", "Partitions in Fetch requests that were refused."),
                     ("replicationbytesin", "Bytes fetched from leaders."),
                     ("replicationbytesout", "Bytes sent to followers."),
