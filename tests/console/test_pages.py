@@ -1,8 +1,11 @@
 """What every page of the console has: the frame, errors as pages, headers, refused requests."""
 
+import gc
 import http.client
 import statistics
 import time
+
+from jinja2.runtime import Context, Macro
 
 from tests.eventually import eventually
 
@@ -65,3 +68,21 @@ def test_a_page_does_not_wait_for_an_acknowledgement(site):
     # Not once: the machine may be busy.
     eventually(lambda: statistics.median(took_s() for _ in range(9)) < 0.03)
     connection.close()
+
+
+def test_a_page_leaves_nothing_for_the_garbage_collector(broker, site):
+    """A broker collects rarely: what is in a cycle, as all partitions were, would stay."""
+    pages = ("/", "/topics", "/groups", "/configs", "/acls", "/brokers", "/transactions")
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for path in pages:
+            assert site.get(path).status == 200
+        gc.collect()
+        kept = [each for each in gc.garbage if isinstance(each, Context | Macro)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not kept

@@ -24,6 +24,7 @@ from wirekafka.coordinator.group_commands import (
     ListedGroup,
     QuietHeartbeat,
 )
+from wirekafka.coordinator.group_counts import GroupCounts
 from wirekafka.coordinator.steps import Steps
 from wirekafka.replication.machine import Outcome, Ticket
 from wirekafka.replication.renewal import Renewal
@@ -119,11 +120,12 @@ class Turn(Outcome):
     unchanged.
     """
 
-    __slots__ = ("_drafts", "_groups", "is_atomic", "now_ms")
+    __slots__ = ("_drafts", "_groups", "counts", "is_atomic", "now_ms")
 
-    def __init__(self, now_ms: int, groups: dict[str, Group]):
+    def __init__(self, now_ms: int, groups: dict[str, Group], counts: GroupCounts):
         super().__init__()
         self.now_ms = now_ms
+        self.counts = counts
         self.is_atomic = False
         """Whether its records must be in one batch, however many there are."""
         self._groups = groups
@@ -131,7 +133,7 @@ class Turn(Outcome):
 
     def another(self) -> Turn:
         """Return an empty outcome of the same time and shard."""
-        return Turn(self.now_ms, self._groups)
+        return Turn(self.now_ms, self._groups, self.counts)
 
     def draft(self, group: G) -> G:
         """Return the copy of a group that may be changed; the same one during the whole turn."""

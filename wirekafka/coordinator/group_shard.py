@@ -23,6 +23,7 @@ from wirekafka.coordinator.group_commands import (
     TopicsChanged,
 )
 from wirekafka.coordinator.group_config import GroupConfig
+from wirekafka.coordinator.group_counts import GroupCounts
 from wirekafka.coordinator.group_records import GroupRecordCodec, OffsetRecord
 from wirekafka.coordinator.long_work import LongWork, Process, WorkKey
 from wirekafka.coordinator.offset_commits import NO_EXPIRY, expired_records, write_commit
@@ -53,7 +54,13 @@ class GroupShard:
     The shard itself processes offsets and what concerns groups of all kinds; a kind the rest.
     """
 
-    def __init__(self, config: GroupConfig, kinds: Sequence[MakeKind] = KINDS):
+    def __init__(
+        self,
+        config: GroupConfig,
+        kinds: Sequence[MakeKind] = KINDS,
+        counts: GroupCounts | None = None,
+    ):
+        self._counts = counts or GroupCounts()
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.timers = Timers()
@@ -88,7 +95,7 @@ class GroupShard:
 
     def decide(self, command: GroupCommand, ticket: Ticket, now_ms: int) -> Outcome:
         """Respond to `command` or park it. Raises `KafkaError` to refuse it."""
-        turn = Turn(now_ms, self.groups)
+        turn = Turn(now_ms, self.groups, self._counts)
         group_id = getattr(command, "group_id", "")
         if group_id in self._busy and type(command) not in self._own_commands:
             self._work.wait(command, ticket, turn)
@@ -120,7 +127,7 @@ class GroupShard:
 
     def loaded(self, now_ms: int) -> None:
         """Start the sessions of loaded members, and the expiry of offsets."""
-        turn = Turn(now_ms, self.groups)
+        turn = Turn(now_ms, self.groups, self._counts)
         self._schedule_expiry(turn)
         for kind in self._kinds.values():
             kind.is_live = True
@@ -131,7 +138,7 @@ class GroupShard:
 
     def tick(self, key: Hashable, now_ms: int) -> Outcome:
         """Run the timers that are due: sessions, rebalances, expiry."""
-        turn = Turn(now_ms, self.groups)
+        turn = Turn(now_ms, self.groups, self._counts)
         if isinstance(key, WorkKey):
             return self._work.go_on(key, turn)
         if getattr(key, "group_id", "") in self._busy:
@@ -246,6 +253,7 @@ class GroupShard:
             errors.append(Error.NONE)
             if self.offsets.has(group.group_id, topic, partition):
                 turn.write(OffsetRecord(group.group_id, topic, partition, None))
+                turn.counts.deletions += 1
         turn.answer(ticket, errors)
 
     # Groups of every kind
@@ -311,6 +319,7 @@ class GroupShard:
                 group, self.offsets, turn.now_ms, self._config.offsets_retention_ms
             )[:room]
             turn.records.extend(gone)
+            turn.counts.expirations += len(gone)
             if (
                 group.expires
                 and group.is_empty

@@ -17,6 +17,7 @@ from wirekafka.coordinator.group_commands import (
     QuietHeartbeat,
 )
 from wirekafka.coordinator.group_config import GroupConfig
+from wirekafka.coordinator.group_counts import GroupCounts
 from wirekafka.coordinator.group_records import GroupRecordCodec
 from wirekafka.coordinator.group_shard import KINDS, GroupShard
 from wirekafka.coordinator.shards import Shards
@@ -49,6 +50,7 @@ class GroupCoordinator(Shards):
     ):
         super().__init__(OFFSETS_TOPIC, clock, partition_count, observer_failed)
         self._config = config
+        self.counts = GroupCounts()
         self.held_assignments: set[str] = set()
         """The ids of groups for which no assignment is computed; only tests add any."""
         self._context = ConsumerGroupContext(
@@ -88,7 +90,7 @@ class GroupCoordinator(Shards):
     def make_shard(self) -> GroupShard:
         """Create the machine of one partition, with all kinds of groups."""
         makers = (self._make_consumer_kind, self._make_share_kind, self._make_streams_kind)
-        return GroupShard(self._config, (*KINDS, *makers))
+        return GroupShard(self._config, (*KINDS, *makers), self.counts)
 
     def _make_consumer_kind(self, config: GroupConfig, groups: dict[str, Group]) -> ConsumerKind:
         return ConsumerKind(self._context, config, groups)

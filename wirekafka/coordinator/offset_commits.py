@@ -37,6 +37,7 @@ def write_commit(
                 CommittedOffset(offset, leader_epoch, metadata, now_ms, expire_ms, topic_id),
             )
         )
+    turn.counts.commits += errors.count(Error.NONE)
     return errors
 
 

@@ -104,6 +104,11 @@ class Shards(ABC):
         runtime = self._runtimes.get(partition)
         return runtime is not None and not runtime.is_stopped
 
+    @property
+    def led(self) -> int:
+        """How many shards this broker has, loaded or loading."""
+        return len(self._runtimes)
+
     def machines(self) -> list[Machine]:
         """The machines of all shards that are loaded, for reading only."""
         return [each.machine for each in list(self._runtimes.values()) if each.is_loaded]

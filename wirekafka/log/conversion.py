@@ -76,6 +76,12 @@ def convert(incoming: Incoming) -> Checked:
     return Checked(header, (view[PREFIX_BYTES:],), -1)
 
 
+def is_recompressed(records: Buffer, config: TopicConfig) -> bool:
+    """Whether a valid batch of a client is stored with another compression than it was sent."""
+    header = read_header(records)
+    return _stored_codec(header, config) != header.compression
+
+
 def _newest_if_acceptable(incoming: Incoming, is_create_time: bool) -> int:
     """The newest timestamp in ms. Raises for keyless records and timestamps out of bounds."""
     header, config = incoming.header, incoming.config

@@ -16,6 +16,7 @@ class TopicTraffic:
         "bytes_in",
         "bytes_out",
         "bytes_rejected",
+        "conversions",
         "failed_fetches",
         "failed_produces",
         "fetches",
@@ -51,6 +52,7 @@ class TopicTraffic:
     bytes_in: int
     bytes_out: int
     bytes_rejected: int
+    conversions: int
     failed_fetches: int
     failed_produces: int
     fetches: int

@@ -8,6 +8,7 @@ from dataclasses import replace
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Appended, Checked, Origin, TakesLong
+from wirekafka.log.conversion import is_recompressed
 from wirekafka.log.log import Log
 from wirekafka.log.verification import CoordinatorWrite, Verifications
 from wirekafka.replication.remote_replica import FetchTimes, IsrChange, IsrMember, RemoteReplica
@@ -130,6 +131,8 @@ class Leader:
         traffic = self._replica.traffic
         if traffic is not None:
             traffic.appended(len(records), appended.end_offset - appended.base_offset)
+            if self._log.config.compression_type != "producer":
+                self._count_conversion(records, appended)
         self._appended()
         return appended
 
@@ -155,11 +158,18 @@ class Leader:
         replica = self._replica
         if replica.traffic is not None:
             replica.traffic.appended(len(records), appended[1] - appended[0])
+            if log.config.compression_type != "producer":
+                self._count_conversion(records, appended)
         if is_sole:
             replica.set_high_watermark(log.end_offset)
         else:
             self._appended()
         return appended
+
+    def _count_conversion(self, records: Buffer, appended: Appended) -> None:
+        traffic = self._replica.traffic
+        if traffic is not None and is_recompressed(records, self._log.config):
+            traffic.conversions += appended.end_offset - appended.base_offset
 
     def append_from_coordinator(self, records: Buffer) -> Appended:
         """Append a batch made by this broker, such as a group's records.

@@ -13,6 +13,7 @@ from wirekafka.config.address import Address
 from wirekafka.config.security_protocol import logs_in
 from wirekafka.server.acceptor import Acceptor, Arrival, client_of, host_of
 from wirekafka.server.admission import Admission, ConnectionLimits
+from wirekafka.server.authentications import Authentications
 from wirekafka.server.connection import Connection
 from wirekafka.server.logins import Logins
 from wirekafka.server.net import Port
@@ -72,6 +73,7 @@ class Listener:
         self._emptied: asyncio.Future[None] | None = None
         self.is_closed = False
         """Whether new connections are refused."""
+        self.authentications = Authentications()
         self.accepted = 0
         """How many connections were accepted since the start."""
 
@@ -87,7 +89,7 @@ class Listener:
         """Accept connections and serve them from `broker`. Raises ConfigError."""
         self.broker = broker
         if self._logins is None and _needs_login(self.name, broker.config):
-            self._logins = Logins(broker, self.name, self._limits.pipeline)
+            self._logins = Logins(broker, self.name, self._limits.pipeline, self.authentications)
             await self._logins.start()
         self.request_limit_bytes = broker.config.socket_request_max_bytes
         await self._port.accept(lambda: Arrival(self._acceptor))
@@ -119,6 +121,8 @@ class Listener:
             self._logins.guard(connection, call)
         elif principal is not None:
             call.authenticated(principal)
+            self.authentications.successes += 1
+            self.authentications.without_renewal += 1
         return call
 
     def admit(self, transport: asyncio.Transport) -> Admission | None:

@@ -117,6 +117,10 @@ class ListenerTls:
             message = f"Closing the connection of {peer} at {self._listener.name}: {kind}"
             self._listener.warn(admission.host, kind, message)
 
+    def rejected(self) -> None:
+        """Count a handshake in which one side has refused the other."""
+        self._listener.authentications.failures += 1
+
     def departed(self, link: TlsLink) -> None:
         """Uncount a connection that was closed before it was established."""
         admission = self._links.pop(link, None)

@@ -15,6 +15,7 @@ from wirekafka.security.sasl.login import SASL_HANDSHAKE, Enabled, Expected, Log
 from wirekafka.security.sasl.mechanisms import Accounts, enabled_mechanisms
 from wirekafka.security.sasl.scram import ALGORITHMS, Credential, TokenLogin
 from wirekafka.security.tokens import TokenCredentials
+from wirekafka.server.authentications import Authentications
 from wirekafka.server.connection import refuse_size
 from wirekafka.server.jwks import KeyCache
 from wirekafka.server.parked import Parked
@@ -48,8 +49,9 @@ class Served(Protocol):
 class Logins:
     """The SASL side of one listener: its mechanisms, and the logins of its connections."""
 
-    def __init__(self, broker: Host, listener: str, pipeline: Pipeline):
+    def __init__(self, broker: Host, listener: str, pipeline: Pipeline, counts: Authentications):
         self.broker = broker
+        self.counts = counts
         self.pipeline = pipeline
         self._listener = listener
         self._keys = KeyCache(broker.clock)
@@ -174,7 +176,13 @@ class Guard:
         answer.add_bare(step.token)
 
     def _complete(self, call: Call) -> None:
-        login = self._login
+        login, counts = self._login, self._logins.counts
+        if login.is_renewal:
+            counts.renewals += 1
+        else:
+            counts.successes += 1
+            # Of a bare token, this is the version of the handshake before it.
+            counts.without_renewal += call.version == 0
         call.authenticated(f"User:{login.user}")
         serve = self._logins.pipeline.serve if login.expires_ms is None else self.serve_session
         limit_bytes = self._logins.config.socket_request_max_bytes
@@ -191,13 +199,19 @@ class Guard:
             try:
                 return self.serve(data, at, end, call, replies)
             except RefusedLater as refusal:
-                # Unlike that of a first login, Kafka does not answer a failed handshake.
+                # Unlike that of a first login, Kafka neither answers nor counts a failed handshake.
+                self._logins.counts.failed_renewals -= 1
                 raise Refused(refusal.kind) from None
         if login.is_expired(now_ms):
             raise Refused("a request after the end of its session")
         return self._logins.pipeline.serve(data, at, end, call, replies)
 
     def _later(self, reason: str, answer: Replies | None = None) -> RefusedLater:
+        counts = self._logins.counts
+        if self._login.is_renewal:
+            counts.failed_renewals += 1
+        else:
+            counts.failures += 1
         delay_ms = self._logins.config.connection_failed_authentication_delay_ms
         return RefusedLater(f"failed authentication: {reason}", delay_ms, answer)
 

@@ -52,6 +52,9 @@ class TlsOwner(Protocol):
     def failed(self, link: TlsLink, reason: str) -> None:
         """Log why a handshake has failed; `reason` is one of few constant texts."""
 
+    def rejected(self) -> None:
+        """Count a handshake in which one side has refused the other."""
+
     def departed(self, link: TlsLink) -> None:
         """Uncount a connection that was closed before it was established."""
 
@@ -309,6 +312,7 @@ class TlsLink(asyncio.BufferedProtocol):
 
     def _begin(self, first: int) -> bool:
         if first != _HANDSHAKE_RECORD:
+            self._owner.rejected()
             self.give_up("not TLS")
             return False
         assert self._secured is not None
@@ -324,10 +328,13 @@ class TlsLink(asyncio.BufferedProtocol):
 
     def _stepped(self, error: Exception | None) -> None:
         self._is_stepping = False
+        has_failed = error is not None and not isinstance(error, ssl.SSLWantReadError)
         if self._plain is None or self._plain.is_closing():
+            if has_failed and not self._has_failed:
+                self._owner.rejected()  # The client has sent an alert, and closed.
             return
         self.flush()  # Including the alert after a failure.
-        if error is not None and not isinstance(error, ssl.SSLWantReadError):
+        if error is not None and has_failed:
             self._fail(error)
             return
         if self._held:
@@ -342,6 +349,7 @@ class TlsLink(asyncio.BufferedProtocol):
     def _fail(self, error: BaseException) -> None:
         assert self._plain is not None
         self._has_failed = True
+        self._owner.rejected()
         self._owner.failed(self, _reason(error))
         self._plain.close()
 
@@ -349,6 +357,7 @@ class TlsLink(asyncio.BufferedProtocol):
         assert self._tls is not None and self._plain is not None and self._secured is not None
         cipher = self._tls.cipher()
         if cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in self._secured.suites:
+            self._owner.rejected()
             self.give_up("a suite that ssl.cipher.suites lacks")
             return
         self._transport = TlsTransport(self, self._plain, self._tls)

@@ -118,6 +118,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
                 turn.refuse(group.park_sync(member, ticket), Error.REBALANCE_IN_PROGRESS)
                 self._rebalances.synced(group, member.member_id, turn)
                 if group.leader_id == member.member_id:
+                    turn.counts.classic_rebalances += 1
                     self._rebalances.store(group, command.assignments, turn)
                     self._rebalances.hand_out(group, command.assignments, turn)
             case GroupState.STABLE:

@@ -32,4 +32,5 @@ def write_lookup(
         turn.write(ConsumerRegexRecord.of(group.group_id, regex, resolved))
     metadata_hash = topics_hash(after.topics, topics)
     if is_new or metadata_hash != group.metadata_hash:
+        turn.counts.consumer_rebalances += 1
         turn.write(ConsumerEpochRecord.of(group.group_id, group.epoch + 1, metadata_hash))

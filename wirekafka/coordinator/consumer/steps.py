@@ -177,6 +177,7 @@ class MemberSteps:
         epoch = group.epoch
         if is_due or metadata_hash != group.metadata_hash:
             epoch += 1
+            turn.counts.consumer_rebalances += 1
             turn.write(ConsumerEpochRecord.of(group.group_id, epoch, metadata_hash))
         turn.then(partial(self._refresh, group.group_id, self._changes))
         if group.has_topics_record:

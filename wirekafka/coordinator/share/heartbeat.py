@@ -173,6 +173,7 @@ class ShareHeartbeats:
         is_due = is_due or metadata_hash != group.metadata_hash
         epoch = group.epoch + is_due
         if is_due:
+            turn.counts.share_rebalances += 1
             turn.write(ShareEpochRecord.of(group.group_id, epoch, metadata_hash))
         turn.then(partial(self._refreshed.add, group.group_id))
         count = len(group.members) + (updated.member_id not in group.members)

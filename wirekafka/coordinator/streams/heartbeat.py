@@ -164,6 +164,7 @@ class Heartbeats:
         epoch = group.epoch
         if heartbeat.is_due:
             epoch += 1
+            turn.counts.streams_rebalances += 1
             version = group.version._replace(
                 epoch=epoch,
                 metadata_hash=heartbeat.metadata_hash,

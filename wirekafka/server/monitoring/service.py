@@ -17,10 +17,12 @@ from wirekafka.replication.metadata_log import Sync
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.local_source import LocalSource
+from wirekafka.server.monitoring.authentications import AuthenticationCollector
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.cleaner import CleanerCollector
 from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
+from wirekafka.server.monitoring.coordinators import GroupCountCollector
 from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
@@ -135,6 +137,8 @@ class Monitoring:
             CleanerCollector(measures, broker),
             self._broker,
             CoordinatorCollector(broker),
+            GroupCountCollector(broker),
+            AuthenticationCollector(lambda: node.listeners),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
 

@@ -40,6 +40,11 @@ class TrafficCollector:
                     ("failedproducerequests", "Those of them that were refused."),
                     ("totalfetchrequests", "Partitions in Fetch requests."),
                     ("failedfetchrequests", "Partitions in Fetch requests that were refused."),
+                    (
+                        "producemessageconversions",
+                        "Records compressed anew, because their topic has another codec.",
+                    ),
+                    ("fetchmessageconversions", "Always 0: records are sent as they are stored."),
                     ("replicationbytesin", "Bytes fetched from leaders."),
                     ("replicationbytesout", "Bytes sent to followers."),
                 )
@@ -70,6 +75,8 @@ def _totals(counters: TopicTraffic) -> tuple[int, ...]:
         counters.failed_produces,
         counters.fetches,
         counters.failed_fetches,
+        counters.conversions,
+        0,
         counters.replication_bytes_in,
         counters.replication_bytes_out,
     )
