@@ -1,9 +1,10 @@
-"""What quotas cost a whole broker in a Produce request of one small batch that is sent alone.
+"""What quotas cost a whole broker in the Produce requests that clients usually send.
 
 `python -m benchmarks.quota_process` prints µs of CPU time of the broker's process, with sockets and
-event loop, for three clients without quotas, and once two of them have one (Linux only). The
-clients send in turn, in short slices; the first quartile counts. `benchmarks.quota_cost` measures
-the code alone.
+event loop, for three clients without quotas, and once two of them have one (Linux only): requests
+of one small batch that are sent alone, the same in a version that is decoded, one from each of 50
+connections at a time, and batches as librdkafka makes them, some in flight. The clients send in
+turn, in short slices, whose median counts. `benchmarks.quota_cost` measures the code alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.driver import Connection, batch_of, create_topic
@@ -22,60 +24,114 @@ from wirekafka.codec.frame import encode_request
 
 QUOTAS = {"another": None, "producer": "producer_byte_rate", "worker": "request_percentage"}
 """The quota of each client id."""
-VERSIONS = {"cached": 9, "decoded": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How a client sends requests."""
+
+    name: str
+    version: int = 9
+    connections: int = 1
+    in_flight: int = 1
+    """Of each connection."""
+    records: int = 1
+    record_bytes: int = 200
+    requests: int = 100
+    """In a slice: a multiple of those that are sent at once."""
+
+
+LOADS = (
+    Load("alone"),
+    Load("alone, decoded", version=8),
+    Load("50 connections", connections=50, requests=100),
+    Load("librdkafka's batches", version=10, in_flight=5, records=50, requests=20),
+)
 _TOPIC = "costs"
-_LIMIT = 1e9
-_SLICE, _SLICES, _TURNS = 100, 60, 4
+_LIMIT = 1e11
+_SLICES, _TURNS = 15, 25
 
 
 class Clients:
-    """A connection of each client, and the costs of the requests that it has sent."""
+    """The connections of each client, and the costs of the requests that it has sent."""
 
     def __init__(self, address: tuple[str, int], process_id: int):
-        self._connections = {name: Connection(*address) for name in QUOTAS}
-        self._frames = {
-            (name, kind): _request(name, version)
-            for name in QUOTAS
-            for kind, version in VERSIONS.items()
-        }
+        most = max(load.connections for load in LOADS)
+        self._connections = {name: [Connection(*address) for _ in range(most)] for name in QUOTAS}
+        self._frames = {(name, load): _request(name, load) for name in QUOTAS for load in LOADS}
         self._spent = Path(f"/proc/{process_id}/schedstat")
-        self.found: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
-        """µs by client, kind of request, and whether quotas are set."""
+        self.found: dict[tuple[str, Load, bool], list[float]] = defaultdict(list)
+        """µs by client, load, and whether quotas are set."""
 
     def send(self, first: int, are_set: bool) -> None:
-        """Send a slice of requests of each kind and client, in an order that changes."""
+        """Send a slice of requests of each load and client, in an order that changes."""
         names = list(QUOTAS)
-        turn = first % len(names)
-        for kind in VERSIONS:
-            for name in names[turn:] + names[:turn]:
-                self._send(name, kind, 5)
+        at = first % len(names)
+        for load in LOADS:
+            for name in names[at:] + names[:at]:
+                self._send(name, load, 1)
                 before_ns = self._spent_ns()
-                self._send(name, kind, _SLICE)
-                taken_us = (self._spent_ns() - before_ns) / _SLICE / 1000
-                self.found[name, kind, are_set].append(taken_us)
+                at_once = load.connections * load.in_flight
+                self._send(name, load, load.requests // at_once)
+                taken_us = (self._spent_ns() - before_ns) / load.requests / 1000
+                self.found[name, load, are_set].append(taken_us)
 
     def close(self) -> None:
         """Disconnect."""
-        for connection in self._connections.values():
-            connection.close()
+        for connections in self._connections.values():
+            for connection in connections:
+                connection.close()
 
-    def _send(self, name: str, kind: str, count: int) -> None:
-        connection, frame = self._connections[name], self._frames[name, kind]
-        for _ in range(count):
-            connection.send(frame)
-            connection.response()
+    def _send(self, name: str, load: Load, times: int) -> None:
+        connections = self._connections[name][: load.connections]
+        frames = self._frames[name, load] * load.in_flight
+        for _ in range(times):
+            for connection in connections:
+                connection.send(frames)
+            for connection in connections:
+                for _ in range(load.in_flight):
+                    connection.response()
 
     def _spent_ns(self) -> int:
         return int(self._spent.read_text().split()[0])
 
 
-def _request(client_id: str, version: int) -> bytes:
+def _request(client_id: str, load: Load) -> bytes:
     data = ProduceRequest.TopicProduceData
-    part = data.PartitionProduceData(index=0, records=batch_of(1, 200))
+    part = data.PartitionProduceData(index=0, records=batch_of(load.records, load.record_bytes))
     request = ProduceRequest(
         acks=1, timeout_ms=30_000, topic_data=[data(name=_TOPIC, partition_data=[part])]
     )
-    return encode_request(1, client_id, request, version)
+    return encode_request(1, client_id, request, load.version)
+
+
+def show(clients: Clients) -> None:
+    """Print what each load costs without quotas, and what those of others and its own add.
+
+    The client without a quota sends within milliseconds of the others, so that what else the
+    machine does falls on all: what a client's own quota adds is its distance from that one.
+    """
+    for load in LOADS:
+        plain = clients.found["another", load, False]
+        bare_us = statistics.median(plain)
+        others_us = statistics.median(clients.found["another", load, True]) - bare_us
+        print(f"{load.name}: {bare_us:.2f} µs, quotas of others {others_us / bare_us:+.1%}")
+        for name, quota in QUOTAS.items():
+            if quota is None:
+                continue
+            added_us = [
+                statistics.median(
+                    own - other
+                    for own, other in zip(
+                        clients.found[name, load, are_set],
+                        clients.found["another", load, are_set],
+                        strict=True,
+                    )
+                )
+                for are_set in (False, True)
+            ]
+            own_us = added_us[True] - added_us[False]
+            print(f"    {quota}: {own_us:+.2f} µs, {own_us / bare_us:+.1%}")
 
 
 def main() -> None:
@@ -94,14 +150,7 @@ def main() -> None:
                 for number in range(_SLICES):
                     clients.send(number, are_set)
         clients.close()
-    costs = {key: statistics.quantiles(each, n=4)[0] for key, each in clients.found.items()}
-    for kind in VERSIONS:
-        for name, quota in QUOTAS.items():
-            without, with_quotas = (costs[name, kind, are_set] for are_set in (False, True))
-            print(
-                f"{kind}, {quota or 'quotas of other clients'}: {with_quotas:.2f} µs, "
-                f"{without:.2f} without quotas ({with_quotas / without - 1:+.1%})"
-            )
+    show(clients)
 
 
 if __name__ == "__main__":
