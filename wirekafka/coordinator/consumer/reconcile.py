@@ -7,8 +7,7 @@ gets a partition when the previous owner has revoked it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from wirekafka.coordinator.consumer.assignment import Assignment
 from wirekafka.coordinator.consumer.member import (
@@ -33,8 +32,7 @@ Reported: TypeAlias = Mapping[bytes, Collection[int]] | None
 _Owned: TypeAlias = dict[bytes, Mapping[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(NamedTuple):
     """The target to reconcile a member with.
 
     `topic_ids` are the existing topics of the member's current subscription, whatever the target
