@@ -12,6 +12,7 @@ from wirekafka.coordinator.consumer.assignment import (
     Assignment,
     AssignmentTask,
     Target,
+    read_assignment,
 )
 from wirekafka.coordinator.consumer.uniform import assign_uniformly
 from wirekafka.coordinator.steps import finish
@@ -67,14 +68,16 @@ def test_a_member_without_a_change_keeps_its_target_object() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_partitions_removed_together_leave_the_order_of_removing_each(seed: int) -> None:
     source = random.Random(seed)
-    [topic, *_] = TOPICS
-    partitions = source.sample(range(500), source.randint(1, 100))
-    removed = source.sample(partitions, source.randint(1, len(partitions)))
-    together, each = Target({topic: partitions}), Target({topic: partitions})
-    together.remove_all(topic, removed)
-    for partition in removed:
+    [topic, other, *_] = TOPICS
+    stored = [(each, source.sample(range(500), source.randint(1, 100))) for each in (topic, other)]
+    before = read_assignment(stored)
+    kept = source.randrange(len(before[topic]))
+    together, each = Target(before), Target(before)
+    together.keep(topic, kept)
+    for partition in before[topic][kept:]:
         each.remove(topic, partition)
-    assert together.result() == each.result()
+    assert list(together.result().items()) == list(each.result().items())
     for target in (together, each):
         target.add(topic, 1_000)
-    assert together.result() == each.result()
+    assert list(together.result().items()) == list(each.result().items())
+    assert before == read_assignment(stored), "the old target is not changed"

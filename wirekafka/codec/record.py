@@ -103,8 +103,8 @@ def _encode(
 def batch_of(body: Buffer, count: int, timestamp: int, options: BatchOptions) -> bytes:
     """Make a batch of `count` encoded records, at least one, with consecutive offsets.
 
-    `body` has one `encode_record` after the other, with offset deltas from 0 on and no timestamp
-    deltas: all records have the timestamp `timestamp`, in ms.
+    `body` has one `encode_record` or `encode_pair` after the other, with offset deltas from 0 on
+    and no timestamp deltas: all records have the timestamp `timestamp`, in ms.
     """
     if options.compression:
         body = compress(options.compression, body, options.level)
@@ -159,17 +159,6 @@ def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> by
             value,
         )
         return encode_varint(len(body)) + body
-    if key is not None and value is not None and not headers:
-        # A record of a coordinator; a rebalance writes one for each member.
-        body = b"\0%b%b%b%b%b%b\0" % (
-            encode_varint(timestamp_delta),
-            encode_varint(offset_delta),
-            encode_varint(len(key)),
-            key,
-            encode_varint(len(value)),
-            value,
-        )
-        return encode_varint(len(body)) + body
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     if key is None:
         parts.append(b"\x01")
@@ -188,6 +177,24 @@ def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> by
         else:
             parts += (encode_varint(len(header)), header)
     body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def encode_pair(key: bytes, value: bytes | None, offset_delta: int) -> bytes:
+    """Encode a record without headers, at the time of its batch, as coordinators write them.
+
+    A rebalance writes one for each member, so this takes a single step.
+    """
+    if value is None:
+        body = b"\0\0%b%b%b\x01\0" % (encode_varint(offset_delta), encode_varint(len(key)), key)
+    else:
+        body = b"\0\0%b%b%b%b%b\0" % (
+            encode_varint(offset_delta),
+            encode_varint(len(key)),
+            key,
+            encode_varint(len(value)),
+            value,
+        )
     return encode_varint(len(body)) + body
 
 
@@ -311,6 +318,7 @@ __all__ = [
     "decode_body",
     "decode_records",
     "encode_batch",
+    "encode_pair",
     "encode_record",
     "encode_sparse_batch",
     "iterate_body",

@@ -15,13 +15,12 @@ from wirekafka.coordinator.java_hash import java_hash_code
 
 T = TypeVar("T")
 
-_string_hash_code = lru_cache(maxsize=65_536)(java_hash_code)
-"""Cached, as the same member ids are sorted repeatedly."""
-
 _SMALLEST = 16
 _MASK = 0xFFFFFFFF
 _LONG_MASK = (1 << 64) - 1
 _FIBONACCI = -7046029254386353131
+_STRINGS_KEPT = 65_536
+"""Strings whose hashes are kept: the same member ids are sorted repeatedly."""
 
 
 def grown_capacity(count: int, capacity: int = _SMALLEST) -> int:
@@ -45,8 +44,27 @@ def hash_ordered(items: Iterable[T], hash_of: Callable[[T], int], capacity: int)
     if len(ordered) < 2:
         return ordered
     mask = capacity - 1
-    buckets = [((code & _MASK) ^ ((code & _MASK) >> 16)) & mask for code in map(hash_of, ordered)]
-    return _sorted_by(buckets, ordered)
+    return _sorted_by([_spread(code) & mask for code in map(hash_of, ordered)], ordered)
+
+
+def _spread(code: int) -> int:
+    """Return what `HashMap` takes the bucket from: a hash code with its halves combined."""
+    return (code & _MASK) ^ ((code & _MASK) >> 16)
+
+
+def _mixed(code: int) -> int:
+    """Return what `TimelineHashMap` takes the slot from."""
+    return code * _FIBONACCI & _LONG_MASK
+
+
+@lru_cache(_STRINGS_KEPT)
+def _spread_hash_code(text: str) -> int:
+    return _spread(java_hash_code(text))
+
+
+@lru_cache(_STRINGS_KEPT)
+def _mixed_hash_code(text: str) -> int:
+    return _mixed(java_hash_code(text))
 
 
 def _sorted_by(keys: list[int], items: list[T]) -> list[T]:
@@ -97,7 +115,9 @@ class HashOrder(Generic[T]):
 
 def strings_in_order(texts: Iterable[str], capacity: int) -> list[str]:
     """Return strings in the order of a `HashMap` with `capacity` buckets."""
-    return hash_ordered(texts, _string_hash_code, capacity)
+    ordered = list(texts)
+    mask = capacity - 1
+    return _sorted_by([code & mask for code in map(_spread_hash_code, ordered)], ordered)
 
 
 def uuids_in_order(ids: Iterable[bytes], capacity: int) -> list[bytes]:
@@ -136,7 +156,9 @@ def filled_slots(count: int) -> int:
 
 def timeline_ordered(keys: Iterable[str], slots: int) -> list[str]:
     """Return strings, given in insertion order, in the order of a `TimelineHashMap`."""
-    return timeline_hash_ordered(keys, _string_hash_code, slots)
+    newest_first = list(keys)[::-1]
+    shift = _shift(slots)
+    return _sorted_by([code >> shift for code in map(_mixed_hash_code, newest_first)], newest_first)
 
 
 def timeline_hash_ordered(keys: Iterable[T], hash_of: Callable[[T], int], slots: int) -> list[T]:
@@ -144,11 +166,14 @@ def timeline_hash_ordered(keys: Iterable[T], hash_of: Callable[[T], int], slots:
 
     `hash_of` returns the signed hash code of a key.
     """
-    shift = 65 - slots.bit_length()
-
     newest_first = list(keys)[::-1]
-    slots_of = [(code * _FIBONACCI & _LONG_MASK) >> shift for code in map(hash_of, newest_first)]
-    return _sorted_by(slots_of, newest_first)
+    shift = _shift(slots)
+    return _sorted_by([_mixed(code) >> shift for code in map(hash_of, newest_first)], newest_first)
+
+
+def _shift(slots: int) -> int:
+    """Return by how many bits `_mixed` is shifted to get one of so many slots."""
+    return 65 - slots.bit_length()
 
 
 def uuid_hash_code(id: bytes) -> int:

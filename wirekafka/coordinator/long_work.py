@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from wirekafka.coordinator.group import Turn
 from wirekafka.coordinator.steps import Steps
@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 _YIELDS_PER_STEP = 500
 _RECORDS_PER_BATCH = 100
 """A longer list of records is appended in several batches, one per step, unless it is atomic."""
+_OVER: Final = object()
 _TIMER_RETRY_MS = 20
 _FAILED_TIMER_RETRY_MS = 1_000
 
@@ -188,7 +189,7 @@ def _schedule_again(key: Any, turn: Turn, error: KafkaError) -> None:
 
 def _has_more(steps: Steps[None]) -> bool:
     """Take a step; returns whether there may be more."""
-    return sum(1 for _ in islice(steps, _YIELDS_PER_STEP)) == _YIELDS_PER_STEP
+    return next(islice(steps, _YIELDS_PER_STEP - 1, None), _OVER) is not _OVER
 
 
 def _no_steps() -> Steps[None]:

@@ -8,14 +8,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from wirekafka.codec.compression import Codec
-from wirekafka.codec.record import (
-    BatchOptions,
-    Record,
-    batch_of,
-    decode_records,
-    encode_batch,
-    encode_record,
-)
+from wirekafka.codec.record import BatchOptions, batch_of, decode_records, encode_pair
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.replicated_log import Buffer
 
@@ -44,7 +37,7 @@ class KeyValueCodec(ABC):
     base_sequence = -1
 
     @abstractmethod
-    def pack(self, record: Any) -> tuple[bytes | None, bytes | None]:
+    def pack(self, record: Any) -> tuple[bytes, bytes | None]:
         """Encode the key and the value of a record; a value of None is a tombstone."""
 
     @abstractmethod
@@ -53,18 +46,18 @@ class KeyValueCodec(ABC):
 
     def encode(self, records: Sequence[Any], now_ms: int, producer: Producer | None) -> bytes:
         """Encode one batch, which is transactional if there is a `producer`."""
-        packed = []
+        body = bytearray()
         for index, record in enumerate(records):
             key, value = self.pack(record)
-            packed.append(Record(index, now_ms, key, value, ()))
-        return encode_batch(packed, options=self._options(producer))
+            body += encode_pair(key, value, index)
+        return batch_of(body, len(records), now_ms, self._options(producer))
 
     def encode_gradually(self, records: Sequence[Any], now_ms: int) -> Generator[None, None, bytes]:
         """Encode as `encode` does, without a producer, but pause after each record."""
         body = bytearray()
         for index, record in enumerate(records):
             key, value = self.pack(record)
-            body += encode_record(Record(index, now_ms, key, value, ()), index, 0)
+            body += encode_pair(key, value, index)
             yield
         return batch_of(body, len(records), now_ms, self._options(None))
 

@@ -51,9 +51,11 @@ def same_assignment(one: Assignment, other: Assignment) -> bool:
         return True
     if one.keys() != other.keys():
         return False
-    if any(len(one[topic]) != len(other[topic]) for topic in one):
-        return False
-    return all(set(one[topic]) == set(other[topic]) for topic in one)
+    for topic, partitions in one.items():
+        others = other[topic]
+        if len(partitions) != len(others) or set(partitions) != set(others):
+            return False
+    return True
 
 
 def read_assignment(topics: Iterable[tuple[bytes, Sequence[int]]]) -> Assignment:
@@ -70,6 +72,7 @@ def read_assignment(topics: Iterable[tuple[bytes, Sequence[int]]]) -> Assignment
 class Target:
     """A member's target assignment, which an assignor changes; copied at the first change.
 
+    The partitions of a topic stay as they are, in their order, until one is added or withdrawn.
     Java's hash tables only grow, so their size is recorded before partitions are removed. Topics
     that an assignor adds (`HashMap.computeIfAbsent`) precede older ones in the same bucket, and the
     table grows when the next partition is added.
@@ -79,7 +82,7 @@ class Target:
 
     def __init__(self, old: Assignment):
         self._old = old
-        self._copied: dict[bytes, dict[int, None]] | None = None
+        self._copied: dict[bytes, Sequence[int] | dict[int, None]] | None = None
         self._added: dict[bytes, dict[int, None]] = {}
         self._buckets: dict[bytes, int] = {}
         self._table = 1
@@ -89,29 +92,26 @@ class Target:
         copied = self._copied if self._copied is not None else self._copy()
         if len(copied) + len(self._added) > self._table * 3 // 4:
             self._table *= 2
-        partitions = self._added.get(topic) or copied.get(topic)
-        if partitions is None:
-            partitions = self._added[topic] = {}
+        if not self._added.get(topic) and topic not in copied:
+            self._added[topic] = {}
             self._buckets[topic] = (
                 grown_capacity(0) if expected is None else sized_capacity(expected)
             )
-        partitions[partition] = None
+        self._changeable(topic, copied)[partition] = None
 
     def remove(self, topic: bytes, partition: int) -> None:
         """Remove a partition from the target, and its topic with the last one."""
         if not self.withdraw(topic, partition):
             self.drop(topic)
 
-    def remove_all(self, topic: bytes, partitions: Collection[int]) -> None:
-        """Remove partitions of a topic from the target, and the topic if these are all."""
-        copied = self._copied if self._copied is not None else self._copy()
-        owned = self._added.get(topic) or copied[topic]
-        if len(partitions) == len(owned):
+    def keep(self, topic: bytes, count: int) -> None:
+        """Keep the first partitions of a topic of the old target, which has not changed yet."""
+        if not count:
             self.drop(topic)
             return
-        self._buckets[topic] = grown_capacity(len(owned), self._buckets[topic])
-        for partition in partitions:
-            del owned[partition]
+        copied = self._copied if self._copied is not None else self._copy()
+        # Those that are left stay in their order, as the table does not shrink.
+        copied[topic] = self._old[topic][:count]
 
     def withdraw(self, topic: bytes, partition: int) -> int:
         """Remove a partition from the target; returns how many of its topic are left.
@@ -119,7 +119,7 @@ class Target:
         The topic stays, even without partitions.
         """
         copied = self._copied if self._copied is not None else self._copy()
-        partitions = self._added.get(topic) or copied[topic]
+        partitions = self._changeable(topic, copied)
         self._buckets[topic] = grown_capacity(len(partitions), self._buckets[topic])
         del partitions[partition]
         return len(partitions)
@@ -141,14 +141,29 @@ class Target:
             return self._old
         topics = dict(reversed(self._added.items())) | self._copied
         return {
-            topic: integers_in_order(
-                topics[topic], grown_capacity(len(topics[topic]), self._buckets[topic])
-            )
+            topic: self._in_order(topic, topics[topic])
             for topic in (topics if len(topics) < 2 else uuids_in_order(topics, self._table))
         }
 
-    def _copy(self) -> dict[bytes, dict[int, None]]:
-        self._copied = {topic: dict.fromkeys(partitions) for topic, partitions in self._old.items()}
+    def _in_order(self, topic: bytes, partitions: Sequence[int] | dict[int, None]) -> Sequence[int]:
+        if not isinstance(partitions, dict):
+            return partitions
+        return integers_in_order(partitions, grown_capacity(len(partitions), self._buckets[topic]))
+
+    def _changeable(
+        self, topic: bytes, copied: dict[bytes, Sequence[int] | dict[int, None]]
+    ) -> dict[int, None]:
+        """Return the partitions of a topic so that they can be changed."""
+        added = self._added.get(topic)
+        if added is not None:
+            return added
+        partitions = copied[topic]
+        if not isinstance(partitions, dict):
+            partitions = copied[topic] = dict.fromkeys(partitions)
+        return partitions
+
+    def _copy(self) -> dict[bytes, Sequence[int] | dict[int, None]]:
+        self._copied = dict(self._old)
         self._buckets = {
             topic: copied_capacity(len(partitions)) for topic, partitions in self._old.items()
         }

@@ -7,7 +7,6 @@ JoinGroup and SyncGroup. The generation of a member is its member epoch.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -302,8 +301,7 @@ def _subscription(command: Join) -> ConsumerProtocolSubscription:
 def _updated(
     member: ConsumerMember, command: Join, subscription: ConsumerProtocolSubscription
 ) -> ConsumerMember:
-    return replace(
-        member,
+    return member._replace(
         instance_id=member.instance_id if command.instance_id is None else command.instance_id,
         rack_id=subscription.rack_id or member.rack_id,
         rebalance_timeout_ms=command.rebalance_timeout_ms,
@@ -324,8 +322,7 @@ def _check_generation(member: ConsumerMember, generation_id: int) -> None:
 def _waits_for_partitions(group: ConsumerGroup, member: ConsumerMember) -> bool:
     """Whether another member still owns a partition of this member's target."""
     return any(
-        partition not in member.assigned.get(topic, {})
-        and group.owner_epoch(topic, partition) is not None
+        partition not in member.assigned.get(topic, {}) and partition in group.owner_epochs(topic)
         for topic, partitions in group.target(member.member_id).items()
         for partition in partitions
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from wirekafka.coordinator.consumer.member import (
@@ -28,8 +27,7 @@ def all_of(topics: Iterable[str]) -> Iterable[str]:
     return topics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerHeartbeat:
+class ConsumerHeartbeat(NamedTuple):
     """ConsumerGroupHeartbeat. The reply is a `ConsumerHeartbeatReply`.
 
     None and -1 mean that the field is unchanged. `fresh_id` becomes the id of a member that has
@@ -37,8 +35,8 @@ class ConsumerHeartbeat:
     """
 
     group_id: str
-    member_id: str = ""
     epoch: int
+    member_id: str = ""
     instance_id: str | None = None
     rack_id: str | None = None
     rebalance_timeout_ms: int = -1

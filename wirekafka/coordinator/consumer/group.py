@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import assert_never
 
@@ -31,6 +31,7 @@ from wirekafka.coordinator.group_commands import ListedGroup
 from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 
 _NO_ASSIGNMENT_EPOCH = -1
+_NO_OWNERS: Mapping[int, int] = {}
 
 
 class ConsumerGroupState(Enum):
@@ -99,9 +100,9 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         """Return a member's target assignment."""
         return self.targets.get(member_id, NO_ASSIGNMENT)
 
-    def owner_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """Return the epoch of the member that owns a partition; None without an owner."""
-        return self._owner_epochs.get(topic_id, {}).get(partition)
+    def owner_epochs(self, topic_id: bytes) -> Mapping[int, int]:
+        """Return the epoch of its owner for each partition of a topic that has one."""
+        return self._owner_epochs.get(topic_id, _NO_OWNERS)
 
     # Records
 
@@ -141,7 +142,11 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
 
     def replay(self, record: ConsumerRecord) -> None:
         """Apply any record except the tombstone that removes the group."""
-        match record:
+        match record:  # The most frequent ones first.
+            case ConsumerTargetRecord():
+                self.replay_target(record)
+            case ConsumerCurrentRecord():
+                self.replay_current(record)
             case ConsumerEpochRecord():
                 self.replay_epoch(record)
             case ConsumerTopicsRecord():
@@ -150,10 +155,6 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
                 self.replay_member(record)
             case ConsumerTargetEpochRecord():
                 self.replay_target_epoch(record)
-            case ConsumerTargetRecord():
-                self.replay_target(record)
-            case ConsumerCurrentRecord():
-                self.replay_current(record)
             case ConsumerRegexRecord():
                 self.replay_regex(record)
             case _:
@@ -275,12 +276,17 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
     def _own_target(self, member_id: str, old: Assignment, new: Assignment) -> None:
         for topic in {*old, *new}:
             owners = self.target_owners.setdefault(topic, {})
-            before, after = set(old.get(topic, ())), set(new.get(topic, ()))
-            for partition in before - after:
+            before, after = old.get(topic, ()), new.get(topic, ())
+            gained: Iterable[int] = ()
+            if before[: len(after)] == after:
+                # As most often, the member only loses some to members that join.
+                lost: Iterable[int] = before[len(after) :]
+            else:
+                lost, gained = set(before).difference(after), set(after).difference(before)
+            for partition in lost:
                 if owners.get(partition) == member_id:
                     del owners[partition]
-            for partition in after - before:
-                owners[partition] = member_id
+            owners.update(dict.fromkeys(gained, member_id))
             if not owners:
                 del self.target_owners[topic]
 

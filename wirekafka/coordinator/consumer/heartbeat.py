@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from wirekafka.coordinator.consumer.commands import ConsumerHeartbeat, ConsumerHeartbeatReply
 from wirekafka.coordinator.consumer.config import ConsumerGroupContext
@@ -194,7 +193,7 @@ def replace_static(
     group: ConsumerGroup, member: ConsumerMember, new_id: str, turn: Turn
 ) -> ConsumerMember:
     """Give a static member that rejoins a new id; it keeps its assignment."""
-    returned = replace(member, member_id=new_id, epoch=0, previous_epoch=0)
+    returned = member._replace(member_id=new_id, epoch=0, previous_epoch=0)
     turn.records.extend(removal(group.group_id, member.member_id))
     turn.write(ConsumerMemberRecord.of(group.group_id, returned))
     turn.write(ConsumerTargetRecord.of(group.group_id, new_id, group.target(member.member_id)))
@@ -259,8 +258,7 @@ def _updated(member: ConsumerMember, command: ConsumerHeartbeat) -> ConsumerMemb
     """Return the member with the fields of the heartbeat; itself if they are as before."""
     if _repeats(member, command):
         return member
-    return replace(
-        member,
+    return member._replace(
         instance_id=member.instance_id if command.instance_id is None else command.instance_id,
         rack_id=member.rack_id if command.rack_id is None else command.rack_id,
         rebalance_timeout_ms=(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from wirekafka.coordinator.consumer.commands import ConsumerHeartbeat, ConsumerHeartbeatReply
 from wirekafka.coordinator.consumer.config import ConsumerGroupContext
@@ -54,8 +53,7 @@ class Departures:
             turn.write(
                 ConsumerCurrentRecord.of(
                     group.group_id,
-                    replace(
-                        member,
+                    member._replace(
                         epoch=STATIC_LEAVING_EPOCH,
                         revoking=NOTHING_OWNED,
                         assigned={

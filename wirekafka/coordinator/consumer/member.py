@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -48,8 +47,7 @@ class MemberState(IntEnum):
         return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
+class ConsumerMember(NamedTuple):
     """A member, as its two records store it; `classic` is set for the classic protocol.
 
     `requested_topics` are the topics in the order of the request that is being processed: Kafka
@@ -62,7 +60,7 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
-    requested_topics: tuple[str, ...] | None = field(default=None, compare=False)
+    requested_topics: tuple[str, ...] | None = None
     regex: str | None = ""
     rebalance_timeout_ms: int = -1
     assignor: str | None = None
@@ -70,8 +68,12 @@ class ConsumerMember:
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
-    assigned: OwnedPartitions = field(default_factory=dict)
-    revoking: OwnedPartitions = field(default_factory=dict)
+    assigned: OwnedPartitions = NOTHING_OWNED
+    revoking: OwnedPartitions = NOTHING_OWNED
+
+    def is_stored_as(self, stored: ConsumerMember) -> bool:
+        """Whether a member that was read from the records is the same as this one."""
+        return self._replace(requested_topics=None) == stored
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether the member has its whole target assignment of this epoch."""
@@ -79,8 +81,7 @@ class ConsumerMember:
 
     def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
         """Return the member with the fields of a metadata record."""
-        return replace(
-            self,
+        return self._replace(
             instance_id=value.instance_id,
             rack_id=value.rack_id,
             client_id=value.client_id,
@@ -108,8 +109,7 @@ class ConsumerMember:
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
         """Return the member with the fields of a current-assignment record."""
-        return replace(
-            self,
+        return self._replace(
             epoch=value.member_epoch,
             previous_epoch=value.previous_member_epoch,
             state=MemberState.of(value.state),
@@ -119,8 +119,7 @@ class ConsumerMember:
 
     def without_assignment(self) -> ConsumerMember:
         """Return the member after the tombstone of its current-assignment record."""
-        return replace(
-            self,
+        return self._replace(
             epoch=LEAVING_EPOCH,
             previous_epoch=LEAVING_EPOCH,
             assigned=NOTHING_OWNED,

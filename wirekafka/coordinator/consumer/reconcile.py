@@ -7,8 +7,7 @@ gets a partition when the previous owner has revoked it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from wirekafka.coordinator.consumer.assignment import Assignment
 from wirekafka.coordinator.consumer.member import (
@@ -33,19 +32,18 @@ Reported: TypeAlias = Mapping[bytes, Collection[int]] | None
 _Owned: TypeAlias = dict[bytes, Mapping[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Aim:
+class Aim(NamedTuple):
     """The target to reconcile a member with.
 
     `topic_ids` are the existing topics of the member's current subscription, whatever the target
     was computed for; `has_topics` says that it subscribes to any topic, existing or not.
-    `owner_epoch` returns the epoch of a partition's owner, None for a partition without one.
+    `owner_epochs` returns the epoch of the owner of each partition of a topic that has one.
     """
 
     epoch: int
     target: Assignment
     topic_ids: Collection[bytes]
-    owner_epoch: Callable[[bytes, int], int | None]
+    owner_epochs: Callable[[bytes], Mapping[int, int]]
     has_topics: bool = True
     has_new_subscription: bool = False
 
@@ -98,19 +96,18 @@ def _trim(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerMembe
     kept = {topic: epochs for topic, epochs in member.assigned.items() if topic not in dropped}
     if not kept and not dropped:
         # Kafka also writes a record for a member without partitions and subscriptions.
-        return replace(member, previous_epoch=member.epoch)
+        return member._replace(previous_epoch=member.epoch)
     kept = {topic: kept[topic] for topic in _copied_order(member.assigned).walk() if topic in kept}
     is_all = not aim.has_topics and not member.revoking
     revoking = dropped if is_all else _merged(member.revoking, dropped)
     if _holds_any(reported, revoking):
-        return replace(
-            member,
+        return member._replace(
             state=MemberState.UNREVOKED_PARTITIONS,
             previous_epoch=member.epoch,
             assigned=kept,
             revoking=revoking,
         )
-    return replace(member, previous_epoch=member.epoch, assigned=kept)
+    return member._replace(previous_epoch=member.epoch, assigned=kept)
 
 
 class _Difference:
@@ -126,26 +123,24 @@ class _Difference:
 
     def _compare(self, topic: bytes, member: ConsumerMember, aim: Aim) -> None:
         target = aim.target.get(topic, ()) if topic in aim.topic_ids else ()
-        wanted = set(target)
         owned = member.assigned.get(topic, {})
-        kept = {partition: epoch for partition, epoch in owned.items() if partition in wanted}
-        granted = []
-        for partition in target:
-            if partition in owned:
-                continue
+        missing = [partition for partition in target if partition not in owned]
+        if owned:
+            wanted = set(target)
+            kept = {partition: epoch for partition, epoch in owned.items() if partition in wanted}
+            if kept:
+                self.kept[topic] = kept
+            if len(kept) < len(owned):
+                self.revoked[topic] = {p: epoch for p, epoch in owned.items() if p not in wanted}
+        if missing:
+            taken = aim.owner_epochs(topic)
             # A partition that this member has yet to revoke has no other owner.
-            if aim.owner_epoch(topic, partition) is None or partition in member.revoking.get(
-                topic, {}
-            ):
-                granted.append(partition)
-            else:
+            revoking = member.revoking.get(topic, {})
+            granted = [each for each in missing if each not in taken or each in revoking]
+            if granted:
+                self.granted[topic] = granted
+            if len(granted) < len(missing):
                 self.withheld = True
-        if kept:
-            self.kept[topic] = kept
-        if len(kept) < len(owned):
-            self.revoked[topic] = {p: epoch for p, epoch in owned.items() if p not in wanted}
-        if granted:
-            self.granted[topic] = granted
 
 
 def _advance(
@@ -153,37 +148,45 @@ def _advance(
 ) -> ConsumerMember:
     difference = _Difference(member, aim)
     if difference.revoked and _holds_any(reported, difference.revoked):
-        return replace(
-            member,
+        return member._replace(
             state=MemberState.UNREVOKED_PARTITIONS,
             epoch=member.epoch if epoch is None else epoch,
             previous_epoch=member.epoch,
             assigned=_in_order(difference.kept, member.assigned),
             revoking=_in_order(difference.revoked, member.assigned),
         )
-    assigned = difference.kept
-    order = _topic_order(assigned)
-    for topic in _topic_order(difference.granted).walk():
-        granted = dict.fromkeys(difference.granted[topic], aim.epoch)
-        assigned[topic] = {**assigned.get(topic, {}), **granted}
-        order.compute(topic)
-    return replace(
-        member,
+    assigned, granted = difference.kept, difference.granted
+    kept_topics = list(assigned)
+    granted_topics = list(granted) if len(granted) < 2 else _topic_order(granted).walk()
+    for topic in granted_topics:
+        new = dict.fromkeys(granted[topic], aim.epoch)
+        assigned[topic] = {**assigned.get(topic, {}), **new}
+    if len(assigned) > 1:
+        order = _topic_order(kept_topics)
+        for topic in granted_topics:
+            order.compute(topic)
+        assigned = {topic: assigned[topic] for topic in order.walk()}
+    return member._replace(
         state=(MemberState.UNRELEASED_PARTITIONS if difference.withheld else MemberState.STABLE),
         epoch=aim.epoch,
         previous_epoch=member.epoch,
-        assigned=_in_order(assigned, member.assigned, order),
+        assigned=_in_partition_orders(assigned, member.assigned),
         revoking=NOTHING_OWNED,
     )
 
 
-def _in_order(
-    owned: _Owned, before: OwnedPartitions, order: HashOrder[bytes] | None = None
-) -> OwnedPartitions:
+def _in_order(owned: _Owned, before: OwnedPartitions) -> OwnedPartitions:
+    """Return topics and partitions in the order of Java maps."""
+    if len(owned) > 1:
+        owned = {topic: owned[topic] for topic in _topic_order(owned).walk()}
+    return _in_partition_orders(owned, before)
+
+
+def _in_partition_orders(owned: _Owned, before: OwnedPartitions) -> OwnedPartitions:
     """Return partitions in the order of Java maps, each copied from the topic's previous map."""
-    topics = owned if len(owned) < 2 else (order or _topic_order(owned)).walk()
     return {
-        topic: _in_partition_order(owned[topic], len(before.get(topic, ()))) for topic in topics
+        topic: _in_partition_order(epochs, len(before.get(topic, ())))
+        for topic, epochs in owned.items()
     }
 
 

@@ -96,7 +96,7 @@ class MemberSteps:
         self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember, turn: Turn
     ) -> bool:
         """Write the member if it changed; returns whether it subscribes to other names."""
-        if updated is member or updated == member:
+        if updated is member or updated.is_stored_as(member):
             return False
         turn.write(ConsumerMemberRecord.of(group.group_id, updated))
         return updated.topics != member.topics
@@ -248,7 +248,7 @@ class MemberSteps:
                 goal.epoch,
                 goal.target,
                 topic_ids,
-                group.owner_epoch,
+                group.owner_epochs,
                 bool(names),
                 has_new_subscription,
             ),

@@ -35,6 +35,9 @@ ASSIGNORS: Mapping[str, Assign] = MappingProxyType(
 )
 """The server-side assignors, by name."""
 
+_RECORDS_PER_STEP = 4
+"""How many records of targets are made between two places."""
+
 
 class NewTargets(NamedTuple):
     """The records that store new targets, and the target of the member that caused them."""
@@ -74,7 +77,8 @@ def compute_targets(
         old = old_targets.get(member_id)
         if old is not new and (old is None or not same_assignment(old, new)):
             records.append(ConsumerTargetRecord.of(group.group_id, member_id, new))
-            yield
+            if not len(records) % _RECORDS_PER_STEP:
+                yield
         elif not index % MEMBERS_PER_STEP:
             yield
     records.append(ConsumerTargetEpochRecord.of(group.group_id, at.epoch, at.now_ms))

@@ -29,6 +29,9 @@ def assign_uniformly(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
 _PARTITIONS_PER_STEP = 16
 """How many partitions a member gets between two places."""
 
+_TARGETS_PER_STEP = 4
+"""How many changed targets are put in order between two places."""
+
 _Free: TypeAlias = tuple[bytes, int]
 """A partition without an owner: topic id and index."""
 
@@ -55,9 +58,10 @@ def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
         raise Unassignable("Partitions were left unassigned")
     assigned = {member_id: member.target for member_id, member in task.members.items()}
     yield
-    for member_id, target in changed.items():
+    for index, (member_id, target) in enumerate(changed.items()):
         assigned[member_id] = target.result()
-        yield
+        if not index % _TARGETS_PER_STEP:
+            yield
     return assigned
 
 
@@ -87,7 +91,6 @@ def _keep(
         if left < 0:
             quota = share + may_have_extra
             changed[member_id], left = _keep_of(member, quota, topic_ids, free)
-            yield
         if left and may_have_extra and members - index > extras:
             left -= 1
             may_have_extra = False
@@ -118,8 +121,7 @@ def _keep_of(
             continue
         kept = min(quota, len(partitions))
         quota -= kept
-        rest = partitions[kept:]
-        if rest:
-            target.remove_all(topic, rest)
-            free += [(topic, partition) for partition in rest]
+        if kept < len(partitions):
+            target.keep(topic, kept)
+            free += [(topic, partition) for partition in partitions[kept:]]
     return target, quota
