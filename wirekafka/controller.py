@@ -201,8 +201,10 @@ class ControllerRole:
 
     async def _settled(self, promise: Promise) -> Any:
         """Wait for a promise; raises KafkaError if its records will never be committed."""
-        if not promise.done and self.quorum.failure is not None:
-            raise self.quorum.failure
+        if not promise.done:
+            if self.quorum.failure is not None:
+                raise self.quorum.failure
+            self._active()  # An append may find that this node can lead no more.
         self._waiting[promise] = None
         try:
             return await promise

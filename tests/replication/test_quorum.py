@@ -566,6 +566,27 @@ def test_a_failed_sync_is_the_last_and_fails_all_waiting_replies(path, caplog):
     node.crash()
 
 
+def test_a_controller_that_resigns_within_an_append_reports_no_success(path):
+    node, medium = started(path)
+
+    def resign():
+        node.quorum.cease()
+        node.role._resign()
+
+    async def scenario():
+        node.quorum.on_append = resign
+        asked = asyncio.ensure_future(node.role.submit(CreateTopics([NewTopic(name="t")])))
+        await asyncio.sleep(0)
+        # Other records than those of this controller may be committed in their place.
+        medium.end()
+        node.quorum.commit(node.quorum.end_offset)
+        return await asyncio.wait_for(asyncio.gather(asked, return_exceptions=True), 10)
+
+    [reply] = asyncio.run(scenario())
+    assert getattr(reply, "error", None) is Error.NOT_CONTROLLER
+    node.crash()
+
+
 def test_a_stop_waits_for_the_running_sync(path):
     node, medium = started(path)
     ask(node, "t")

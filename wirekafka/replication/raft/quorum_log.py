@@ -261,11 +261,11 @@ class QuorumLog(MetadataLog):
     def when_committed(self, offset: int, callback: Callable[[], None]) -> None:
         """Call back once the high watermark reaches `offset`; at once if it has.
 
-        Never, if this node stops to lead before.
+        Never, if this node does not lead, or ceases to before: others' records may replace it.
         """
         if self._committed >= offset:
             callback()
-        else:
+        elif self._is_leader:
             heapq.heappush(self._callbacks, (offset, next(self._serial), callback))
 
     # Following
