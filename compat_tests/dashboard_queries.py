@@ -34,7 +34,7 @@ class Query(NamedTuple):
     text: str
 
     def expression(self, variables: Mapping[str, str]) -> str:
-        """What Prometheus is asked."""
+        """The PromQL expression, with the values of the variables."""
         text = re.sub(r"\$(\w+)", lambda found: variables[found[1]], self.text)
         # Grafana's functions of variables.
         if values := re.fullmatch(r"label_values\((.+), (\w+)\)", text, re.DOTALL):
@@ -53,7 +53,7 @@ class Query(NamedTuple):
 
 
 def queries(dashboard: str) -> list[Query]:
-    """Those of a dashboard in `DASHBOARDS`."""
+    """The queries of a dashboard, by its name in `DASHBOARDS`."""
     text = (_DIRECTORY / f"{dashboard}.tsv").read_text()
     return [Query(*line.split("\t")) for line in text.splitlines()]
 

@@ -152,7 +152,7 @@ def is_installed(program: Program) -> bool:
 
 
 class Exporter:
-    """A program that runs."""
+    """A running program of `PROGRAMS`: the metrics that it serves, and its log."""
 
     def __init__(self, program: Program, port: int, log: Path):
         self._prefix = program.prefix
@@ -179,7 +179,7 @@ class Exporter:
 
 @contextmanager
 def exporter(program: Program, access: Access, directory: Path) -> Iterator[Exporter]:
-    """Start one, and end it; its log and configuration are in `directory`."""
+    """Run a program, with its log and configuration in `directory`."""
     directory.mkdir(parents=True)
     [port] = free_ports(1)
     process = started(program.command(access, port, directory), directory)
@@ -190,7 +190,7 @@ def exporter(program: Program, access: Access, directory: Path) -> Iterator[Expo
 
 
 def scraped(url: str, prefix: str) -> list[tuple[str, dict[str, str], float]]:
-    """The samples of metrics whose names begin so."""
+    """Read a page of metrics: the samples whose names begin with `prefix`."""
     with urlopen(url, timeout=20) as answer:
         text = answer.read().decode()
     return [

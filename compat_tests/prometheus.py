@@ -27,7 +27,7 @@ class Target(NamedTuple):
 
 
 class Prometheus:
-    """A running one."""
+    """A running Prometheus, by its HTTP API."""
 
     def __init__(self, address: str):
         self._url = f"http://{address}/api/v1"
@@ -57,7 +57,7 @@ class Prometheus:
 
 @contextmanager
 def prometheus(directory: Path, targets: Sequence[Target]) -> Iterator[Prometheus]:
-    """Start one that scrapes the targets every second, and end it; its data is in `directory`."""
+    """Run a Prometheus that scrapes the targets every second, with its data in `directory`."""
     assert PROGRAM is not None
     directory.mkdir()
     scraped = [{"targets": [target.address], "labels": dict(target.labels)} for target in targets]

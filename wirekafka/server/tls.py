@@ -65,6 +65,7 @@ class Handshakes:
     Few steps are handed over to them ahead. The others wait here, where those of clients that
     leave meanwhile are dropped: hostile ones come and go much faster than handshakes are computed.
     The threads run as little Python as possible, because the event loop does not run meanwhile.
+    With an executor and a future for each step, a hostile handshake took twice the CPU.
     """
 
     def __init__(self) -> None:

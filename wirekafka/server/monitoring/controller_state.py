@@ -178,7 +178,7 @@ class QuorumCollector:
             [
                 Column(f"{channel}_{name}_total", COUNTER, text)
                 for name, text in (
-                    ("incoming_byte", "Bytes that the quorum has responded."),
+                    ("incoming_byte", "Bytes of responses of the quorum."),
                     ("outgoing_byte", "Bytes of requests to the quorum."),
                     ("request", "Requests to other nodes of the quorum."),
                     ("response", "Responses of other nodes of the quorum."),

@@ -1,4 +1,4 @@
-"""What the coordinators of groups have done, and their partitions, as by Kafka's JMX beans."""
+"""Metrics of the group coordinator, named as by Kafka's JMX beans: rebalances, offsets, shards."""
 
 from __future__ import annotations
 
