@@ -34,8 +34,7 @@ from wirekafka.cli.clients import reports
 from wirekafka.client.client import Client as NodeClient
 
 LIMIT = 1_000_000
-TOLERANCE, CROWD_TOLERANCE = 0.05, 0.10
-"""The latter is for the work of 100 clients: their throttle times end at one window, as Kafka's."""
+TOLERANCE = 0.05
 WARM_UP_S, MEASURED_S = 22, 33
 VALUE_BYTES = {1: 16_000, 10: 16_000, 100: 4_000}
 """By the count of clients: all have requests under way when the first is throttled."""
@@ -106,12 +105,10 @@ def running(library: str, *words: object) -> Iterator[Lines]:
             process.kill()
 
 
-def check(
-    library: str, clients: int, rate: float, limit: float, tolerance: float = TOLERANCE
-) -> None:
+def check(library: str, clients: int, rate: float, limit: float) -> None:
     """Print by how much a rate differs from the quota, which must be little."""
     print(f"\n{library}, {clients} clients: {rate / limit - 1:+.1%} of the quota")
-    assert rate == pytest.approx(limit, rel=tolerance)
+    assert rate == pytest.approx(limit, rel=TOLERANCE)
 
 
 @pytest.mark.campaign
@@ -223,8 +220,7 @@ def test_clients_get_the_share_of_the_loop_that_their_quota_allows(
             counted, cpu = shares(target, node, MEASURED_S)
         before, now = cpu_wanted - idle, cpu - idle
         print(f"\n{wanted:.2f} % to {limit:.2f} %, the process from {before:.2f} to {now:.2f} %")
-        tolerance = TOLERANCE if clients < 100 else CROWD_TOLERANCE
-        check(library, clients, counted, limit, tolerance)
+        check(library, clients, counted, limit)
 
 
 def shares(target: Target, node: NodeClient, seconds: float) -> tuple[float, float]:
