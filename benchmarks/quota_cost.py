@@ -21,7 +21,9 @@ from wirekafka.apis.produce import ProduceRequest
 from wirekafka.apis.registry import Call
 from wirekafka.codec.frame import encode_request
 from wirekafka.quotas.client_quotas import ClientQuotas
-from wirekafka.server.connection import Connection, Inbox
+from wirekafka.server.connection import Connection
+from wirekafka.server.half_closed import HalfClosed
+from wirekafka.server.inbox import Inbox
 from wirekafka.server.pipeline import Pipeline, Serve
 from wirekafka.server.repeated_warnings import RepeatedWarnings
 
@@ -61,6 +63,7 @@ class _Owner:
 
     def __init__(self, broker: InProcessBroker):
         self.inbox = Inbox()
+        self.half_closed = HalfClosed()
         self.serve: Serve = Pipeline().serve
         self.warnings = RepeatedWarnings()
         self._call = Call(broker.broker)

@@ -15,6 +15,11 @@ from compat_tests.conftest import RunningBroker
 from compat_tests.stage import Stage, staged
 from compat_tests.wire import versions_of
 from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.apis.delete_groups import DeleteGroupsRequest
+from wirekafka.apis.describe_groups import DescribeGroupsRequest
+from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
 from wirekafka.codec.frame import encode_frame
 from wirekafka.codec.message import Request
 
@@ -79,6 +84,31 @@ def test_a_sequence_of_requests_gets_the_same_responses_as_from_kafka(
     pair: Pair, play: Callable[[Stage], Any]
 ) -> None:
     pair.assert_same(play, play.__doc__ or play.__name__)
+
+
+NAMES = [*(f"order-{number}" for number in range(60)), "", "order-7"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "field"),
+    [
+        (DescribeGroupsRequest(groups=NAMES), 5, "groups"),
+        (ConsumerGroupDescribeRequest(group_ids=NAMES), 1, "groups"),
+        (ShareGroupDescribeRequest(group_ids=NAMES), 1, "groups"),
+        (StreamsGroupDescribeRequest(group_ids=NAMES), 0, "groups"),
+        (DeleteGroupsRequest(groups_names=NAMES), 2, "results"),
+    ],
+    ids=["classic", "consumer", "share", "streams", "deleted"],
+)
+def test_several_groups_are_reported_in_the_order_of_kafka(
+    pair: Pair, request_: Request, version: int, field: str
+) -> None:
+    def reported(stage: Stage) -> list[str]:
+        answer = stage.wire.ask(request_, version)
+        return [each.group_id for each in getattr(answer, field)]
+
+    pair.assert_same(reported, field)
+    assert reported(pair.reference) not in (NAMES, NAMES[:-1])
 
 
 def test_a_newer_api_versions_is_answered_in_version_0(pair: Pair) -> None:

@@ -173,6 +173,10 @@ class Exchange:
         """Disconnect the client."""
         self._connection.hang_up()
 
+    def half_close(self) -> None:
+        """Have the client end its side of the connection, as a close without a reset begins."""
+        self._connection.end()
+
 
 def now(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The result of a coroutine that does not suspend."""

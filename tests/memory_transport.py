@@ -66,6 +66,11 @@ class MemoryTransport(asyncio.Transport):
             del self._unread[:size]
             self.protocol.buffer_updated(size)
 
+    def end(self) -> None:
+        """Deliver the end of what the other side sends, which may still receive."""
+        if self.protocol is not None and not self._is_closing and not self.protocol.eof_received():
+            self.close()
+
     def vanish(self) -> None:
         """End the connection, and notify the protocol."""
         if not self._is_closing:

@@ -72,4 +72,5 @@ def test_38_each_group_has_an_error_of_its_own() -> None:
     broker = GroupBroker().ready()
     broker.groups.resign(broker.groups.partition_for("g"))
     groups = broker.ask(DescribeGroupsRequest(groups=["g", "h"]), 5).groups
-    assert [group.error_code for group in groups] == [Error.NOT_COORDINATOR, Error.NONE]
+    errors = {group.group_id: group.error_code for group in groups}
+    assert errors == {"g": Error.NOT_COORDINATOR, "h": Error.NONE}

@@ -195,6 +195,48 @@ def test_all_offsets_are_reported_and_deleted_in_the_order_of_apache_kafka() -> 
     assert [(each.topic, each.partition) for each in offsets] == places
 
 
+@pytest.mark.parametrize(
+    ("committed", "deleted", "listed"),
+    [
+        (range(12), (0, 1, 2, 4, 6, 7, 9, 11), [5, 10, 3, 8]),
+        ((3, 5, 8, 10), (), [10, 5, 8, 3]),
+        (range(5), (), [2, 0, 4, 1, 3]),
+        ((*range(5), 0), (), [0, 2, 4, 1, 3]),
+        ((*range(10), 0), (), [0, 5, 2, 7, 4, 9, 1, 6, 3, 8]),
+    ],
+    ids=[
+        "of few that are left",
+        "of as many",
+        "of new ones",
+        "of one again",
+        "of ten and one again",
+    ],
+)
+def test_the_order_depends_on_how_large_apache_kafkas_table_has_become(
+    committed: list[int], deleted: list[int], listed: list[int]
+) -> None:
+    """A commit to a partition that has an offset already makes it grow too; as Kafka lists them."""
+    backend = MachineBackend()
+    for partition in committed:
+        commit(backend, OffsetToCommit("t", partition, 5))
+    backend.ask(DeleteOffsets("g", [("t", partition) for partition in deleted]))
+    assert [each.partition for each in backend.ask(FetchAllOffsets("g"))] == listed
+
+
+def test_offsets_expire_in_the_order_of_apache_kafka() -> None:
+    backend = MachineBackend(offsets_retention_ms=DAY_MS)
+    commit(backend, *(OffsetToCommit("t", index, 5) for index in range(12)))
+    places = [(each.topic, each.partition) for each in backend.ask(FetchAllOffsets("g"))]
+    backend.pass_time(2 * DAY_MS)
+    expired = [
+        record
+        for batch in backend.log.batches[1:]
+        for record in GroupRecordCodec().decode(batch)
+        if isinstance(record, OffsetRecord)
+    ]
+    assert [(each.topic, each.partition) for each in expired] == places != sorted(places)
+
+
 def test_a_great_many_offsets_expire_in_several_batches() -> None:
     backend = MachineBackend(offsets_retention_ms=DAY_MS)
     for group_id in ("g", "h", "i"):

@@ -17,6 +17,8 @@ from wirekafka.apis.delete_records import DeleteRecordsRequest
 from wirekafka.apis.delete_topics import DeleteTopicsRequest
 from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.metrics.lag import Behind
+from wirekafka.replication.partition import Partition
+from wirekafka.server.monitoring import lag
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import GROUP, READER, LagRow, LagTracker
 from wirekafka.server.monitoring.share_lag import SHARE
@@ -89,6 +91,39 @@ def test_before_the_first_observation_the_age_is_that_of_the_timestamp(
     kafka.call(produce_request(batch(b"x", timestamp=stamp_ms)), 9)
     commit(kafka, "g", 0)
     assert rows(tracker)[0].behind.behind_ms == 90_000
+
+
+def test_a_timestamp_is_read_from_the_log_once_as_long_as_the_position_stays(
+    kafka: InProcessBroker,
+    tracker: LagTracker,
+    manual_clock: ManualClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+    stamp_at = lag._stamp_at
+
+    def counted(partition: Partition, position: int) -> int | None:
+        read.append(position)
+        return stamp_at(partition, position)
+
+    monkeypatch.setattr(lag, "_stamp_at", counted)
+    monkeypatch.setattr(lag, "_MOST_STAMPS", 4)
+    stamp_ms = manual_clock.now_ms() - 90_000
+    for _ in range(8):
+        kafka.call(produce_request(batch(b"x", timestamp=stamp_ms)), 9)
+    for offset in range(6):
+        commit(kafka, f"g{offset}", offset)
+    for _ in range(3):
+        list(tracker.sample())
+    # Four are kept, and only the other two are read for each sample.
+    assert len(read) == 6 + 2 + 2 and {row.behind.behind_ms for row in rows(tracker)} == {90_000}
+    for offset in range(6):
+        commit(kafka, f"g{offset}", 7)
+    for _ in range(2):
+        list(tracker.sample())
+    del read[:]
+    list(tracker.sample())
+    assert read == [], "positions that nobody has any more leave room for others"
 
 
 def test_a_reader_that_commits_nothing_has_a_position(

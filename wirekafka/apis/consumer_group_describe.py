@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wirekafka.apis.group_access import describable
 from wirekafka.apis.group_protocols import check_consumer_protocol
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
@@ -88,8 +89,9 @@ async def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse:
     """Describe each group; an unknown group or one of another kind has an error."""
     check_consumer_protocol(call)
-    groups = []
-    for group_id in request.group_ids:
+    refused, allowed = describable(request.group_ids, call)
+    groups = [_Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    for group_id in sorted(allowed, key=bool):  # Those without an id first.
         group = await _describe(group_id, call)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = call.allowed_operations(GROUP, group_id)
@@ -111,8 +113,6 @@ def consumer_group_describe_failure(
 
 
 async def _describe(group_id: str, call: Call) -> ConsumerGroupDescribeResponse.DescribedGroup:
-    if not call.is_authorized(DESCRIBE, GROUP, group_id):
-        return _Group(group_id=group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return _Group(group_id=group_id, error_code=Error.INVALID_GROUP_ID)
     try:

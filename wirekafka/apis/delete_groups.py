@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.coordinator.java_order import copied_capacity, strings_in_order
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import DELETE, GROUP
 
@@ -29,16 +30,19 @@ class DeleteGroupsResponse(Response, answers=DeleteGroupsRequest):
 async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
     """Delete each group with its offsets; a group that has members is NON_EMPTY_GROUP.
 
-    Share groups are deleted once the states of their share partitions are.
+    The order is Kafka's, in the response and of the records: shard by shard, each in the order of
+    a `HashSet`. Share groups are deleted once the states of their share partitions are.
     """
     may_delete = call.authorized(DELETE, GROUP, request.groups_names)
     names = dict.fromkeys(request.groups_names)
-    errors = await call.broker.share_groups.delete_states(
-        [name for name in names if name in may_delete]
-    )
-    errors |= await call.broker.groups.delete_groups(
-        [name for name in names if name in may_delete and name not in errors]
-    )
+    errors: dict[str, Error] = {}
+    for ids in call.broker.groups.by_shard(name for name in names if name in may_delete):
+        refused = await call.broker.share_groups.delete_states(ids)
+        ordered = strings_in_order(ids, copied_capacity(len(ids)))
+        errors |= refused
+        errors |= await call.broker.groups.delete_groups(
+            [group_id for group_id in ordered if group_id not in refused]
+        )
     errors |= dict.fromkeys(
         (name for name in names if name not in may_delete), Error.GROUP_AUTHORIZATION_FAILED
     )

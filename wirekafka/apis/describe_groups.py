@@ -5,6 +5,7 @@ v4: static members (KIP-345), v6: GROUP_ID_NOT_FOUND (KIP-1043).
 
 from __future__ import annotations
 
+from wirekafka.apis.group_access import describable
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
     Bool,
@@ -20,7 +21,7 @@ from wirekafka.codec.message import (
 from wirekafka.coordinator import group_commands
 from wirekafka.coordinator.group_commands import DescribeGroup
 from wirekafka.errors import Error, KafkaError
-from wirekafka.security.acl import DESCRIBE, GROUP
+from wirekafka.security.acl import GROUP
 
 
 class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
@@ -59,8 +60,10 @@ _DEAD = "Dead"
 @api(DescribeGroupsRequest, DescribeGroupsResponse)
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     """Describe each group; an unknown group is Dead."""
-    groups = []
-    for group_id in request.groups:
+    refused, allowed = describable(request.groups, call)
+    kind = DescribeGroupsResponse.DescribedGroup
+    groups = [kind(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    for group_id in allowed:
         group = await _describe(group_id, call)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = call.allowed_operations(GROUP, group_id)
@@ -70,8 +73,6 @@ async def describe_groups(request: DescribeGroupsRequest, call: Call) -> Describ
 
 async def _describe(group_id: str, call: Call) -> DescribeGroupsResponse.DescribedGroup:
     kind = DescribeGroupsResponse.DescribedGroup
-    if not call.is_authorized(DESCRIBE, GROUP, group_id):
-        return kind(group_id=group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
     try:
         described: group_commands.DescribedGroup = await call.broker.groups.submit(
             group_id, DescribeGroup(group_id)

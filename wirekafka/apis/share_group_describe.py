@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wirekafka.apis.group_access import describable
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.apis.share_version import check_share_version
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
@@ -69,12 +70,7 @@ async def share_group_describe(
     Groups that the client may not describe come first in the response, then those without an id.
     """
     check_share_version(call)
-    refused, allowed = [], []
-    for group_id in request.group_ids:
-        if call.is_authorized(DESCRIBE, GROUP, group_id):
-            allowed.append(group_id)
-        else:
-            refused.append(group_id)
+    refused, allowed = describable(request.group_ids, call)
     groups = [_Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
     for group_id in sorted(allowed, key=bool):
         group = await _describe(group_id, call)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from wirekafka.apis.group_access import describable
 from wirekafka.apis.group_protocols import check_streams_protocol
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import (
@@ -160,8 +161,9 @@ async def streams_group_describe(
 ) -> StreamsGroupDescribeResponse:
     """Describe each group; an unknown group or one of another kind has an error."""
     check_streams_protocol(call)
-    groups = []
-    for group_id in request.group_ids:
+    refused, allowed = describable(request.group_ids, call)
+    groups = [_Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    for group_id in sorted(allowed, key=bool):  # Those without an id first.
         group = await _describe(group_id, call)
         if not group.error_code:
             if request.include_authorized_operations:
@@ -186,8 +188,6 @@ def streams_group_describe_failure(
 
 
 async def _describe(group_id: str, call: Call) -> StreamsGroupDescribeResponse.DescribedGroup:
-    if not call.is_authorized(DESCRIBE, GROUP, group_id):
-        return _Group(group_id=group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
     if not group_id:
         return _Group(group_id=group_id, error_code=Error.INVALID_GROUP_ID)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wirekafka.clock import Clock
@@ -20,6 +20,8 @@ from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_counts import GroupCounts
 from wirekafka.coordinator.group_records import GroupRecordCodec
 from wirekafka.coordinator.group_shard import KINDS, GroupShard
+from wirekafka.coordinator.java_hash import java_hash_code
+from wirekafka.coordinator.java_order import HashOrder
 from wirekafka.coordinator.shards import Shards
 from wirekafka.coordinator.share.config import ShareGroupContext, ShareGroupOptions
 from wirekafka.coordinator.share.kind import ShareGroupKind
@@ -31,6 +33,8 @@ from wirekafka.replication.internal_topics import OFFSETS_TOPIC
 from wirekafka.replication.machine import Producer
 from wirekafka.replication.replicated_log import ReplicatedLog
 from wirekafka.replication.runtime import Runtime
+
+_TOPIC_HASH_CODE = java_hash_code(OFFSETS_TOPIC)
 
 
 class GroupCoordinator(Shards):
@@ -123,6 +127,21 @@ class GroupCoordinator(Shards):
             listed += await runtime.submit(ListGroups(states))
         return listed
 
+    def by_shard(self, group_ids: Iterable[str]) -> list[list[str]]:
+        """Return group ids by shard, in the order in which Kafka's responses list the shards.
+
+        It is that of a `HashMap` by partition, which `computeIfAbsent` fills.
+        """
+        order, found = HashOrder[int](_partition_hash_code), dict[int, list[str]]()
+        for group_id in group_ids:
+            try:
+                partition = self.partition_for(group_id)
+            except KafkaError:
+                partition = 0  # There are no shards yet: each group will be refused.
+            order.compute(partition)
+            found.setdefault(partition, []).append(group_id)
+        return [found[partition] for partition in order.walk()]
+
     async def delete_groups(self, group_ids: list[str]) -> dict[str, Error]:
         """Delete groups, with one batch per shard; returns an error or NONE for each."""
         errors: dict[str, Error] = {}
@@ -184,3 +203,8 @@ class GroupCoordinator(Shards):
             raise KafkaError(Error.NOT_COORDINATOR)
         if runtime.is_loaded:
             runtime.replay_end_marker(producer, committed)
+
+
+def _partition_hash_code(partition: int) -> int:
+    """Return `TopicPartition.hashCode()` of a partition of `__consumer_offsets`."""
+    return 31 * (31 + partition) + _TOPIC_HASH_CODE

@@ -146,14 +146,6 @@ def timeline_slots(slots: int, count: int) -> int:
     return slots * 2 if (count + 1) * 3 > slots * 4 else slots
 
 
-def filled_slots(count: int) -> int:
-    """Return the slots of a `TimelineHashMap` into which `count` keys were put, one by one."""
-    slots = FIRST_SLOTS
-    while count * 3 > slots * 4:
-        slots *= 2
-    return slots
-
-
 def timeline_ordered(keys: Iterable[str], slots: int) -> list[str]:
     """Return strings, given in insertion order, in the order of a `TimelineHashMap`."""
     newest_first = list(keys)[::-1]

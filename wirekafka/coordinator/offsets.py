@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from wirekafka.coordinator.group_commands import CommittedOffset, FetchedOffset
 from wirekafka.coordinator.group_records import OffsetRecord
-from wirekafka.coordinator.java_order import filled_slots, timeline_hash_ordered, timeline_ordered
+from wirekafka.coordinator.java_order import (
+    FIRST_SLOTS,
+    timeline_hash_ordered,
+    timeline_ordered,
+    timeline_slots,
+)
 from wirekafka.errors import Error
 from wirekafka.replication.machine import Producer
 
 TopicPartition: TypeAlias = tuple[str, int]
-GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Table(dict[K, V]):
+    """A dict with the number of slots that Kafka's `TimelineHashMap` has after the same calls.
+
+    It grows before any insertion or replacement, and never shrinks.
+    """
+
+    __slots__ = ("slots",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slots = FIRST_SLOTS
+
+    def put(self, key: K, value: V) -> None:
+        """Insert a value, or replace it."""
+        self.slots = timeline_slots(self.slots, len(self))
+        self[key] = value
+
+
+_GroupOffsets: TypeAlias = _Table[str, _Table[int, CommittedOffset]]
 """One group's offsets by topic and partition."""
+_NONE: _GroupOffsets = _Table()
+_NO_PARTITIONS: _Table[int, CommittedOffset] = _Table()
 
 
 class _Pending(NamedTuple):
@@ -27,7 +56,7 @@ class Offsets:
     """Committed offsets by group: hard state, which only replayed records change."""
 
     def __init__(self) -> None:
-        self._committed: dict[str, GroupOffsets] = {}
+        self._committed: dict[str, _GroupOffsets] = {}
         self._pending: dict[int, dict[str, dict[TopicPartition, _Pending]]] = {}
         self._written = 0
         self._open: dict[str, dict[TopicPartition, set[int]]] = {}
@@ -42,13 +71,7 @@ class Offsets:
             return
         if group_id in self._open:
             self._supersede(group_id, (topic, partition), self._written)
-        topics = self._committed.get(group_id)
-        if topics is None:
-            topics = self._committed[group_id] = {}
-        partitions = topics.get(topic)
-        if partitions is None:
-            partitions = topics[topic] = {}
-        partitions[partition] = committed
+        self._put(group_id, topic, partition, committed)
 
     def replay_pending(self, record: OffsetRecord, producer: Producer) -> None:
         """Apply a commit inside a transaction that is still open."""
@@ -68,18 +91,17 @@ class Offsets:
                 if committed and pending.offset is not None:
                     self._supersede(group_id, place, pending.written)
                     topic, partition = place
-                    topics = self._committed.setdefault(group_id, {})
-                    topics.setdefault(topic, {})[partition] = pending.offset
+                    self._put(group_id, topic, partition, pending.offset)
 
     # Queries
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """One committed offset."""
-        return self._committed.get(group_id, {}).get(topic, {}).get(partition)
+        return self._committed.get(group_id, _NONE).get(topic, _NO_PARTITIONS).get(partition)
 
     def committed(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         """All committed offsets of a group: (topic, partition, offset)."""
-        for topic, partitions in self._committed.get(group_id, {}).items():
+        for topic, partitions in self._committed.get(group_id, _NONE).items():
             for partition, offset in partitions.items():
                 yield topic, partition, offset
 
@@ -98,7 +120,7 @@ class Offsets:
 
         With `require_stable`, UNSTABLE_OFFSET_COMMIT where an open transaction may change one.
         """
-        topics = self._committed.get(group_id, {})
+        topics = self._committed.get(group_id, _NONE)
         unstable = self._open.get(group_id, {}) if require_stable else {}
         fetched = []
         for place in partitions:
@@ -127,13 +149,11 @@ class Offsets:
 
     def places(self, group_id: str) -> list[TopicPartition]:
         """The partitions with offsets of the group, in the order in which Kafka lists them."""
-        topics = self._committed.get(group_id, {})
+        topics = self._committed.get(group_id, _NONE)
         return [
             (topic, partition)
-            for topic in timeline_ordered(topics, filled_slots(len(topics)))
-            for partition in timeline_hash_ordered(
-                topics[topic], int, filled_slots(len(topics[topic]))
-            )
+            for topic in timeline_ordered(topics, topics.slots)
+            for partition in timeline_hash_ordered(topics[topic], int, topics[topic].slots)
         ]
 
     # Records to be written
@@ -149,7 +169,7 @@ class Offsets:
         self, group_id: str, partitions: Mapping[str, frozenset[int]]
     ) -> Iterator[OffsetRecord]:
         """Tombstones for the offsets of a group in these partitions, given by topic."""
-        topics = self._committed.get(group_id, {})
+        topics = self._committed.get(group_id, _NONE)
         places = dict.fromkeys(
             (topic, partition)
             for topic in sorted(topics.keys() & partitions.keys())
@@ -178,24 +198,26 @@ class Offsets:
 
     def has(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether there is an offset, committed or in an open transaction."""
-        return partition in self._committed.get(group_id, {}).get(topic, ()) or self.is_unstable(
-            group_id, topic, partition
-        )
+        return partition in self._committed.get(group_id, _NONE).get(
+            topic, _NO_PARTITIONS
+        ) or self.is_unstable(group_id, topic, partition)
 
     def expired(
         self, group_id: str, is_expired: Callable[[str, CommittedOffset], bool]
     ) -> list[OffsetRecord]:
         """Tombstones for the expired offsets of a group, except those in open transactions."""
-        return [
-            OffsetRecord(group_id, topic, partition, None)
-            for topic, partitions in self._committed.get(group_id, {}).items()
+        found = {
+            (topic, partition)
+            for topic, partitions in self._committed.get(group_id, _NONE).items()
             for partition, committed in partitions.items()
             if is_expired(topic, committed) and not self.is_unstable(group_id, topic, partition)
-        ]
+        }
+        places = self.places(group_id) if len(found) > 1 else found
+        return [OffsetRecord(group_id, *place, None) for place in places if place in found]
 
     def count(self, group_id: str) -> int:
         """How many offsets the group has."""
-        return sum(map(len, self._committed.get(group_id, {}).values()))
+        return sum(map(len, self._committed.get(group_id, _NONE).values()))
 
     def snapshot(self) -> Iterator[OffsetRecord]:
         """Records that rebuild the committed offsets."""
@@ -203,6 +225,16 @@ class Offsets:
             for topic, partitions in topics.items():
                 for partition, committed in partitions.items():
                     yield OffsetRecord(group_id, topic, partition, committed)
+
+    def _put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
+        topics = self._committed.get(group_id)
+        if topics is None:
+            topics = self._committed[group_id] = _Table()
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = _Table()
+            topics.put(topic, partitions)
+        partitions.put(partition, committed)
 
     def _supersede(self, group_id: str, place: TopicPartition, written: int) -> None:
         """Mark offsets that open transactions wrote up to `written` as replaced."""

@@ -13,7 +13,9 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.quotas.connection_rates import ConnectionRates
 from wirekafka.quotas.rate import Windows
-from wirekafka.server.connection import Connection, Inbox
+from wirekafka.server.connection import Connection
+from wirekafka.server.half_closed import HalfClosed
+from wirekafka.server.inbox import Inbox
 from wirekafka.server.pipeline import Pipeline
 
 
@@ -72,11 +74,12 @@ class Member(Protocol):
 class ConnectionLimits:
     """Counts the connections of all listeners of a broker against the configured limits.
 
-    Also holds what these connections share: the read buffer and the request pipeline.
+    Also holds what these connections share, such as the read buffer and the request pipeline.
     """
 
     def __init__(self, pipeline: Pipeline | None = None) -> None:
         self.inbox = Inbox()
+        self.half_closed = HalfClosed()
         self.pipeline = pipeline or Pipeline()
         self.total = 0
         self.by_host: Counter[str] = Counter()

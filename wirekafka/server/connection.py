@@ -13,6 +13,15 @@ from wirekafka.apis.registry import Call
 from wirekafka.clock import Timer
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.server.accounting import charge_sending
+from wirekafka.server.half_closed import HalfClosed
+from wirekafka.server.inbox import (
+    READ_AHEAD_BYTES,
+    SHARED_BYTES,
+    STASHED_BYTES,
+    Inbox,
+    capacity_for,
+    request_bytes,
+)
 from wirekafka.server.outbox import Outbox
 from wirekafka.server.parked import Parked
 from wirekafka.server.pipeline import SMALLEST_REQUEST_BYTES, Refused, RefusedLater, Serve
@@ -20,38 +29,15 @@ from wirekafka.server.repeated_warnings import Occasion, RepeatedWarnings
 from wirekafka.server.replies import Replies
 
 _unpack_size = Struct(">i").unpack_from
-_SHARED_BYTES = 1 << 18
-_STASHED_BYTES = 1 << 16
-_LEAST_BYTES = 1 << 12
-_MOST_AHEAD = 16
 _KEPT_BYTES = 1 << 22
-_READ_AHEAD_BYTES = 1 << 20
 _REPLY_BYTES = 1 << 16
-
-
-class Inbox:
-    """The read buffer shared by all connections of an event loop that hold no unserved bytes.
-
-    The loop calls `get_buffer`, reads and calls `buffer_updated` without a break, so one buffer
-    serves all: it stays in the processor's cache, and an idle connection holds none.
-    """
-
-    __slots__ = ("buffer", "reads")
-
-    def __init__(self) -> None:
-        self.reads = 0
-        """Counts the reads, to find the least recently used connection."""
-        self.renew()
-
-    def renew(self) -> None:
-        """Replace the buffer, because a waiting request still refers to the old one."""
-        self.buffer = memoryview(bytearray(_SHARED_BYTES))
 
 
 class ConnectionOwner(Protocol):
     """What a connection needs of its listener."""
 
     inbox: Inbox
+    half_closed: HalfClosed
     serve: Serve
     request_limit_bytes: int
     warnings: RepeatedWarnings
@@ -68,7 +54,8 @@ class Connection(asyncio.BufferedProtocol):
 
     A handler that waits parks the connection, and an exceeded quota mutes it: until that ends no
     further request is served. Bytes are still read, up to a limit, so that a disconnect of the
-    client is noticed at once.
+    client is noticed at once. Produce requests received before that are served nevertheless, and
+    so is what a quota delays.
     """
 
     def __init__(self, listener: ConnectionOwner):
@@ -89,7 +76,10 @@ class Connection(asyncio.BufferedProtocol):
         self._parked: Parked | None = None
         self._muted: Timer | None = None
         """The timer that unmutes the connection of a throttled client."""
+        self._parked_bytes = 0
+        """The size of a buffer that was left to a parked request."""
         self._outbox: Outbox | None = None
+        self._is_half_closed = False
         self._closes_when_sent = False
         self._reading_paused = False
         self._draining = False
@@ -136,12 +126,19 @@ class Connection(asyncio.BufferedProtocol):
             self._keep(shared, at, end)
 
     def eof_received(self) -> bool:
-        return False
+        """Keep the connection open for what the client has sent before, as far as it is limited."""
+        if self.is_closing or self._draining or not self._is_owed:
+            return False
+        kept_bytes = self._parked_bytes + (0 if self._own is None else len(self._own))
+        self._is_half_closed = self._listener.half_closed.keep(self, kept_bytes)
+        return self._is_half_closed
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._outbox = None
         self._own = None
+        if self._is_half_closed:
+            self._listener.half_closed.forget(self)
         if self._parked is not None:
             parked, self._parked = self._parked, None
             parked.abandon()
@@ -185,6 +182,18 @@ class Connection(asyncio.BufferedProtocol):
     def is_parked(self) -> bool:
         """Whether a handler waits, or a quota mutes the connection."""
         return self._parked is not None or self._muted is not None
+
+    @property
+    def _is_owed(self) -> bool:
+        """Whether requests that it delays must be served even if no byte follows them."""
+        if self._parked is not None:
+            return self._parked.must_complete
+        own, start, end = self._own, self._start, self._end
+        return (
+            self._muted is not None
+            and own is not None
+            and request_bytes(own, start, end) <= end - start
+        )
 
     @property
     def frame_bytes(self) -> int:
@@ -253,15 +262,23 @@ class Connection(asyncio.BufferedProtocol):
     def _continue(self) -> None:
         """Serve what is in the connection's own buffer, then make room for more."""
         own, transport = self._own, self._transport
-        if own is None or transport is None or transport.is_closing() or self.is_stalled:
+        if not (own is None or transport is None or transport.is_closing() or self.is_stalled):
+            self._start = self._serve(own, self._start, self._end)
+            if self._start == self._end:
+                self._start = self._end = 0
+                if len(own) > _KEPT_BYTES or len(own) <= SHARED_BYTES:
+                    self._own = None
+        if self._is_half_closed:
+            self._end_half_closed()
+        else:
             self._make_room()
-            return
-        self._start = self._serve(own, self._start, self._end)
-        if self._start == self._end:
-            self._start = self._end = 0
-            if len(own) > _KEPT_BYTES or len(own) <= _SHARED_BYTES:
-                self._own = None
-        self._make_room()
+
+    def _end_half_closed(self) -> None:
+        """Close, after the pending output is sent, once nothing delays what must be served."""
+        if not self._is_owed:
+            self._own = None
+            self._listener.half_closed.forget(self)
+            self.close()
 
     def _serve(self, data: memoryview, at: int, end: int) -> int:
         """Serve whole requests from `data[at:end]`; returns where the unserved rest starts."""
@@ -356,6 +373,7 @@ class Connection(asyncio.BufferedProtocol):
             self._close_for_failure(error)
             return
         self._parked = None
+        self._parked_bytes = 0
         self._send(replies)
         if call.began_ns:
             charge_sending(call)
@@ -416,26 +434,27 @@ class Connection(asyncio.BufferedProtocol):
         """Copy the unserved rest out of the shared buffer."""
         if self._transport is None or self._transport.is_closing():
             return
-        frame = _frame_bytes(data, at, end)
+        frame = request_bytes(data, at, end)
         # Of a large request too, while little of it has arrived: stalled ones must cost little.
-        if not self.is_stalled and min(frame, 4 * (end - at)) <= _STASHED_BYTES:
+        if not self.is_stalled and min(frame, 4 * (end - at)) <= STASHED_BYTES:
             self._stash = bytes(data[at:end])
             return
         rest = end - at
-        self._own = memoryview(bytearray(_capacity(data, at, end)))
+        self._own = memoryview(bytearray(capacity_for(data, at, end)))
         self._own[:rest] = data[at:end]
         self._start, self._end = 0, rest
         self._make_room()
 
     def _hand_over_buffer(self, data: memoryview, at: int, end: int) -> int:
         """Leave a buffer to the request that was parked; returns where the unserved rest starts."""
+        self._parked_bytes = len(data)
         if data is self._inbox.buffer:
             if at < end:
                 self._keep(data, at, end)
             self._inbox.renew()
             return end
         rest = end - at
-        self._own = memoryview(bytearray(_capacity(data, at, end)))
+        self._own = memoryview(bytearray(capacity_for(data, at, end)))
         self._own[:rest] = data[at:end]
         self._start, self._end = 0, rest
         return 0
@@ -447,7 +466,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         full = False
         if own is not None and self._end == len(own):
-            full = self.is_stalled and self._end - self._start >= _READ_AHEAD_BYTES
+            full = self.is_stalled and self._end - self._start >= READ_AHEAD_BYTES
             if not full:
                 self._regrow(own)
         if full != self._reading_paused:
@@ -459,7 +478,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _regrow(self, own: memoryview) -> None:
         rest = self._end - self._start
-        capacity = _capacity(own, self._start, self._end)
+        capacity = capacity_for(own, self._start, self._end)
         target = own if capacity <= len(own) else memoryview(bytearray(capacity))
         target[:rest] = own[self._start : self._end]
         self._own = target
@@ -469,22 +488,3 @@ class Connection(asyncio.BufferedProtocol):
 def refuse_size(size_bytes: int) -> None:
     """Raise Refused for a request that is too large, or smaller than a request's header."""
     raise Refused("a request of a size that is not allowed", f"{size_bytes} bytes")
-
-
-def _frame_bytes(data: memoryview, at: int, end: int) -> int:
-    """The size in bytes of the request that starts at `at`, by its size prefix; 4 if unknown."""
-    return 4 + int(_unpack_size(data, at)[0]) if end - at >= 4 else 4
-
-
-def _capacity(data: memoryview, at: int, end: int) -> int:
-    """The size in bytes of a buffer for `data[at:end]` and what follows; larger than the rest.
-
-    It depends on the bytes received, not on the announced size: a size prefix alone must not make
-    the broker allocate 100 MiB. It grows by factors, so that a large request is copied few times.
-    """
-    rest = end - at
-    frame = _frame_bytes(data, at, end)
-    if frame > rest:
-        ahead = min(_READ_AHEAD_BYTES, _MOST_AHEAD * rest)
-        return min(frame, max(_LEAST_BYTES, ahead, 2 * rest))
-    return max(2 * rest, _STASHED_BYTES)

@@ -60,6 +60,7 @@ class Listener:
         self.closed: Callable[[str], None] = _ignore
         """Called with the `Connection.peer` of each closed connection."""
         self.inbox = limits.inbox
+        self.half_closed = limits.half_closed
         self.serve: Serve = limits.pipeline.serve
         self._logins: Logins | None = None
         self.warnings = limits.pipeline.warnings

@@ -153,6 +153,10 @@ class MeasuredParked:
         self._began_ns, self._worked_ns = times_ns
         version.api.in_flight += 1
 
+    @property
+    def must_complete(self) -> bool:
+        return self._parked.must_complete
+
     def when_ready(self, callback: Callable[[object], None]) -> None:
         self._parked.when_ready(callback)
 

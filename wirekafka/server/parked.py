@@ -12,6 +12,13 @@ from wirekafka.server.replies import Replies
 class Parked(Protocol):
     """A request that waits; `resume` continues it."""
 
+    @property
+    def must_complete(self) -> bool:
+        """Whether it is not abandoned as soon as the client has ended its side of the connection.
+
+        A Produce request is a write: with acks=0, the client waits for nothing before it leaves.
+        """
+
     def when_ready(self, callback: Callable[[object], None]) -> None:
         """Call back once there is something to `resume` for."""
 

@@ -54,6 +54,7 @@ class ParkedProduce:
         "_waiting",
         "end_offset",
     )
+    must_complete = True
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 Buffer = bytes | bytearray | memoryview
 
 _REQUEST_HEADER = Struct(">Iih")
-_API_VERSIONS = 18
+_PRODUCE, _API_VERSIONS = 0, 18
 
 SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
 
@@ -251,6 +251,11 @@ class ParkedHandler:
         self._coroutine = coroutine
         self._waited = waited
         """The future that the handler waits for; None if it only yields to the event loop."""
+
+    @property
+    def must_complete(self) -> bool:
+        """Whether it is a Produce request."""
+        return self._route.key == _PRODUCE
 
     def when_ready(self, callback: Callable[[object], None]) -> None:
         waited = self._waited

@@ -251,7 +251,7 @@ class TlsLink(asyncio.BufferedProtocol):
             self._step()
 
     def eof_received(self) -> bool:
-        return False
+        return self._inner is not None and bool(self._inner.eof_received())
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._plain = None
@@ -382,7 +382,7 @@ class TlsLink(asyncio.BufferedProtocol):
             filled, room = 0, len(buffer)
             if not room:
                 break
-            has_ended = False
+            has_ended = has_failed = False
             try:
                 while filled < room:
                     count = tls.read(room - filled, buffer[filled:])
@@ -395,11 +395,12 @@ class TlsLink(asyncio.BufferedProtocol):
             except ssl.SSLWantReadError:
                 is_more = False
             except ssl.SSLError:
-                has_ended = True
+                has_failed = True
             if filled:
                 inner.buffer_updated(filled)
-            if has_ended:
+            if has_failed or (has_ended and not inner.eof_received()):
                 transport.close()
+            if has_failed or has_ended:
                 return
             is_more = is_more and bool(incoming.pending or tls.pending())
         self.flush()  # OpenSSL's own messages, such as new keys.

@@ -62,6 +62,9 @@ class LagTracker:
         self._elsewhere: dict[TopicPartition, int | None] = {}
         """High watermarks of partitions led by other brokers; None until one is known."""
         self._stamps: dict[tuple[str, int, int], int | None] = {}
+        """The timestamps that the last sample has needed, by topic, partition and position."""
+        self._next_stamps: dict[tuple[str, int, int], int | None] = {}
+        """Those needed since then, which replace them after the next sample."""
         self._shares = ShareOffsets(broker, self._end)
         self._task: asyncio.Task[None] | None = None
         self.histories: dict[tuple[str, str], LagHistory] = {}
@@ -134,6 +137,7 @@ class LagTracker:
         for partition in self._elsewhere.keys() - seen:
             if self._elsewhere[partition] is not None:
                 del self._elsewhere[partition]
+        self._stamps, self._next_stamps = self._next_stamps, {}
 
     async def find_elsewhere(self) -> None:
         """Request what is on other brokers: high watermarks, and the states of share groups."""
@@ -214,14 +218,22 @@ class LagTracker:
         return partition.high_watermark if found is None and partition is not None else found
 
     def _stamp(self, key: TopicPartition, position: int) -> int | None:
-        """The timestamp of the batch at a position, from before the ends were observed."""
+        """The timestamp of the batch at a position, from before the ends were observed.
+
+        It is read from the log once, as long as the position stays. Of more than are kept, only
+        the others are read again: all are needed in turn, so that to replace any would forget
+        each one just before it is needed.
+        """
         known = (*key, position)
-        if known in self._stamps:
-            return self._stamps[known]
-        if len(self._stamps) >= _MOST_STAMPS:
-            self._stamps.clear()
-        partition = self._broker.partitions.get(key)
-        found = self._stamps[known] = None if partition is None else _stamp_at(partition, position)
+        for stamps in (self._next_stamps, self._stamps):
+            if known in stamps:
+                found = stamps[known]
+                break
+        else:
+            partition = self._broker.partitions.get(key)
+            found = None if partition is None else _stamp_at(partition, position)
+        if len(self._next_stamps) < _MOST_STAMPS:
+            self._next_stamps[known] = found
         return found
 
     def _find(self, key: tuple[str | bytes, int]) -> Partition | None:
