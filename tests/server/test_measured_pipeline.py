@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,25 @@ from tests.manual_clock import ManualClock
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.apis.produce import ProduceRequest
+from wirekafka.apis.registry import Call
+from wirekafka.apis.routes import Route
 from wirekafka.errors import Error
+from wirekafka.metrics.histogram import quantiles
 from wirekafka.metrics.measures import Measures
+from wirekafka.metrics.requests import SAMPLED
 
 CACHED, DECODED, FETCH = 9, 8, 12
+
+
+class Unchanged:
+    """A hook that changes nothing."""
+
+    def handle(self, route: Route, request: Any, call: Call) -> Any:
+        return route.handle(request, call)
 
 
 @pytest.fixture
@@ -67,10 +80,69 @@ def test_produced_batches_are_counted_whether_or_not_the_cache_serves_them(
     counters = measures.traffic.of("t")
     assert (counters.produces, counters.messages_in) == (3, 6)
     assert counters.bytes_in == 3 * len(records)
+    assert list(measures.requests.received()) == [("Produce", version, 3)]
     api = measures.requests.of("Produce")
     assert api.errors == {0: 3}
-    assert api.immediate.count == 3
-    assert list(measures.requests.received()) == [("Produce", version, 3)]
+    assert api.finished == 3
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_what_the_cache_serves_is_counted_as_what_is_decoded(
+    tmp_path: Path, manual_clock: ManualClock, acks: int
+) -> None:
+    found = []
+    for hook in (None, Unchanged()):  # There is no cache with a hook.
+        measures = Measures()
+        kafka = InProcessBroker(
+            tmp_path / str(hook is None), manual_clock, measures=measures, hook=hook
+        )
+        kafka.create("t")
+        for number in range(20):
+            kafka.begin(produce_request(batch(b"x" * number), acks=acks), CACHED)
+            if number % 7 == 0:
+                measures.requests.settle()
+        [(_, client)] = measures.requests.clients.rows()
+        api, traffic = measures.requests.of("Produce"), measures.traffic.of("t")
+        found.append(
+            (
+                (client.requests, client.responses, client.bytes_in, client.bytes_out),
+                (api.finished, api.errors, api.request_bytes, api.response_bytes),
+                (traffic.produces, traffic.messages_in, traffic.bytes_in),
+                list(measures.requests.received()),
+            )
+        )
+        kafka.stop()
+    assert found[0] == found[1]
+    assert found[0][0][:2] == (20, 20 if acks else 0)
+    assert found[0][1][:2] == (20, {0: 20})
+
+
+def test_one_of_several_requests_that_the_cache_serves_is_timed_for_all(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    api = measures.requests.of("Produce")
+    kafka.call(produce_request(batch(b"decoded")), CACHED)
+    for served in range(1, 3 * SAMPLED + 1):
+        kafka.call(produce_request(batch(b"repeated")), CACHED)
+        timed = 1 + -(-served // SAMPLED) * SAMPLED
+        assert (api.immediate.count, sum(quantiles([api.immediate]).values()) > 0) == (timed, True)
+    measures.requests.settle()
+    assert api.finished == 1 + 3 * SAMPLED
+
+
+def test_the_conversions_of_a_topic_are_counted_from_a_change_of_its_compression_on(
+    kafka: InProcessBroker, measures: Measures
+) -> None:
+    def conversions() -> int:
+        kafka.call(produce_request(batch(b"x")), CACHED)
+        return measures.traffic.of("t").conversions
+
+    assert [conversions(), conversions()] == [0, 0]
+    alter = IncrementalAlterConfigsRequest.AlterConfigsResource
+    gzip = alter.AlterableConfig(name="compression.type", config_operation=0, value="gzip")
+    topic = alter(resource_type=2, resource_name="t", configs=[gzip])
+    kafka.call(IncrementalAlterConfigsRequest(resources=[topic]), 1)
+    assert [conversions(), conversions()] == [1, 2]
 
 
 def test_what_the_broker_appends_itself_is_counted_as_in_kafka(
@@ -140,7 +212,7 @@ def test_fetched_bytes_are_counted_for_the_topic_and_the_kind_of_fetch(
         ("FetchConsumer", FETCH, 2),
         ("FetchFollower", FETCH, 0),
     }
-    assert measures.requests.of("FetchConsumer").immediate.count == 2
+    assert measures.requests.of("FetchConsumer").finished == 2
     # As in Kafka, the error of each response and that of each partition.
     assert measures.requests.of("Fetch").errors == {0: 3, Error.OFFSET_OUT_OF_RANGE: 1}
 
@@ -148,15 +220,19 @@ def test_fetched_bytes_are_counted_for_the_topic_and_the_kind_of_fetch(
 def test_a_waiting_fetch_has_a_remote_time(kafka: InProcessBroker, measures: Measures) -> None:
     async def run() -> None:
         exchange = kafka.begin(fetch_request(0, max_wait_ms=5000), FETCH)
-        api = measures.requests.of("Fetch")
-        assert (api.in_flight, api.waited_total.count) == (1, 0)
+        api, consumers = measures.requests.of("Fetch"), measures.requests.of("FetchConsumer")
+        assert (api.in_flight, consumers.finished) == (1, 0)
         kafka.call(produce_request(batch(b"x")), CACHED)
         while not exchange.is_done:
             await asyncio.sleep(0)
         assert exchange.response.responses[0].partitions[0].records
-        assert (api.in_flight, api.waited_total.count) == (0, 1)
-        assert api.waited_total.total >= api.waited_local.total > 0
-        assert api.immediate.count == 0
+        assert (api.in_flight, consumers.finished, consumers.waited_total.count) == (0, 1, 1)
+        total_us, local_us = (
+            quantiles([each], ("0.50",))["0.50"]
+            for each in (consumers.waited_total, consumers.waited_local)
+        )
+        assert total_us >= local_us > 0
+        assert consumers.immediate.count == 0
         other = kafka.begin(fetch_request(1, max_wait_ms=5000), FETCH)
         assert api.in_flight == 1
         other.abandon()

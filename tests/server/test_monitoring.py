@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
 from tests.server.test_serve import batch, create, fetch_request, produce
+from wirekafka.apis.fetch import FetchRequest
 from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import metrics_listener
@@ -137,6 +139,36 @@ def test_there_are_no_queues_between_threads(monitored: Monitored) -> None:
     for queue in ("requestqueuetimems", "responsequeuetimems"):
         assert samples[f"{prefix}_{queue}"] == 0
         assert samples[f"{prefix}_{queue}_count"] == samples[f"{prefix}_totaltimems_count"] == 1
+
+
+def test_the_time_to_send_is_that_of_responses_which_the_socket_does_not_take_at_once(
+    monitored: Monitored,
+) -> None:
+    def longest_ms(request: str) -> tuple[float, float]:
+        prefix = "kafka_network_requestmetrics_responsesendtimems"
+        samples = monitored.metrics()[prefix].samples
+        of_request = {
+            (sample.name, sample.labels.get("quantile")): sample.value
+            for sample in samples
+            if sample.labels["request"] == request
+        }
+        return of_request[prefix, "0.999"], of_request[f"{prefix}_count", None]
+
+    with RawClient(monitored.serving.port) as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        create(client, "large")
+        for _ in range(8):
+            produce(client, "large", batch(b"x" * 900_000))
+        client.call(fetch_request("large", 8), 12)
+        fetched = longest_ms("Fetch")[1]
+        client.send(fetch_request("large"), 12)
+        eventually(lambda: longest_ms("Fetch")[1] > fetched)
+        assert longest_ms("Fetch")[0] == 0  # It is not sent yet: the client does not read.
+        assert client.receive(FetchRequest, 12).responses[0].partitions[0].records
+    eventually(lambda: longest_ms("FetchConsumer")[0] > 0)
+    assert longest_ms("Fetch") == longest_ms("FetchConsumer")
+    assert longest_ms("Produce")[0] == 0
+    assert longest_ms("Produce")[1] >= 8
 
 
 def test_requests_that_wait_are_in_the_purgatory(monitored: Monitored) -> None:

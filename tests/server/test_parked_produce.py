@@ -16,6 +16,7 @@ from tests.replication.replicas import FakeBrokers
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error
 from wirekafka.metrics.measures import Measures
+from wirekafka.metrics.requests import SAMPLED
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.replica import Leadership
 from wirekafka.server.parked_produce import ParkedProduce
@@ -252,10 +253,15 @@ async def test_syncs_that_flush_messages_requires_are_left_to_the_handler(stage:
 async def test_waiting_requests_are_counted(stage: Stage, measures: Measures) -> None:
     exchanges = [stage.begin(b"%d" % number) for number in range(3)]
     api = measures.requests.of("Produce")
-    assert (api.in_flight, api.waited_total.count, len(stage.parked)) == (3, 0, 2)
+    assert (api.in_flight, api.finished, len(stage.parked)) == (3, 0, 2)
     stage.fetched(3)
     await exchanges[0].settled()
-    assert (api.in_flight, api.waited_total.count, api.errors) == (0, 3, {0: 3})
+    assert list(measures.requests.received()) == [("Produce", 9, 3)]
+    assert (api.in_flight, api.finished, api.errors) == (0, 3, {0: 3})
+    [(_, client)] = measures.requests.clients.rows()
+    assert (client.requests, client.responses) == (3, 3)
+    # The second, which the cache serves, is timed for those that follow it too.
+    assert api.waited_total.count == 1 + SAMPLED and not api.immediate.count
     again = stage.begin(b"late")
     stage.partition.follow(LED_ELSEWHERE)
     await again.settled()

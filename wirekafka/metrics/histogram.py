@@ -32,26 +32,24 @@ def middle_of(bucket: int) -> float:
 class Histogram:
     """Counts integers of at least 0 over five windows of equal length; `rotate` begins the next.
 
-    `count` and `total`, the sum, are of all values ever recorded.
+    `count` is the number of all values ever recorded.
     """
 
-    __slots__ = ("_earlier", "_recent", "count", "total")
+    __slots__ = ("_earlier", "_recent", "count")
 
     def __init__(self) -> None:
         self.count = 0
-        self.total = 0
         self._recent: dict[int, int] = {}
         self._earlier: deque[dict[int, int]] = deque(maxlen=_WINDOWS - 1)
 
-    def record(self, value: int) -> None:
-        """Count one value."""
-        self.count += 1
-        self.total += value
+    def record(self, value: int, times: int = 1) -> None:
+        """Count a value, as often as `times` says."""
+        self.count += times
         # As `bucket_of`: a call would cost as much as the rest.
         shift = value.bit_length() - 5
         bucket = value if shift <= 0 else (shift << 4) + (value >> shift)
         recent = self._recent
-        recent[bucket] = recent.get(bucket, 0) + 1
+        recent[bucket] = recent.get(bucket, 0) + times
 
     def rotate(self) -> None:
         """Begin a window; the oldest is dropped."""

@@ -7,22 +7,30 @@ from collections.abc import Iterator
 
 from wirekafka.metrics.histogram import Histogram
 
+SAMPLED = 8
+"""Of the Produce requests that the cache serves, each of this number is timed, for all of them."""
+
 
 class ApiRequests:
     """The requests of one API. Times are in microseconds.
 
     Most requests are answered at once: their time is recorded once, as `immediate`, although it is
     both the total and the local time. The others wait, for data or for replicas.
+
+    All requests are counted, but not all are timed: `finished` is exact, while the histograms count
+    a request that was timed for some that were not.
     """
 
     __slots__ = (
         "errors",
+        "finished",
         "immediate",
         "in_flight",
         "kinds",
         "name",
         "request_bytes",
         "response_bytes",
+        "sending",
         "throttled",
         "waited_local",
         "waited_remote",
@@ -33,14 +41,19 @@ class ApiRequests:
         self.name = name
         self.errors: Counter[int] = Counter()
         """By error code; 0 is counted for each response without an error."""
+        self.finished = 0
+        """How many requests have got a response, or get none (acks=0)."""
         self.immediate = Histogram()
         self.waited_total = Histogram()
         self.waited_local = Histogram()
         self.waited_remote = Histogram()
         self.throttled = Histogram()
         """In milliseconds, of throttled requests only."""
-        self.kinds: tuple[ApiRequests, ApiRequests] | None = None
-        """The requests of Fetch again: those of consumers, and those of followers."""
+        self.sending = Histogram()
+        """Of the responses that the socket did not take at once: until it had taken all."""
+        self.kinds: tuple[ApiRequests, ...] = ()
+        """The requests of Fetch: those of consumers, and those of followers. They have its times,
+        and `finished`; the rest is counted for Fetch as a whole."""
         self.in_flight = 0
         """How many requests wait now."""
         self.request_bytes = 0
@@ -53,16 +66,16 @@ class ApiRequests:
         self.waited_local.rotate()
         self.waited_remote.rotate()
         self.throttled.rotate()
+        self.sending.rotate()
 
-    def answered_at_once(self, took_us: int) -> None:
-        """Count a request that did not wait."""
-        self.immediate.record(took_us)
+    def answered_later(self, total_us: int, local_us: int, times: int = 1) -> None:
+        """Record the times of a request that has waited; `local_us` is the work, the rest the wait.
 
-    def answered_later(self, total_us: int, local_us: int) -> None:
-        """Count a request that has waited; `local_us` is the work, the rest the wait."""
-        self.waited_total.record(total_us)
-        self.waited_local.record(local_us)
-        self.waited_remote.record(max(total_us - local_us, 0))
+        It is counted for `times` requests.
+        """
+        self.waited_total.record(total_us, times)
+        self.waited_local.record(local_us, times)
+        self.waited_remote.record(max(total_us - local_us, 0), times)
 
 
 class VersionRequests:
@@ -78,10 +91,59 @@ class VersionRequests:
         """By kind, where there are kinds."""
 
 
+class RepeatedRequests:
+    """The Produce requests of one version, from one kind of client, that the cache has served.
+
+    Counted apart, because that takes half the time: `settle` adds them to the other counters.
+    """
+
+    __slots__ = (
+        "_client",
+        "_settled",
+        "count",
+        "request_bytes",
+        "response_bytes",
+        "unanswered",
+        "version",
+        "waiting",
+    )
+
+    def __init__(self, version: VersionRequests, client: ClientTraffic):
+        self.version, self._client = version, client
+        self._settled = 0
+        self.count = 0
+        """All of them, ever. The others are since the last `settle`."""
+        self.unanswered = 0
+        """Those that get no response (acks=0)."""
+        self.waiting = 0
+        """Those that have to wait: their ends and responses are not counted here."""
+        self.request_bytes = 0
+        self.response_bytes = 0
+
+    def settle(self) -> None:
+        """Add what was counted since the last time to the counters of the API and the client."""
+        count, self._settled = self.count - self._settled, self.count
+        if not count:
+            return
+        finished = count - self.waiting
+        received, sent = self.request_bytes, self.response_bytes
+        api, client = self.version.api, self._client
+        self.version.count += count
+        api.finished += finished
+        api.errors[0] += finished
+        api.request_bytes += received
+        api.response_bytes += sent
+        client.requests += count
+        client.responses += finished - self.unanswered
+        client.bytes_in += received
+        client.bytes_out += sent
+        self.unanswered = self.waiting = self.request_bytes = self.response_bytes = 0
+
+
 class ClientTraffic:
     """The requests of clients of one kind of software on one listener."""
 
-    __slots__ = ("bytes_in", "bytes_out", "requests", "responses", "software")
+    __slots__ = ("bytes_in", "bytes_out", "repeated", "requests", "responses", "software")
 
     def __init__(self, software: tuple[str, str]):
         self.software = software
@@ -90,6 +152,13 @@ class ClientTraffic:
         self.responses = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.repeated: dict[int, RepeatedRequests] = {}
+        """By the version of Produce."""
+
+    def settle(self) -> None:
+        """Include the requests that the cache has served."""
+        for each in self.repeated.values():
+            each.settle()
 
 
 class Clients:
@@ -111,6 +180,8 @@ class Clients:
 
     def rows(self) -> list[tuple[str, ClientTraffic]]:
         """Each (listener, counters)."""
+        for row in self._rows.values():
+            row.settle()
         return [(listener, row) for (listener, _), row in self._rows.items()]
 
 
@@ -123,17 +194,22 @@ class Requests:
         self.clients = Clients()
 
     def of(self, name: str) -> ApiRequests:
-        """The counters of an API, created if they are new."""
+        """The counters of an API, created if they are new. `settle` brings them up to date."""
         found = self.apis.get(name)
         if found is None:
             found = self.apis[name] = ApiRequests(name)
         return found
 
+    def settle(self) -> None:
+        """Include the requests that were counted apart."""
+        self.clients.rows()
+
     def received(self) -> Iterator[tuple[str, int, int]]:
         """The number of requests received: (API, version, number)."""
+        self.settle()
         for each in list(self.versions):
             yield each.api.name, each.version, each.count
-            for kind, count in zip(each.api.kinds or (), each.counts, strict=False):
+            for kind, count in zip(each.api.kinds, each.counts, strict=False):
                 yield kind.name, each.version, count
 
     def rotate(self) -> None:

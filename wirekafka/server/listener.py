@@ -14,7 +14,7 @@ from wirekafka.config.security_protocol import logs_in
 from wirekafka.server.acceptor import Acceptor, Arrival, client_of, host_of
 from wirekafka.server.admission import Admission, ConnectionLimits
 from wirekafka.server.authentications import Authentications
-from wirekafka.server.connection import Connection
+from wirekafka.server.connection import Connection, ConnectionOwner
 from wirekafka.server.logins import Logins
 from wirekafka.server.net import Port
 from wirekafka.server.pipeline import Serve
@@ -59,6 +59,8 @@ class Listener:
         """Set before `start` if connections are encrypted."""
         self.closed: Callable[[str], None] = _ignore
         """Called with the `Connection.peer` of each closed connection."""
+        self.connection: Callable[[ConnectionOwner], Connection] = Connection
+        """Creates the protocol of a connection; set before `start`."""
         self.inbox = limits.inbox
         self.half_closed = limits.half_closed
         self.serve: Serve = limits.pipeline.serve
@@ -97,7 +99,7 @@ class Listener:
 
     def new_protocol(self) -> asyncio.BufferedProtocol:
         """Create the protocol of an admitted connection."""
-        return Connection(self) if self.tls is None else self.tls.link()
+        return self.connection(self) if self.tls is None else self.tls.link()
 
     def accept(self, connection: Connection, transport: asyncio.Transport) -> Call | None:
         """Register a connection and return its context; None if a limit refuses it."""

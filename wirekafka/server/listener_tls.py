@@ -17,7 +17,6 @@ from wirekafka.security import distinguished_name
 from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 from wirekafka.server import tls_context
 from wirekafka.server.admission import Admission
-from wirekafka.server.connection import Connection
 from wirekafka.server.listener import ADMISSION, PRINCIPAL, SWEPT_AT_ONCE, Listener
 from wirekafka.server.tls import INBOX_BYTES, Handshakes, TlsLink, TlsTransport
 from wirekafka.server.tls_context import Material, Secured
@@ -106,7 +105,7 @@ class ListenerTls:
             transport.set_extra_info(PRINCIPAL, principal)
         transport.set_extra_info(ADMISSION, self._links.pop(link))
         self._begun.pop(link, None)
-        return Connection(self._listener)
+        return self._listener.connection(self._listener)
 
     def failed(self, link: TlsLink, reason: str) -> None:
         """Log why a handshake has failed, once a minute for each host and reason."""

@@ -38,6 +38,7 @@ from wirekafka.server.syncing import sync_in_thread
 
 if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
+    from wirekafka.server.connection import Connection, ConnectionOwner
 
 
 def _loop_clock() -> Clock:
@@ -135,6 +136,8 @@ class Node:
             clients.bind(listeners.bound)
             for listener in clients.listeners:
                 listener.closed = self._disconnected
+                if measures is not None:
+                    listener.connection = _measured(measures)
             broker.check_config = self._bindings.check
             self._connect_to_brokers()
             if nodes.listeners:
@@ -246,6 +249,13 @@ class Node:
     def cut_connections(self) -> None:
         """Close every connection at once; the listeners keep accepting."""
         self._bindings.cut_connections()
+
+
+def _measured(measures: Measures) -> Callable[[ConnectionOwner], Connection]:
+    """How the connections are created whose requests are measured."""
+    from wirekafka.server.measured_connection import MeasuredConnection
+
+    return lambda owner: MeasuredConnection(owner, measures)
 
 
 def _ignore() -> None:

@@ -112,7 +112,11 @@ class Pipeline:
     def hook(self, hook: Hook | None) -> None:
         self._hook = hook
         caches = hook is None and self._routes is BROKERS
-        self._caches[ProduceCache.key] = ProduceCache() if caches else None
+        self._use_cache(ProduceCache() if caches else None)
+
+    def _use_cache(self, cache: ProduceCache | None) -> None:
+        """Serve repeated Produce requests by a cache, or by none."""
+        self._caches[ProduceCache.key] = cache
 
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve the request at `data[at:end]`, which excludes its size prefix.

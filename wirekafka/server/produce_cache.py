@@ -40,7 +40,8 @@ _TAGS_BYTES = 3
 _TOPIC_ID_BYTES = 16
 _ID_VERSION = 13
 _ALL = -1
-_VERSIONS = range(9, _ID_VERSION + 1)
+VERSIONS = range(9, _ID_VERSION + 1)
+"""Those that can be served from the cache."""
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _THROTTLE = slice(-5, -1)
 """The throttle time in a response: before the empty tagged section at its end."""
@@ -217,7 +218,7 @@ class ProduceCache:
         `response` is None for acks=0, and for a request that waits: its batch is appended.
         """
         if (
-            call.version not in _VERSIONS
+            call.version not in VERSIONS
             or call.wants_close
             or len(request.topic_data) != 1
             or request.transactional_id is not None

@@ -64,6 +64,11 @@ class RequestCollector:
                     "Always 0: a response is sent by the thread that has made it.",
                 ),
                 Column(
+                    f"{prefix}_responsesendtimems",
+                    SUMMARY,
+                    "Until the socket had taken a response; 0 if it has taken it at once.",
+                ),
+                Column(
                     f"{prefix}_throttletimems",
                     SUMMARY,
                     "The throttle times in responses; mostly 0.",
@@ -126,23 +131,30 @@ def _queue_table() -> Table:
 
 
 def _values(api: ApiRequests) -> Sequence[Summary | int]:
-    at_once = api.immediate
-    count = at_once.count + api.waited_total.count
-    lately = sum(sum(window.values()) for window in at_once.windows())
-    throttled_lately = sum(sum(window.values()) for window in api.throttled.windows())
-    waited_lately = sum(sum(window.values()) for window in api.waited_total.windows())
-    not_throttled = max(lately + waited_lately - throttled_lately, 0)
+    timed = api.kinds or (api,)
+    at_once = [each.immediate for each in timed]
+    total = [each.waited_total for each in timed]
+    sending = [each.sending for each in timed]
+    count = sum(each.finished for each in timed)
+    lately, all_lately = _lately(at_once), _lately([*at_once, *total])
+    throttled, delayed = _lately([api.throttled]), _lately(sending)
     return (
-        _summary([at_once, api.waited_total], count),
-        _summary([at_once, api.waited_local], count),
-        _summary([api.waited_remote], count, zeros=lately),
+        _summary([*at_once, *total], count),
+        _summary([*at_once, *(each.waited_local for each in timed)], count),
+        _summary([each.waited_remote for each in timed], count, zeros=lately),
         Summary(_ZEROS, count),
         Summary(_ZEROS, count),
-        Summary(quantiles([api.throttled], QUANTILES, not_throttled), count),
+        _summary(sending, count, zeros=max(all_lately - delayed, 0)),
+        Summary(quantiles([api.throttled], QUANTILES, max(all_lately - throttled, 0)), count),
         api.request_bytes,
         api.response_bytes,
         api.in_flight,
     )
+
+
+def _lately(histograms: Sequence[Histogram]) -> int:
+    """How many values were recorded in the windows of the histograms."""
+    return sum(sum(window.values()) for each in histograms for window in each.windows())
 
 
 def _summary(histograms: Sequence[Histogram], count: int, zeros: int = 0) -> Summary:
