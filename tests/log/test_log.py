@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -27,6 +28,7 @@ from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.log import Log
 from wirekafka.log.lookup import TimestampOffset
 
 
@@ -254,15 +256,91 @@ def test_a_follower_writes_batches_as_they_are() -> None:
     assert raised.value.error == Error.OFFSET_OUT_OF_RANGE
 
 
+def test_a_follower_that_gets_batches_one_by_one_has_the_same_log_as_with_all_at_once() -> None:
+    config = {"segment_bytes": 1000, "index_interval_bytes": 100}
+    leader, at_once, one_by_one = (new_log(**config) for _ in range(3))
+    for number in range(60):
+        records = batch(b"a" * 30, b"b", timestamp=NOW_MS + number * 7 % 50)
+        append(leader, records, epoch=number // 20)
+        append(leader, from_producer(number % 3, number // 3), epoch=number // 20)
+    append(leader, from_producer(9, 0, transactional=True), epoch=2)
+    end_transaction(leader, 9, commit=False)
+    append(leader, from_producer(9, 1, transactional=True), epoch=2)
+    stored = read_all(leader)
+    at_once.append_as_follower(b"".join(stored), NOW_MS)
+    for each in stored:
+        one_by_one.append_as_follower(memoryview(each), NOW_MS)
+    assert read_all(one_by_one) == read_all(at_once) == stored
+    assert len(one_by_one.segments) > 5
+    assert one_by_one.epochs.entries == at_once.epochs.entries == leader.epochs.entries
+    assert one_by_one.first_unstable_offset == leader.first_unstable_offset
+    snapshots = {log.producers.encode_snapshot() for log in (leader, at_once, one_by_one)}
+    assert len(snapshots) == 1
+    end = leader.end_offset
+    assert one_by_one.aborted_transactions(0, end) == leader.aborted_transactions(0, end) != []
+    for timestamp in range(NOW_MS, NOW_MS + 51):
+        found = one_by_one.offset_for_timestamp(timestamp)
+        assert found == leader.offset_for_timestamp(timestamp)
+
+
+def test_a_follower_leaves_out_a_single_batch_of_a_later_epoch_or_that_is_cut_off() -> None:
+    leader, follower = new_log(), new_log()
+    for epoch in (2, 3):
+        append(leader, batch(b"abcdef"), epoch=epoch)
+    first, second = read_all(leader)
+    follower.append_as_follower(first, NOW_MS, 2)
+    follower.append_as_follower(second, NOW_MS, 2)
+    follower.append_as_follower(second[:-1], NOW_MS, 3)
+    follower.append_as_follower(second[:40], NOW_MS, 3)
+    assert read_all(follower) == [first]
+    assert follower.epochs.latest == 2
+    with pytest.raises(KafkaError) as raised:
+        follower.append_as_follower(first, NOW_MS, 3)
+    assert raised.value.error == Error.OFFSET_OUT_OF_RANGE
+    follower.refusal = "disk full"
+    with pytest.raises(KafkaError, match="disk full"):
+        follower.append_as_follower(second, NOW_MS, 3)
+    follower.refusal = None
+    follower.append_as_follower(second, NOW_MS, 3)
+    assert read_all(follower) == [first, second]
+
+
+def test_a_follower_appends_a_batch_again_after_any_operation_has_failed() -> None:
+    leader, quiet = new_log(), SimulatedDisk()
+    for number in range(30):
+        append(leader, from_producer(9, number), epoch=number // 10)
+    stored = read_all(leader)
+    _follow_many(new_log(quiet, segment_bytes=400, index_interval_bytes=50), stored)
+    for number in range(5, quiet.operations):
+        disk = SimulatedDisk()
+        log = new_log(disk, segment_bytes=400, index_interval_bytes=50)
+        disk.failures[number] = errno.EIO
+        _follow_many(log, stored)
+        assert read_all(log) == stored
+        assert log.epochs.entries == leader.epochs.entries
+
+
+def _follow_many(log: Log, stored: Sequence[bytes]) -> None:
+    for each in stored:
+        for _ in range(3):
+            try:
+                log.append_as_follower(each, NOW_MS)
+                break
+            except KafkaError as error:
+                assert error.error == Error.KAFKA_STORAGE_ERROR
+
+
 def test_a_follower_refuses_a_broken_batch() -> None:
     leader, follower = new_log(), new_log()
     append(leader, batch(b"abcdef"))
-    data = bytearray(read_bytes(leader))
+    append(leader, batch(b"abcdef"))
+    intact, data = map(bytearray, read_all(leader))
+    follower.append_as_follower(intact, NOW_MS)
     data[-3] ^= 1
     with pytest.raises(KafkaError) as raised:
         follower.append_as_follower(data, NOW_MS)
     assert raised.value.error == Error.CORRUPT_MESSAGE
-    assert follower.end_offset == 0
+    assert follower.end_offset == 1
 
 
 @pytest.mark.parametrize("codec", list(Codec))

@@ -191,10 +191,15 @@ class Log:
         Left out are an incomplete last batch, and those from the first above `newest_epoch` on.
         KafkaError, with nothing written: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE below the end.
         """
-        data = memoryview(records)
-        found = received.checked(data, self.end_offset, newest_epoch, self.name)
-        for group in received.groups(found, self._config.segment_bytes):
-            self._write_received(data, group, now_ms)
+        try:
+            if received.append_only(self, records, newest_epoch):
+                return
+            data = memoryview(records)
+            found = received.checked(data, self.end_offset, newest_epoch, self.name)
+            for group in received.groups(found, self._config.segment_bytes):
+                self._write_received(data, group, now_ms)
+        except OSError as error:
+            raise self._storage_error(error) from error
 
     def read(
         self, offset: int, max_bytes: int, *, end_offset: int, at_least_one: bool = True
@@ -289,10 +294,7 @@ class Log:
         return self.segments.delete_retired(now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate to `offset`, as a follower does whose log diverges from its leader's.
-
-        Raises KafkaError.
-        """
+        """Truncate to `offset`, where it diverges from its leader's log. Raises KafkaError."""
         if offset >= self.end_offset:
             self._forget_empty_epochs()
             return
@@ -407,13 +409,10 @@ class Log:
         segment, first, last = self.segments.active, group[0], group[-1]
         if not received.fit(group, segment):
             segment = self._with_room(received.shape_of(group), first.header.base_offset, now_ms)
-        try:
-            for _, header in group:
-                if header.leader_epoch > self.epochs.recorded:
-                    self._assign(header.leader_epoch, header.base_offset)
-            segment.append_all(data[first.at : last.end], group)
-        except OSError as error:
-            raise self._storage_error(error) from error
+        for _, header in group:
+            if header.leader_epoch > self.epochs.recorded:
+                self._assign(header.leader_epoch, header.base_offset)
+        segment.append_all(data[first.at : last.end], group)
         self.end_offset = last.header.end_offset
         for each in group:
             if each.header.producer_id >= 0:

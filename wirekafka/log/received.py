@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from wirekafka.codec.batch import (
+    CONTROL_BIT,
     CRC_COVERS_FROM,
     HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,
     BatchHeader,
+    Buffer,
     batches,
 )
 from wirekafka.codec.crc import crc32c
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.epochs import LeaderEpochs
+from wirekafka.log.producers import ProducerStates
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET
 from wirekafka.log.segment import BatchShape, Segment
+from wirekafka.log.segments import Segments
 
 NEWEST_EPOCH = 0x7FFFFFFF
 
@@ -36,6 +41,49 @@ class Received(NamedTuple):
     def end(self) -> int:
         """The position after the batch."""
         return self.at + self.header.length + LOG_OVERHEAD_BYTES
+
+
+class FollowingLog(Protocol):
+    """The parts of a `Log` that a batch of its leader changes."""
+
+    segments: Segments
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    end_offset: int
+
+
+def append_only(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
+    """Append what is one whole batch of records, the usual case, with less work.
+
+    False, with nothing written, for all else: several batches, one that is cut off or corrupt, a
+    control batch, one of a new leader epoch, or one that needs a new segment. Raises OSError.
+    """
+    size_bytes = len(records)
+    if size_bytes < HEADER_BYTES:
+        return False
+    fields = _unpack_header(records)
+    base_offset, length, epoch, magic, crc, attributes, delta, _, timestamp, producer_id = fields[
+        :10
+    ]
+    segment, last_offset = log.segments.active, base_offset + delta
+    if (
+        length + LOG_OVERHEAD_BYTES != size_bytes
+        or magic != MAGIC
+        or attributes & CONTROL_BIT
+        or epoch > newest_epoch
+        or epoch > log.epochs.recorded
+        or base_offset < log.end_offset
+        or segment.file.size_bytes + size_bytes > segment.limit_bytes
+        or last_offset - segment.base_offset >= LARGEST_RELATIVE_OFFSET
+        or timestamp > segment.roll_after_ms
+        or crc32c(memoryview(records)[CRC_COVERS_FROM:]) != crc
+    ):
+        return False
+    segment.append((records,), size_bytes, last_offset, timestamp)
+    log.end_offset = log.producers.end_offset = last_offset + 1
+    if producer_id >= 0:
+        log.producers.update(_new(BatchHeader, fields), base_offset)
+    return True
 
 
 def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> list[Received]:

@@ -9,9 +9,8 @@ from typing import Any
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.fetcher_session import FetcherSession, FollowedKey, Plan, Position
-from wirekafka.replication.follower import Follower, LeaderData
+from wirekafka.replication.follower import Follower, PartitionResponse
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.throttle import ReplicationThrottle
 from wirekafka.replication.waiting import Watched
 
@@ -36,16 +35,11 @@ _TRANSIENT = frozenset(
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
-@dataclass(slots=True, kw_only=True)  # Frozen, it would take three times as long to make.
-class Fetched:
+@dataclass(slots=True, kw_only=True)
+class Fetched(PartitionResponse):
     """One partition of a leader's Fetch response."""
 
     error: int
-    high_watermark: int
-    start_offset: int
-    diverging: tuple[int, int] | None
-    """(epoch, end offset) where the logs diverge, or None."""
-    records: Buffer
 
 
 class Fetcher:
@@ -174,23 +168,27 @@ class Fetcher:
         followed, position = self._followed.get(key), self._session.requested.get(key)
         if followed is None or position is None:
             return
-        follower = followed.partition.follower
-        if follower is None or position.leader_epoch != followed.partition.leader_epoch:
+        partition = followed.partition
+        follower, log = partition.follower, partition.log
+        if follower is None or position.leader_epoch != partition.leadership.leader_epoch:
             return
+        has_records = len(fetched.records) > 0
         if (
-            fetched.records
+            has_records
             or fetched.error
             or fetched.diverging is not None
-            or fetched.start_offset > followed.partition.log.start_offset
-            or self._is_throttled(followed.partition)
+            or fetched.start_offset > log.start_offset
+            or position.fetch_offset != log.end_offset
+            or self._is_throttled(partition)
         ):
             self._changed[key] = None
         # Else only the high watermark changes: what is requested next stays as it is.
         if not fetched.error:
             try:
-                if fetched.records:
+                if has_records:
                     self._note_records(key, followed, len(fetched.records), now_ms)
-                self._append(followed, follower, (position, fetched), now_ms)
+                if position.fetch_offset == log.end_offset:
+                    self._apply(followed, follower, fetched, now_ms)
             except KafkaError as error:
                 self._fail(key, followed, error, now_ms)
             except Exception as error:
@@ -299,25 +297,11 @@ class Fetcher:
         # Moved to the end, so that a full response does not starve the partitions behind it.
         self._followed[key] = self._followed.pop(key)
 
-    def _append(
-        self, followed: _Followed, follower: Follower, sent: tuple[Position, Fetched], now_ms: int
+    def _apply(
+        self, followed: _Followed, follower: Follower, fetched: Fetched, now_ms: int
     ) -> None:
-        position, fetched = sent
-        is_current = follower.take(
-            LeaderData(
-                leader_epoch=position.leader_epoch,
-                fetch_offset=position.fetch_offset,
-                records=fetched.records,
-                high_watermark=fetched.high_watermark,
-                start_offset=fetched.start_offset,
-                diverging=fetched.diverging,
-            ),
-            now_ms,
-        )
-        if not is_current:
-            self._changed[_key(followed.partition)] = None
-            return
-        lag = fetched.high_watermark - follower.fetch_offset
+        follower.apply(fetched, now_ms)
+        lag = fetched.high_watermark - followed.partition.log.end_offset
         followed.lag = lag if lag > 0 else 0
         if followed.last_error is not None:
             logger.info("Fetching %s succeeds again", followed.partition.log.name)

@@ -10,17 +10,23 @@ from wirekafka.replication.replicated_log import Buffer
 
 
 @dataclass(slots=True, kw_only=True)  # Frozen, it would take three times as long to make.
-class LeaderData:
-    """One partition of a leader's Fetch response, with the parameters of the request."""
+class PartitionResponse:
+    """What a leader's Fetch response has of one partition, if that has no error."""
 
-    leader_epoch: int
-    """The current leader epoch of the request."""
-    fetch_offset: int
     records: Buffer
     high_watermark: int
     start_offset: int
     diverging: tuple[int, int] | None = None
     """(epoch, end offset) where this log diverges from the leader's; `records` is empty then."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LeaderData(PartitionResponse):
+    """One partition of a leader's Fetch response, with the parameters of the request."""
+
+    leader_epoch: int
+    """The current leader epoch of the request."""
+    fetch_offset: int
 
 
 class Follower:
@@ -53,19 +59,37 @@ class Follower:
         next fetch has to wait, since its offset acknowledges everything before it.
         Raises KafkaError as `Log.append_as_follower`, with nothing appended.
         """
-        replica, log = self._replica, self._log
-        if data.leader_epoch != replica.leader_epoch or data.fetch_offset != log.end_offset:
+        if (
+            data.leader_epoch != self._replica.leader_epoch
+            or data.fetch_offset != self._log.end_offset
+        ):
             return False
-        if data.diverging is not None:
-            self._truncate(data.diverging, now_ms)
-            return True
-        if data.records:
-            self._append(data.records, now_ms)
-        # The leader's high watermark may be beyond the end of this log.
-        replica.set_high_watermark(replica.within_log(data.high_watermark))
-        if data.start_offset > log.start_offset:
-            log.advance_start(min(data.start_offset, replica.high_watermark))
+        self.apply(data, now_ms)
         return True
+
+    def apply(self, response: PartitionResponse, now_ms: int) -> None:
+        """As `take`, for a request that is known to have this epoch and the end of this log."""
+        if response.diverging is not None:
+            self._truncate(response.diverging, now_ms)
+            return
+        replica, log = self._replica, self._log
+        records, start_offset = response.records, log.start_offset
+        if records:
+            if start_offset == log.end_offset:
+                self._begin_within(records, now_ms)
+                start_offset = log.start_offset
+            log.append_as_follower(records, now_ms, replica.leadership.leader_epoch)
+            if replica.traffic is not None:
+                replica.traffic.replication_bytes_in += len(records)
+            if log.end_offset >= replica.flush_at:
+                replica.sync_or_defer()
+        high_watermark = response.high_watermark
+        if not start_offset <= high_watermark <= log.end_offset:
+            # The leader's may be beyond the end of this log.
+            high_watermark = replica.within_log(high_watermark)
+        replica.set_high_watermark(high_watermark)
+        if response.start_offset > start_offset:
+            log.advance_start(min(response.start_offset, high_watermark))
 
     def return_to_range(self, start_offset: int, end_offset: int, now_ms: int) -> None:
         """Recover from OFFSET_OUT_OF_RANGE, given the start and end offset of the leader's log.
@@ -91,19 +115,15 @@ class Follower:
             log.truncate_to(high_watermark, now_ms)
             self._bound_high_watermark()
 
-    def _append(self, records: Buffer, now_ms: int) -> None:
-        replica, log = self._replica, self._log
-        if log.start_offset == log.end_offset and len(records) >= HEADER_BYTES:
-            header = read_header(records)
-            if header.base_offset < log.end_offset < header.end_offset:
-                # The leader's log starts within this batch; keep the batch whole.
-                log.truncate_fully_at(header.base_offset, now_ms)
-                self._bound_high_watermark()
-        log.append_as_follower(records, now_ms, replica.leader_epoch)
-        if replica.traffic is not None:
-            replica.traffic.replication_bytes_in += len(records)
-        if log.end_offset >= replica.flush_at:
-            replica.sync_or_defer()
+    def _begin_within(self, records: Buffer, now_ms: int) -> None:
+        """Begin the empty log with a whole batch, if the leader's log starts within that."""
+        log = self._log
+        if len(records) < HEADER_BYTES:
+            return
+        header = read_header(records)
+        if header.base_offset < log.end_offset < header.end_offset:
+            log.truncate_fully_at(header.base_offset, now_ms)
+            self._bound_high_watermark()
 
     def _truncate(self, diverging: tuple[int, int], now_ms: int) -> None:
         """Truncate to the end of the newest common epoch; the next fetch checks again (KIP-279)."""

@@ -213,14 +213,16 @@ class _LeaderFetcher:
 
     async def _take(self, response: FetchResponse) -> None:
         """Apply a response, yielding to other requests every `_TURN_MS`."""
-        turn_ends_ms = self._clock.now_ms() + _TURN_MS
+        now, take = self._clock.now_ms, self.fetcher.take
+        turn_ends_ms = now() + _TURN_MS
         for topic in response.responses:
+            topic_id = topic.topic_id
             for data in topic.partitions:
-                now_ms = self._clock.now_ms()
+                now_ms = now()
                 if now_ms >= turn_ends_ms:
                     await asyncio.sleep(0)
                     turn_ends_ms = now_ms + _TURN_MS
-                self.fetcher.take((topic.topic_id, data.partition_index), _fetched(data), now_ms)
+                take((topic_id, data.partition_index), _fetched(data), now_ms)
 
     async def _return_to_range(self, partitions: list[Partition]) -> None:
         """Request the leader's offsets for partitions that are out of its range, and apply them."""
