@@ -82,6 +82,41 @@ def test_a_filter_lists_the_quotas_of_the_entities_it_matches(cluster, version):
     assert describe(cluster, strict=True) == []
 
 
+def test_types_and_quotas_are_listed_in_kafkas_order(cluster):
+    three = {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0, "request_percentage": 3.0}
+    alter(cluster, (USER, three), (BOTH, three | {"controller_mutation_rate": 4.0}))
+    user, both = cluster.call(describe_client_quotas, DescribeClientQuotasRequest(), 1).entries
+    assert [part.entity_type for part in both.entity] == ["client-id", "user"]
+    assert [value.key for value in user.values] == [
+        "consumer_byte_rate",
+        "request_percentage",
+        "producer_byte_rate",
+    ]
+    assert [value.key for value in both.values] == [
+        "producer_byte_rate",
+        "consumer_byte_rate",
+        "controller_mutation_rate",
+        "request_percentage",
+    ]
+
+
+def test_an_entity_is_the_same_whatever_the_order_of_its_types(cluster):
+    swapped = {"client-id": "c", "user": "u"}
+    entry = AlterClientQuotasRequest.EntryData
+    entities = [
+        [entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
+        for entity in (BOTH, swapped)
+    ]
+    ops = [entry.OpData(key="producer_byte_rate", value=5.0)]
+    request = AlterClientQuotasRequest(entries=[entry(entity=each, ops=ops) for each in entities])
+    [result] = cluster.call(alter_client_quotas, request, 1).entries
+    assert result.error_code == Error.INVALID_REQUEST
+    assert result.error_message == (
+        "Ignoring duplicate entity ClientQuotaEntity(entries={client-id=c, user=u})"
+    )
+    assert [part.entity_type for part in result.entity] == ["client-id", "user"]
+
+
 def test_quotas_outlive_a_restart_of_the_controller(cluster):
     alter(cluster, (USER, {"producer_byte_rate": 5.0}))
     assert [record.key for record in cluster.image.security.before_producer_ids()] == [

@@ -495,3 +495,29 @@ def test_an_undecodable_subscription_makes_the_topics_unknown() -> None:
     backend.pass_time(10)
     # Keep the offset, because some member may use it.
     assert backend.ask(DeleteOffsets("g", [("t", 0)])) == [Error.GROUP_SUBSCRIBED_TO_TOPIC]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_topics_are_known_without_the_fields_that_the_version_of_a_subscription_adds(
+    version: int,
+) -> None:
+    backend = MachineBackend()
+    commit(backend, OffsetToCommit("t", 0, 5), OffsetToCommit("old", 0, 6))
+    backend.runtime.post(
+        Join(
+            group_id="g",
+            protocol_type="consumer",
+            # The version, one topic, "t", and no user data.
+            protocols=(
+                AssignorChoice("range", bytes([0, version, 0, 0, 0, 1, 0, 1]) + b"t" + b"\xff" * 4),
+            ),
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            fresh_id="1",
+        )
+    )
+    backend.pass_time(10)
+    assert backend.ask(DeleteOffsets("g", [("t", 0), ("old", 0)])) == [
+        Error.GROUP_SUBSCRIBED_TO_TOPIC,
+        Error.NONE,
+    ]

@@ -15,7 +15,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import AlterQuotas, QuotaChange
+from wirekafka.metadata.quotas import AlterQuotas, QuotaChange, in_order
 from wirekafka.quotas.precedence import Entity
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
@@ -72,7 +72,7 @@ async def alter_client_quotas(
 
 
 def _entity(entry: AlterClientQuotasRequest.EntryData) -> Entity:
-    return tuple({each.entity_type: each.entity_name for each in entry.entity}.items())
+    return in_order({each.entity_type: each.entity_name for each in entry.entity})
 
 
 def _result(entity: Entity, error: KafkaError | None) -> _Result:

@@ -16,7 +16,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import Component, matching
+from wirekafka.metadata.quotas import Component, listed, matching
 from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS
 
 
@@ -69,7 +69,7 @@ def describe_client_quotas(
                 entity=[
                     _Entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity
                 ],
-                values=[_Entry.ValueData(key=key, value=value) for key, value in values.items()],
+                values=[_Entry.ValueData(key=key, value=value) for key, value in listed(values)],
             )
             for entity, values in matches.items()
         ]

@@ -14,7 +14,12 @@ _VERSION = Struct(">h")
 
 
 def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics of all these subscriptions; None if one cannot be decoded."""
+    """Return the topics of all these subscriptions; None if one cannot be decoded.
+
+    As by Kafka, only the fields of version 0 are read: some clients write a newer version number,
+    but not the fields that it adds.
+    """
+    decode = ConsumerProtocolSubscription.decoder(0)
     topics: set[str] = set()
     for each in metadata:
         if len(each) < _VERSION.size:
@@ -22,10 +27,6 @@ def subscribed_topics(metadata: Iterable[bytes]) -> frozenset[str] | None:
         (version,) = _VERSION.unpack_from(each)
         if version < 0:
             return None
-        # Newer versions only add fields at the end.
-        decode = ConsumerProtocolSubscription.decoder(
-            min(version, ConsumerProtocolSubscription.versions[1])
-        )
         try:
             subscription, _ = decode(each, _VERSION.size, len(each))
         except MalformedMessage:

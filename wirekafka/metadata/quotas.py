@@ -23,6 +23,19 @@ EXACT, DEFAULT, ANY = 0, 1, 2
 _FRACTIONAL = frozenset({"request_percentage", "controller_mutation_rate"})
 _OF_CLIENTS = _FRACTIONAL | {"producer_byte_rate", "consumer_byte_rate"}
 _OF_ADDRESSES = frozenset({"connection_creation_rate"})
+# In which order Kafka lists up to three quotas of a user or a client id, and all four.
+_ORDER_OF_THREE = (
+    "consumer_byte_rate",
+    "controller_mutation_rate",
+    "request_percentage",
+    "producer_byte_rate",
+)
+_ORDER_OF_FOUR = (
+    "producer_byte_rate",
+    "consumer_byte_rate",
+    "controller_mutation_rate",
+    "request_percentage",
+)
 _HOST = re.compile(r"[0-9A-Za-z_.:%\-]+")
 _LARGEST_LONG = 2**63 - 1
 _ROUNDING = 1e-6
@@ -65,7 +78,7 @@ class AlterQuotas:
 
 def _changed(change: QuotaChange, image: SecurityImage) -> list[Message]:
     allowed = _allowed(change.entity)
-    present = entities(image).get(tuple(sorted(change.entity, key=_by_type)), {})
+    present = entities(image).get(change.entity, {})
     records: list[Message] = []
     for key, value in change.values.items():
         if value is not None:
@@ -186,9 +199,7 @@ def entities(image: SecurityImage) -> dict[Entity, dict[str, float]]:
     """All quotas by entity, in the order in which entities were first set."""
     found: dict[Entity, dict[str, float]] = {}
     for record in image.quotas.values():
-        entity = tuple(
-            sorted(((part.entity_type, part.entity_name) for part in record.entity), key=_by_type)
-        )
+        entity = in_order({part.entity_type: part.entity_name for part in record.entity})
         found.setdefault(entity, {})[record.key] = record.value
     return found
 
@@ -207,8 +218,23 @@ def enforce(quotas: ClientQuotas, committed: Committed) -> ClientQuotas | None:
     return quotas or None
 
 
+def in_order(parts: Mapping[str, str | None]) -> Entity:
+    """Return an entity's types with their names, in the one order that Kafka lists them in."""
+    return tuple(sorted(parts.items(), key=_by_type))
+
+
 def _by_type(part: tuple[str, str | None]) -> str:
     return part[0]
+
+
+def listed(values: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Return an entity's quotas in the order in which Kafka lists them, which clients rely on.
+
+    It is the order of a hash table whose size follows from the number of quotas.
+    """
+    order = _ORDER_OF_THREE if len(values) < len(_ORDER_OF_FOUR) else _ORDER_OF_FOUR
+    known = [(key, values[key]) for key in order if key in values]
+    return known + [(key, value) for key, value in values.items() if key not in order]
 
 
 def _invalid(message: str) -> KafkaError:
