@@ -97,14 +97,15 @@ def consumer_group_heartbeat(
     return _process(request, call)
 
 
-async def _process(
+def _process(
     request: ConsumerGroupHeartbeatRequest, call: Call
-) -> ConsumerGroupHeartbeatResponse:
-    """Respond with the assignment only if it changed."""
-    names = dict.fromkeys(request.subscribed_topic_names or ())
-    may_describe = call.authorized(DESCRIBE, TOPIC, names)
-    if any(name not in may_describe for name in names):
-        raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
+) -> ConsumerGroupHeartbeatResponse | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]:
+    """Respond with the assignment only if it changed: at once, unless the reply has to wait."""
+    if request.subscribed_topic_names:
+        names = dict.fromkeys(request.subscribed_topic_names)
+        may_describe = call.authorized(DESCRIBE, TOPIC, names)
+        if any(name not in may_describe for name in names):
+            raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
     heartbeat = ConsumerHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -126,7 +127,19 @@ async def _process(
         fresh_id="" if request.member_id else _text_id(call.broker.new_id()),
     )
     check_heartbeat(heartbeat, call.version, call.broker.groups.assignors)
-    reply: ConsumerHeartbeatReply = await call.broker.groups.submit(request.group_id, heartbeat)
+    reply = call.broker.groups.start(request.group_id, heartbeat)
+    if reply.__class__ is ConsumerHeartbeatReply:
+        return _response(reply)
+    return _respond_later(reply)
+
+
+async def _respond_later(
+    reply: Coroutine[Any, Any, ConsumerHeartbeatReply],
+) -> ConsumerGroupHeartbeatResponse:
+    return _response(await reply)
+
+
+def _response(reply: ConsumerHeartbeatReply) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(
         member_id=reply.member_id,
         member_epoch=reply.epoch,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, NamedTuple
 
 from wirekafka.codec import batch as layout
-from wirekafka.codec.batch import HEADER, HEADER_BYTES, BatchHeader, Buffer, read_header
+from wirekafka.codec.batch import HEADER_BYTES, BatchHeader, Buffer, read_header
 from wirekafka.codec.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.varint import decode_varint, decode_varlong, encode_varint
@@ -16,6 +17,9 @@ from wirekafka.errors import Error, KafkaError
 SMALLEST_RECORD_BYTES = 7
 """Length, attributes, two deltas, two lengths and a header count, one byte each."""
 
+
+_UNCHECKED, _CHECKED = Struct(">qiibI"), Struct(">hiqqqhii")
+"""The fields of `HEADER` up to the checksum, and those after it, which it covers."""
 
 _new_record: Any = tuple.__new__
 
@@ -122,15 +126,7 @@ def _assemble(body: Buffer, options: BatchOptions, extent: tuple[int, int, int, 
     if options.log_append_time_ms is not None:
         attributes |= layout.LOG_APPEND_TIME_BIT
         max_timestamp = options.log_append_time_ms
-    out = bytearray(HEADER_BYTES)
-    HEADER.pack_into(
-        out,
-        0,
-        options.base_offset,
-        HEADER_BYTES - layout.LOG_OVERHEAD_BYTES + len(body),
-        options.leader_epoch,
-        layout.MAGIC,
-        0,
+    checked = _CHECKED.pack(
         attributes,
         last_offset_delta,
         base_timestamp,
@@ -140,10 +136,15 @@ def _assemble(body: Buffer, options: BatchOptions, extent: tuple[int, int, int, 
         options.base_sequence,
         count,
     )
-    out += body
-    crc = crc32c(memoryview(out)[layout.CRC_COVERS_FROM :])
-    out[layout.CRC_AT : layout.CRC_COVERS_FROM] = crc.to_bytes(4, "big")
-    return bytes(out)
+    checked += body
+    unchecked = _UNCHECKED.pack(
+        options.base_offset,
+        layout.CRC_COVERS_FROM - layout.LOG_OVERHEAD_BYTES + len(checked),
+        options.leader_epoch,
+        layout.MAGIC,
+        crc32c(checked),
+    )
+    return unchecked + checked
 
 
 def encode_record(record: Record, offset_delta: int, timestamp_delta: int) -> bytes:

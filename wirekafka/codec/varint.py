@@ -20,6 +20,8 @@ def encode_varint(value: int) -> bytes:
 
 def encode_uvarint(value: int) -> bytes:
     """The plain base-128 form of a value that is not negative."""
+    if value < 128:
+        return _SMALL[value]
     out = bytearray()
     while value >= 128:
         out.append(value & 0x7F | 0x80)

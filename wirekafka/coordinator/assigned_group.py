@@ -76,8 +76,9 @@ class AssignedGroup(Group, Generic[M]):
 
     def check_room(self, member_id: str, instance_id: str | None, most: int) -> None:
         """Raise GROUP_MAX_SIZE_REACHED if a member is new and there are `most` members already."""
-        is_known = member_id in self.members or instance_id in self.static_member_ids
-        if len(self.members) >= most and not is_known:
+        if len(self.members) < most:
+            return
+        if member_id not in self.members and instance_id not in self.static_member_ids:
             raise KafkaError(
                 Error.GROUP_MAX_SIZE_REACHED,
                 f"The {self.type_name} group has reached its maximum capacity of {most} members.",

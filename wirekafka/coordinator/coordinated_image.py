@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopic, topic_hash
 from wirekafka.metadata import records as r
 from wirekafka.metadata.image import MetadataImage, TopicImage
 from wirekafka.replication.observation import Committed
+
+_new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 
 
 def _ignore(topics: frozenset[str]) -> None:
@@ -84,4 +87,7 @@ class CoordinatedImage:
 
 
 def _coordinated(topic: TopicImage | None) -> CoordinatedTopic | None:
-    return None if topic is None else CoordinatedTopic(topic.name, topic.id, len(topic.partitions))
+    if topic is None:
+        return None
+    found: CoordinatedTopic = _new(CoordinatedTopic, (topic.name, topic.id, len(topic.partitions)))
+    return found

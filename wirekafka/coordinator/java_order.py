@@ -22,6 +22,9 @@ _FIBONACCI = -7046029254386353131
 _STRINGS_KEPT = 65_536
 """Strings whose hashes are kept: the same member ids are sorted repeatedly."""
 
+_COUNTS_KEPT = 1024
+"""Sizes of collections whose number of buckets is kept."""
+
 
 def grown_capacity(count: int, capacity: int = _SMALLEST) -> int:
     """Return the buckets of a `HashMap` of initial `capacity` after `count` insertions."""
@@ -30,6 +33,7 @@ def grown_capacity(count: int, capacity: int = _SMALLEST) -> int:
     return capacity
 
 
+@lru_cache(_COUNTS_KEPT)
 def copied_capacity(count: int) -> int:
     """Return the buckets of `new HashSet(collection)` of `count` elements in Java 17."""
     return _power_of_two(max(count * 4 // 3 + 1, _SMALLEST))
@@ -72,6 +76,7 @@ def _sorted_by(keys: list[int], items: list[T]) -> list[T]:
     return [items[index] for index in sorted(range(len(items)), key=keys.__getitem__)]
 
 
+@lru_cache(_COUNTS_KEPT)
 def sized_capacity(expected: int) -> int:
     """Return the buckets of a `HashMap` made for `expected` entries at load factor 0.75."""
     return _power_of_two(expected * 4 // 3 + 1)

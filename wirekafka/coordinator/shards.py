@@ -11,7 +11,7 @@ from typing import Any
 from wirekafka.clock import Clock
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Machine
+from wirekafka.replication.machine import Machine, Ticket
 from wirekafka.replication.replicated_log import ReplicatedLog
 from wirekafka.replication.runtime import Runtime
 
@@ -138,9 +138,35 @@ class Shards(ABC):
         try:
             return await self.shard_for(key).submit(command)
         except KafkaError as error:
-            client_error = _APPEND_ERRORS.get(error.error)
-            if client_error is None or self.is_final(error):
-                raise
+            self._replace_append_error(error)
+            raise
+
+    def start(self, key: str, command: Any) -> Any:
+        """Run a command as `submit` does, but return its reply if it is available at once.
+
+        If it is not, a coroutine is returned that waits for it.
+        """
+        try:
+            runtime = self.shard_for(key)
+            ticket = runtime.post(command)
+            if ticket.done:
+                return ticket.result()
+        except KafkaError as error:
+            self._replace_append_error(error)
+            raise
+        return self._reply_to(runtime, ticket)
+
+    async def _reply_to(self, runtime: Runtime, ticket: Ticket) -> Any:
+        try:
+            return await runtime.reply_to(ticket)
+        except KafkaError as error:
+            self._replace_append_error(error)
+            raise
+
+    def _replace_append_error(self, error: KafkaError) -> None:
+        """Raise the error that a client gets in place of one that the log has raised."""
+        client_error = _APPEND_ERRORS.get(error.error)
+        if client_error is not None and not self.is_final(error):
             raise KafkaError(client_error) from error
 
     def is_final(self, error: KafkaError) -> bool:

@@ -30,6 +30,7 @@ class Leader:
 
     __slots__ = (
         "_client_append",
+        "_coordinator_append",
         "_followers",
         "_is_alone",
         "_is_sole",
@@ -46,8 +47,11 @@ class Leader:
         self._replica = replica
         self._log = replica.log
         self._followers = _NO_FOLLOWERS
-        # Shared by all appends of clients, to spare an allocation: the log does not keep it.
+        # Shared by all appends, to spare an allocation each: the log does not keep them.
         self._client_append = Append(leader_epoch=NO_EPOCH, now_ms=0, defers=True)
+        self._coordinator_append = Append(
+            leader_epoch=NO_EPOCH, now_ms=0, origin=Origin.COORDINATOR
+        )
         self._is_alone = False
         """Whether this is the only replica, so that an append waits for no follower."""
         self._is_sole = False
@@ -185,14 +189,10 @@ class Leader:
 
         KafkaError: NOT_ENOUGH_REPLICAS, as for a client with acks=all; as `Log.append_as_leader`.
         """
-        return self._append_own(
-            records,
-            Append(
-                leader_epoch=self._replica.leader_epoch,
-                now_ms=self._replica.clock.now_ms(),
-                origin=Origin.COORDINATOR,
-            ),
-        )
+        append = self._coordinator_append
+        append.leader_epoch = self._replica.leader_epoch
+        append.now_ms = self._replica.clock.now_ms()
+        return self._append_own(records, append)
 
     def append_marker(self, batch: Buffer, transaction_version: int) -> Appended:
         """Append the marker that ends a producer's transaction here.

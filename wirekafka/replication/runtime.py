@@ -120,10 +120,11 @@ class Runtime:
 
         Raises the `KafkaError` that the machine replies, or that the append fails with.
         """
-        ticket = Ticket()
-        self.post(command, ticket)
-        if ticket.done:
-            return ticket.result()
+        ticket = self.post(command)
+        return ticket.result() if ticket.done else await self.reply_to(ticket)
+
+    async def reply_to(self, ticket: Ticket) -> Any:
+        """Wait for the reply to a command that was posted, and raise as `submit` does."""
         self._waiting[ticket] = None
         try:
             return await ticket

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.java_order import (
@@ -17,6 +18,7 @@ Assignment: TypeAlias = Mapping[bytes, Sequence[int]]
 """Partitions by topic id, both in the iteration order of Java's collections."""
 
 NO_ASSIGNMENT: Assignment = {}
+_NO_ENDS: Mapping[bytes, int] = MappingProxyType({})
 
 
 class AssignedMember(NamedTuple):
@@ -32,13 +34,15 @@ class AssignmentTask(NamedTuple):
 
     `members` are in Kafka's iteration order. `is_homogeneous` says that all subscribe to the same
     topics. `partition_counts` has every topic that is subscribed to. `assigned` holds, by topic id,
-    the partitions that are in the target of any member.
+    the partitions that are in the target of any member, and `assigned_ends` a number above all of
+    them, where it is known.
     """
 
     members: Mapping[str, AssignedMember]
     is_homogeneous: bool
     partition_counts: Mapping[bytes, int]
     assigned: Mapping[bytes, Collection[int]]
+    assigned_ends: Mapping[bytes, int] = _NO_ENDS
 
 
 class Unassignable(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import assert_never
 
@@ -55,6 +55,8 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         self.has_topics_record = False
         self.targets: dict[str, Assignment] = {}
         self.target_owners: dict[bytes, dict[int, str]] = {}
+        self.target_ends: dict[bytes, int] = {}
+        """By topic id, a number above all partitions that were in a target since none was."""
         self.subscriptions = Subscriptions()
         self.assignors = AssignorVotes()
         self.classics = ClassicProtocols()
@@ -212,6 +214,10 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         elif old is not None:
             self._put(old.without_assignment())
 
+    def put_moved(self, moved: ConsumerMember) -> None:
+        """Apply the current-assignment record of this member, which equals what replay returns."""
+        self._put(moved)
+
     def replay_regex(self, record: ConsumerRegexRecord) -> None:
         """Apply the topics that match a regular expression, or their tombstone."""
         value = record.value
@@ -230,14 +236,16 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         self.subscriptions.change(old, member)
         self.assignors.change(old, member)
         self.classics.change(old, member)
-        if old is not None:
-            self._disown(old)
-            if old.instance_id is not None:
-                self.static_member_ids.pop(old.instance_id, None)
+        if old is not None and old.instance_id is not None:
+            self.static_member_ids.pop(old.instance_id, None)
         if member.instance_id is not None:
             self.static_member_ids[member.instance_id] = member.member_id
-        self._own(member)
         self._state = None
+        if old is not None:
+            if old.assigned is member.assigned and self._keeps_owned(old, member):
+                return
+            self._disown(old)
+        self._own(member)
 
     def _remove(self, member: ConsumerMember) -> None:
         del self.members[member.member_id]
@@ -259,6 +267,17 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
                 for partition in partitions:
                     epochs[partition] = max(epochs.get(partition, member.epoch), member.epoch)
 
+    def _keeps_owned(self, old: ConsumerMember, member: ConsumerMember) -> bool:
+        """Enter the new epoch of the only owner of all that a member has; False if it is not."""
+        if old.revoking or member.revoking or len(old.assigned) != 1:
+            return False
+        [(topic, partitions)] = old.assigned.items()
+        epochs = self._owner_epochs.get(topic, {})
+        if [*map(epochs.get, partitions)].count(old.epoch) != len(partitions):
+            return False
+        epochs.update(dict.fromkeys(partitions, member.epoch))
+        return True
+
     def _disown(self, member: ConsumerMember) -> None:
         for owned in (member.assigned, member.revoking):
             for topic, partitions in owned.items():
@@ -277,7 +296,7 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
         for topic in {*old, *new}:
             owners = self.target_owners.setdefault(topic, {})
             before, after = old.get(topic, ()), new.get(topic, ())
-            gained: Iterable[int] = ()
+            gained: Collection[int] = ()
             if before[: len(after)] == after:
                 # As most often, the member only loses some to members that join.
                 lost: Iterable[int] = before[len(after) :]
@@ -286,9 +305,13 @@ class ConsumerGroup(AssignedGroup[ConsumerMember]):
             for partition in lost:
                 if owners.get(partition) == member_id:
                     del owners[partition]
-            owners.update(dict.fromkeys(gained, member_id))
+            if gained:
+                owners.update(dict.fromkeys(gained, member_id))
+                ends = self.target_ends
+                ends[topic] = max(ends.get(topic, 0), *(partition + 1 for partition in gained))
             if not owners:
                 del self.target_owners[topic]
+                self.target_ends.pop(topic, None)
 
     def _current_state(self) -> ConsumerGroupState:
         if not self.members:

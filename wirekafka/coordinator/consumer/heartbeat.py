@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TypeAlias
 
 from wirekafka.coordinator.consumer.commands import ConsumerHeartbeat, ConsumerHeartbeatReply
 from wirekafka.coordinator.consumer.config import ConsumerGroupContext
@@ -12,6 +14,7 @@ from wirekafka.coordinator.consumer.member import (
     ConsumerMember,
     MemberState,
     OwnedPartitions,
+    is_as_replayed,
     same_owned,
 )
 from wirekafka.coordinator.consumer.reconcile import Reported
@@ -29,6 +32,9 @@ from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.machine import Ticket
 from wirekafka.replication.renewal import Renewal
+
+MemberChange: TypeAlias = tuple[ConsumerMember, ConsumerMember]
+"""A member before and after a heartbeat."""
 
 
 class Heartbeats:
@@ -49,19 +55,41 @@ class Heartbeats:
         if self._is_all_quiet(group, command):
             self._respond(group, group.members[command.member_id], None, ticket, turn)
             return None
-        return self._advance_and_respond(group, command, ticket, turn)
-
-    def _advance_and_respond(
-        self, group: ConsumerGroup, command: ConsumerHeartbeat, ticket: Ticket, turn: Turn
-    ) -> Steps[None]:
-        member, updated = yield from self._advance(group, command, turn)
-        has_news = (
-            command.is_joining
-            or command.is_full
-            or not same_owned(member.assigned, updated.assigned)
+        group.check_room(command.member_id, command.instance_id, self._context.config.max_size)
+        member = self._member(group, command, turn)
+        updated = _updated(member, command)
+        steps = self._steps
+        if (
+            updated is not member
+            or not self._is_unchanging(group)
+            or steps.is_assignment_due(group, group.epoch, turn.now_ms)
+        ):
+            return self._advance(group, (member, updated), command, ticket, turn)
+        # As most heartbeats during a rebalance: the member moves towards a known target.
+        goal = steps.last_target(group, member)
+        moved = steps.reconcile(
+            group, member, goal, command.owned, turn, has_new_subscription=False
         )
-        assignment = partitions_of(updated.assigned) if has_news else None
-        self._respond(group, updated, assignment, ticket, turn)
+        if len(turn.records) == 1 and is_as_replayed(member, moved):
+            turn.replayed = partial(group.put_moved, moved)
+        self._respond_if_moved(group, (member, moved), command, ticket, turn)
+        return None
+
+    def _respond_if_moved(
+        self,
+        group: ConsumerGroup,
+        change: MemberChange,
+        command: ConsumerHeartbeat,
+        ticket: Ticket,
+        turn: Turn,
+    ) -> None:
+        """Respond with the assignment only if it changed, or if the request has all fields."""
+        before, after = change
+        has_news = (
+            command.is_joining or command.is_full or not same_owned(before.assigned, after.assigned)
+        )
+        assignment = partitions_of(after.assigned) if has_news else None
+        self._respond(group, after, assignment, ticket, turn)
 
     def _respond(
         self,
@@ -111,18 +139,30 @@ class Heartbeats:
         return (
             epoch == member.epoch == group.assignment_epoch == group.epoch
             and member.state is MemberState.STABLE
-            and not group.subscriptions.regexes
+            and self._is_unchanging(group)
+        )
+
+    def _is_unchanging(self, group: ConsumerGroup) -> bool:
+        """Whether the group's epoch stays unless the heartbeat has new metadata of its member."""
+        return (
+            not group.subscriptions.regexes
             and group.assignors.is_unanimous
             and self._steps.is_refreshed(group.group_id)
         )
 
     def _advance(
-        self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn
-    ) -> Steps[tuple[ConsumerMember, ConsumerMember]]:
-        """Apply the heartbeat; returns the member before and after it."""
-        group.check_room(command.member_id, command.instance_id, self._context.config.max_size)
-        member = self._member(group, command, turn)
-        updated = _updated(member, command)
+        self,
+        group: ConsumerGroup,
+        change: MemberChange,
+        command: ConsumerHeartbeat,
+        ticket: Ticket,
+        turn: Turn,
+    ) -> Steps[None]:
+        """Apply a heartbeat that may begin an epoch or cause a new assignment, and respond.
+
+        `change` is the member as it is stored and with the fields of the heartbeat.
+        """
+        member, updated = change
         steps = self._steps
         has_new_names = steps.store(group, member, updated, turn)
         regex = steps.follow_regex(group, member, updated, command.visible, turn)
@@ -133,7 +173,7 @@ class Heartbeats:
         )
         at = steps.enter_epoch(group, member, updated, turn, is_due)
         goal = yield from steps.target(group, member, updated, at, turn)
-        return member, steps.reconcile(
+        moved = steps.reconcile(
             group,
             updated,
             goal,
@@ -141,6 +181,7 @@ class Heartbeats:
             turn,
             has_new_subscription=has_new_names or regex is not RegexChange.NONE,
         )
+        self._respond_if_moved(group, (member, moved), command, ticket, turn)
 
     def _member(
         self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -44,7 +44,11 @@ class MemberState(IntEnum):
     @classmethod
     def of(cls, value: int) -> MemberState:
         """Return the state of a record; UNKNOWN for a value that a later Kafka has added."""
-        return cls(value) if value in cls._value2member_map_ else cls.UNKNOWN
+        return _STATES.get(value, cls.UNKNOWN)
+
+
+_new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
+_STATES = {state.value: state for state in MemberState}
 
 
 class ConsumerMember(NamedTuple):
@@ -109,13 +113,31 @@ class ConsumerMember(NamedTuple):
 
     def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
         """Return the member with the fields of a current-assignment record."""
-        return self._replace(
-            epoch=value.member_epoch,
-            previous_epoch=value.previous_member_epoch,
-            state=MemberState.of(value.state),
-            assigned=_read_owned(value.assigned_partitions, value.member_epoch),
-            revoking=_read_owned(value.partitions_pending_revocation, value.member_epoch),
+        return self.moved(
+            value.member_epoch,
+            value.previous_member_epoch,
+            MemberState.of(value.state),
+            _read_owned(value.assigned_partitions, value.member_epoch),
+            _read_owned(value.partitions_pending_revocation, value.member_epoch),
         )
+
+    def moved(
+        self,
+        epoch: int,
+        previous_epoch: int,
+        state: MemberState,
+        assigned: OwnedPartitions,
+        revoking: OwnedPartitions = NOTHING_OWNED,
+    ) -> ConsumerMember:
+        """Return the member with another current assignment.
+
+        The same as `_replace`, which takes three times as long, of the last fields.
+        """
+        member: ConsumerMember = _new(
+            ConsumerMember,
+            (*self[:_UNMOVED_FIELDS], epoch, previous_epoch, state, assigned, revoking),
+        )
+        return member
 
     def without_assignment(self) -> ConsumerMember:
         """Return the member after the tombstone of its current-assignment record."""
@@ -140,6 +162,16 @@ class ConsumerMember(NamedTuple):
         """Return the epoch at which the member got a partition it owns or must revoke, or None."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if epoch is None else epoch
+
+
+_UNMOVED_FIELDS = ConsumerMember._fields.index("epoch")
+assert ConsumerMember._fields[_UNMOVED_FIELDS:] == (
+    "epoch",
+    "previous_epoch",
+    "state",
+    "assigned",
+    "revoking",
+)
 
 
 def classic_metadata(
@@ -167,7 +199,28 @@ def same_owned(one: OwnedPartitions, other: OwnedPartitions) -> bool:
     return one is other or one == other
 
 
-def _read_owned(topics: Iterable[_TopicPartitions], epoch: int) -> OwnedPartitions:
+def is_as_replayed(before: ConsumerMember, after: ConsumerMember) -> bool:
+    """Whether the replay of a member's new assignment would return this very state of it.
+
+    `before` is the member as replayed. The order of partitions could differ.
+    """
+    return (
+        after.assigned is before.assigned or _is_in_record_order(after.assigned)
+    ) and _is_in_record_order(after.revoking)
+
+
+def _is_in_record_order(owned: OwnedPartitions) -> bool:
+    """Whether partitions of at most one topic are in the order of those read from a record."""
+    for partitions in owned.values():
+        listed = list(partitions)
+        if integers_in_order(listed, grown_capacity(len(listed))) != listed:
+            return False
+    return len(owned) < 2
+
+
+def _read_owned(topics: Sequence[_TopicPartitions], epoch: int) -> OwnedPartitions:
+    if not topics:
+        return NOTHING_OWNED
     read = {}
     for topic in topics:
         epochs: Sequence[int] | None = topic.assignment_epochs
@@ -175,10 +228,10 @@ def _read_owned(topics: Iterable[_TopicPartitions], epoch: int) -> OwnedPartitio
             # Brokers before 4.3 do not write the epochs.
             epochs = [max(epoch, 0)] * len(topic.partitions)
         by_partition = dict(zip(topic.partitions, epochs, strict=True))
-        read[topic.topic_id] = {
-            partition: by_partition[partition]
-            for partition in integers_in_order(by_partition, grown_capacity(len(by_partition)))
-        }
+        ordered = integers_in_order(by_partition, grown_capacity(len(by_partition)))
+        if ordered != topic.partitions:
+            by_partition = {partition: by_partition[partition] for partition in ordered}
+        read[topic.topic_id] = by_partition
     return owned_in_order(read)
 
 

@@ -7,15 +7,11 @@ gets a partition when the previous owner has revoked it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, assert_never
 
 from wirekafka.coordinator.consumer.assignment import Assignment
-from wirekafka.coordinator.consumer.member import (
-    NOTHING_OWNED,
-    ConsumerMember,
-    MemberState,
-    OwnedPartitions,
-)
+from wirekafka.coordinator.consumer.member import ConsumerMember, MemberState, OwnedPartitions
 from wirekafka.coordinator.java_order import (
     HashOrder,
     copied_capacity,
@@ -75,6 +71,30 @@ def reconcile(member: ConsumerMember, aim: Aim, reported: Reported) -> ConsumerM
             assert_never(member.state)
 
 
+def in_epoch_of_same_target(
+    member: ConsumerMember, epoch: int, target: Assignment
+) -> ConsumerMember | None:
+    """Return what `reconcile` does for a member that owns exactly its target, all of one topic.
+
+    Returns None for any other member. The topic exists, and the member subscribes to it.
+    """
+    owned = member.assigned
+    if (
+        len(owned) != 1
+        or member.revoking
+        or member.state not in (MemberState.STABLE, MemberState.UNRELEASED_PARTITIONS)
+    ):
+        return None
+    [(topic, epochs)] = owned.items()
+    partitions = target.get(topic, ())
+    if len(partitions) != len(epochs) or epochs.keys() != set(partitions):
+        return None
+    ordered = _in_partition_order(epochs, len(epochs))
+    return member.moved(
+        epoch, member.epoch, MemberState.STABLE, owned if ordered is epochs else {topic: ordered}
+    )
+
+
 def _holds_any(reported: Reported, partitions: OwnedPartitions) -> bool:
     """Whether the member owns one of these; it does unless it reports otherwise."""
     if reported is None:
@@ -124,6 +144,9 @@ class _Difference:
     def _compare(self, topic: bytes, member: ConsumerMember, aim: Aim) -> None:
         target = aim.target.get(topic, ()) if topic in aim.topic_ids else ()
         owned = member.assigned.get(topic, {})
+        if len(owned) == len(target) and owned and owned.keys() == set(target):
+            self.kept[topic] = owned
+            return
         missing = [partition for partition in target if partition not in owned]
         if owned:
             wanted = set(target)
@@ -148,12 +171,12 @@ def _advance(
 ) -> ConsumerMember:
     difference = _Difference(member, aim)
     if difference.revoked and _holds_any(reported, difference.revoked):
-        return member._replace(
-            state=MemberState.UNREVOKED_PARTITIONS,
-            epoch=member.epoch if epoch is None else epoch,
-            previous_epoch=member.epoch,
-            assigned=_in_order(difference.kept, member.assigned),
-            revoking=_in_order(difference.revoked, member.assigned),
+        return member.moved(
+            member.epoch if epoch is None else epoch,
+            member.epoch,
+            MemberState.UNREVOKED_PARTITIONS,
+            _in_order(difference.kept, member.assigned),
+            _in_order(difference.revoked, member.assigned),
         )
     assigned, granted = difference.kept, difference.granted
     kept_topics = list(assigned)
@@ -166,12 +189,11 @@ def _advance(
         for topic in granted_topics:
             order.compute(topic)
         assigned = {topic: assigned[topic] for topic in order.walk()}
-    return member._replace(
-        state=(MemberState.UNRELEASED_PARTITIONS if difference.withheld else MemberState.STABLE),
-        epoch=aim.epoch,
-        previous_epoch=member.epoch,
-        assigned=_in_partition_orders(assigned, member.assigned),
-        revoking=NOTHING_OWNED,
+    return member.moved(
+        aim.epoch,
+        member.epoch,
+        MemberState.UNRELEASED_PARTITIONS if difference.withheld else MemberState.STABLE,
+        _in_partition_orders(assigned, member.assigned),
     )
 
 
@@ -205,12 +227,14 @@ def _merged(revoking: OwnedPartitions, dropped: OwnedPartitions) -> OwnedPartiti
 
 def _in_partition_order(epochs: Mapping[int, int], copied: int) -> Mapping[int, int]:
     """Return `epochs` in the order of a Java map copied with `copied` entries that then grew."""
-    buckets = (
-        grown_capacity(len(epochs), sized_capacity(copied))
-        if copied
-        else (grown_capacity(len(epochs)))
-    )
-    return {p: epochs[p] for p in integers_in_order(epochs, buckets)}
+    ordered = integers_in_order(epochs, _copied_and_grown(copied, len(epochs)))
+    return epochs if ordered == list(epochs) else {p: epochs[p] for p in ordered}
+
+
+@lru_cache(1 << 10)
+def _copied_and_grown(copied: int, count: int) -> int:
+    """Return the buckets of a Java map copied with `copied` entries that grew to `count`."""
+    return grown_capacity(count, sized_capacity(copied)) if copied else grown_capacity(count)
 
 
 def _copied_order(topics: Collection[bytes]) -> HashOrder[bytes]:

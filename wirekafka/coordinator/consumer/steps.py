@@ -11,7 +11,12 @@ from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment
 from wirekafka.coordinator.consumer.config import ConsumerGroupContext
 from wirekafka.coordinator.consumer.group import ConsumerGroup
 from wirekafka.coordinator.consumer.member import ConsumerMember, MemberState
-from wirekafka.coordinator.consumer.reconcile import Aim, Reported, reconcile
+from wirekafka.coordinator.consumer.reconcile import (
+    Aim,
+    Reported,
+    in_epoch_of_same_target,
+    reconcile,
+)
 from wirekafka.coordinator.consumer.records import (
     ConsumerCurrentRecord,
     ConsumerEpochRecord,
@@ -193,7 +198,7 @@ class MemberSteps:
         turn: Turn,
     ) -> Steps[MemberTarget]:
         """Return the member's target for the epoch; computes targets if needed and due."""
-        if group.assignment_epoch >= at.epoch or not self._may_assign(group, turn.now_ms):
+        if not self.is_assignment_due(group, at.epoch, turn.now_ms):
             return self.last_target(group, updated)
         assignor = group.assignors.preferred_after(member, updated)
         targets = yield from compute_targets(
@@ -209,6 +214,10 @@ class MemberSteps:
         )
         turn.records.extend(targets.records)
         return MemberTarget(at.epoch, targets.own)
+
+    def is_assignment_due(self, group: ConsumerGroup, epoch: int, now_ms: int) -> bool:
+        """Whether targets have to be computed for the epoch, and may be by now."""
+        return group.assignment_epoch < epoch and self._may_assign(group, now_ms)
 
     def last_target(self, group: ConsumerGroup, member: ConsumerMember) -> MemberTarget:
         """Return the target computed last; a static member's belongs to its instance id."""
@@ -237,8 +246,11 @@ class MemberSteps:
         has_new_subscription: bool,
     ) -> ConsumerMember:
         """Return the member after its next step, and write that step."""
-        if not has_new_subscription and member.is_reconciled_to(goal.epoch):
-            return member
+        if not has_new_subscription:
+            if member.is_reconciled_to(goal.epoch):
+                return member
+            if (kept := self._with_same_target(member, goal)) is not None:
+                return self._write_moved(group, member, kept, turn)
         names = group.subscriptions.topics_of(member)
         topics = self._context.topics
         topic_ids = {topic.id for name in names if (topic := topics.by_name(name)) is not None}
@@ -256,6 +268,26 @@ class MemberSteps:
         )
         if updated == member:
             return member
+        return self._write_moved(group, member, updated, turn)
+
+    def _with_same_target(
+        self, member: ConsumerMember, goal: MemberTarget
+    ) -> ConsumerMember | None:
+        """Return a member that owns its target already in the target's epoch; None for others.
+
+        So do most members when one has left. The result is that of `reconcile`.
+        """
+        if len(goal.target) != 1 or member.regex or member.requested_topics is not None:
+            return None
+        [(topic_id, _)] = goal.target.items()
+        topic = self._context.topics.by_id(topic_id)
+        if topic is None or topic.name not in member.topics:
+            return None
+        return in_epoch_of_same_target(member, goal.epoch, goal.target)
+
+    def _write_moved(
+        self, group: ConsumerGroup, member: ConsumerMember, updated: ConsumerMember, turn: Turn
+    ) -> ConsumerMember:
         turn.write(ConsumerCurrentRecord.of(group.group_id, updated))
         if updated.classic is None:
             key = ConsumerRebalanceKey(group.group_id, member.member_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wirekafka.coordinator.consumer.member import ConsumerMember
@@ -68,6 +68,14 @@ class Subscriptions:
     def change(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
         """Update the counts for a member that joined, changed or left."""
         self._was_homogeneous = None
+        if (
+            old is not None
+            and new is not None
+            and old.topics is new.topics
+            and not old.regex
+            and not new.regex
+        ):
+            return  # As with most records: only the assignment of the member has changed.
         old_topics = old.topics if old is not None else frozenset()
         new_topics = new.topics if new is not None else frozenset()
         if old_topics is not new_topics:
@@ -230,8 +238,10 @@ class ClassicProtocols:
         return self._supporters[name] == self.count
 
 
-def topics_in_order(topics: Iterable[str], requested: Sequence[str] | None = None) -> list[str]:
+def topics_in_order(topics: Collection[str], requested: Sequence[str] | None = None) -> list[str]:
     """Return topic names in the order of a Java set made from a record's or a request's list."""
+    if requested is None and len(topics) < 2:
+        return list(topics)
     listed = sorted(topics, key=java_text_order) if requested is None else requested
     if len(listed) < 2:
         return list(listed)

@@ -44,7 +44,7 @@ def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
     free = [each for topic in topic_ids for each in _unassigned(task, topic)]
     total = sum(task.partition_counts[topic] for topic in topic_ids)
     yield
-    changed, room = yield from _keep(task, total, frozenset(topic_ids), free)
+    cut, changed, room = yield from _keep(task, total, frozenset(topic_ids), free)
     remaining = iter(free)
     for member_id, count in room:
         target = changed.get(member_id)
@@ -57,6 +57,7 @@ def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
     if next(remaining, None) is not None:
         raise Unassignable("Partitions were left unassigned")
     assigned = {member_id: member.target for member_id, member in task.members.items()}
+    assigned.update(cut)
     yield
     for index, (member_id, target) in enumerate(changed.items()):
         assigned[member_id] = target.result()
@@ -67,22 +68,24 @@ def _assign_alike(task: AssignmentTask) -> Steps[dict[str, Assignment]]:
 
 def _unassigned(task: AssignmentTask, topic: bytes) -> list[_Free]:
     count, assigned = task.partition_counts[topic], task.assigned.get(topic, ())
-    if len(assigned) == count and max(assigned, default=0) < count:
+    if len(assigned) == count and task.assigned_ends.get(topic, count + 1) <= count:
         return []
     return [(topic, partition) for partition in range(count) if partition not in assigned]
 
 
 def _keep(
     task: AssignmentTask, total: int, topic_ids: frozenset[bytes], free: list[_Free]
-) -> Steps[tuple[dict[str, Target], list[tuple[str, int]]]]:
+) -> Steps[tuple[dict[str, Assignment], dict[str, Target], list[tuple[str, int]]]]:
     """Let members keep their share and add the rest to `free`.
 
-    Returns the targets that change by it, and the room per member. If the partitions cannot be
-    divided evenly, as many members as partitions are left over may have one more: those that have
-    it already, as long as enough such places remain for later members.
+    Returns the targets that lose a part of their one topic, the other targets that change by it,
+    and the room per member. If the partitions cannot be divided evenly, as many members as
+    partitions are left over may have one more: those that have it already, as long as enough such
+    places remain for later members.
     """
     members = len(task.members)
     share, extras = divmod(total, members)
+    cut: dict[str, Assignment] = {}
     changed: dict[str, Target] = {}
     room = []
     for index, (member_id, member) in enumerate(task.members.items()):
@@ -90,7 +93,14 @@ def _keep(
         left = _room_of(member.target, share + may_have_extra, topic_ids)
         if left < 0:
             quota = share + may_have_extra
-            changed[member_id], left = _keep_of(member, quota, topic_ids, free)
+            if quota and len(member.target) == 1 and not member.target.keys() - topic_ids:
+                [(topic, partitions)] = member.target.items()
+                # As `Target.keep`: those that are left stay in their order.
+                cut[member_id] = {topic: partitions[:quota]}
+                free += [(topic, partition) for partition in partitions[quota:]]
+                left = 0
+            else:
+                changed[member_id], left = _keep_of(member, quota, topic_ids, free)
         if left and may_have_extra and members - index > extras:
             left -= 1
             may_have_extra = False
@@ -99,7 +109,7 @@ def _keep(
         extras -= may_have_extra
         if not index % MEMBERS_PER_STEP:
             yield
-    return changed, room
+    return cut, changed, room
 
 
 def _room_of(target: Assignment, quota: int, topic_ids: frozenset[bytes]) -> int:
