@@ -48,10 +48,10 @@ class SecuredBroker(InProcessBroker):
         answer = self.ask(_ALICE, request, 9)
         return Error(answer.responses[0].partition_responses[0].error_code)
 
-    def allow_writes(self, host: str = "*") -> None:
+    def allow_writes(self, host: str = "*", name: str = "t") -> None:
         acl = CreateAclsRequest.AclCreation(
             resource_type=2,
-            resource_name="t",
+            resource_name=name,
             principal=_ALICE,
             host=host,
             operation=_WRITE,
@@ -118,6 +118,21 @@ def test_existing_and_missing_topics_get_the_same_error_without_describe_permiss
         (Error.TOPIC_AUTHORIZATION_FAILED, bytes(16))
     }
     assert kafka.ask(_ALICE, MetadataRequest(topics=None), 12).topics == []
+
+
+def test_the_audit_log_counts_how_often_a_request_names_a_topic(
+    kafka: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    kafka.allow_writes(name="missing")  # which allows to describe the topic as well
+    topics = [MetadataRequest.Topic(name=name) for name in ("t", "missing")]
+    kafka.ask(_ALICE, MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12)
+    denials = [line.split(" based on ")[0] for line in caplog.messages if " is Denied " in line]
+    assert [line.partition(" is Denied operation = ")[2] for line in denials] == [
+        f"{operation} from host = {kafka.net.client_host} on resource = Topic:LITERAL:{name} "
+        "for request = Metadata with resourceRefCount = 1"
+        for operation, name in (("DESCRIBE", "t"), ("CREATE", "missing"))
+    ]
 
 
 def test_acls_name_ipv6_hosts_as_java_writes_them(

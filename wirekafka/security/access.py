@@ -129,9 +129,10 @@ class Access:
         """Those names for which the operation is allowed; denials are logged."""
         if self.authorizer is None:
             return _EVERYTHING
+        # The iterator, as a Counter of a mapping would take its values for counts.
         return {
             name
-            for name, count in Counter(names).items()
+            for name, count in Counter(iter(names)).items()
             if self.authorizer.allows(self, operation, (resource_type, name), references=count)
         }
 
