@@ -18,10 +18,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from benchmarks.groups import MEMBERS, PARTITIONS
-from benchmarks.quota_cost import connected, use_real_time
+from benchmarks.without_sockets import Transport, connected, receive, use_real_time
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.apis.consumer_group_heartbeat import (
@@ -30,30 +30,19 @@ from wirekafka.apis.consumer_group_heartbeat import (
 )
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.server.connection import Connection
 
 PHASES = ("100 joins", "first round", "second round", "leave", "round after it")
 _VERSION = 1
 _MOST_ROUNDS = 5
 
 
-class _Sent:
-    """What a connection has sent: takes the place of its transport."""
+class _Kept(Transport):
+    """Keeps what was written last."""
 
-    def __init__(self) -> None:
-        self.data = b""
+    data = b""
 
     def write(self, data: bytes) -> None:
         self.data = bytes(data)
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        pass
-
-    def get_extra_info(self, name: str) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return False
 
 
 class _Member:
@@ -63,9 +52,8 @@ class _Member:
         digest = hashlib.sha256(f"{group} {number}".encode()).digest()[:16]
         self._id = base64.urlsafe_b64encode(digest).decode().rstrip("=")
         self._group = group
-        self._connection: Connection = connected(broker)
-        self._sent = _Sent()
-        self._connection._transport = cast(Any, self._sent)
+        self._sent = _Kept()
+        self._connection = connected(broker, self._sent)
         self._epoch = 0
         self._assigned: list[Any] = []
         self.partitions = 0
@@ -89,10 +77,7 @@ class _Member:
 
     def send(self, frame: bytes) -> None:
         """Pass a request to the broker as if it had been read from a socket."""
-        size = len(frame)
-        connection = self._connection
-        connection.get_buffer(size)[:size] = frame
-        connection.buffer_updated(size)
+        receive(self._connection, frame)
 
     def adopt(self) -> int:
         """Take over what the response says; returns the member epoch."""

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quota_cost import connected, timed, use_real_time
+from benchmarks.without_sockets import connected, timed, use_real_time
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -7,25 +7,17 @@ the share of quotas is smaller. All are measured in turn in this process, the be
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
 
 from benchmarks.driver import PRODUCE_VERSION, batch_of, produce_frame
+from benchmarks.without_sockets import connected, timed, use_real_time
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.registry import Call
 from wirekafka.codec.frame import encode_request
 from wirekafka.quotas.client_quotas import ClientQuotas
-from wirekafka.server.connection import Connection
-from wirekafka.server.half_closed import HalfClosed
-from wirekafka.server.inbox import Inbox
-from wirekafka.server.pipeline import Pipeline, Serve
-from wirekafka.server.repeated_warnings import RepeatedWarnings
 
 KINDS: Mapping[str, tuple[str, str] | None] = {
     "without quotas": None,
@@ -38,41 +30,6 @@ KINDS: Mapping[str, tuple[str, str] | None] = {
 _REQUESTS = 50
 _LIMIT = 1e9
 _BODY_AT, _DECODED_VERSION = 24, 8
-
-
-class _Transport:
-    """Accepts all output, and drops it."""
-
-    def write(self, data: bytes) -> None:
-        pass
-
-    def set_write_buffer_limits(self, high: int) -> None:
-        pass
-
-    def get_extra_info(self, name: str) -> None:
-        pass
-
-    def is_closing(self) -> bool:
-        return False
-
-
-class _Owner:
-    """Stands in for the listener of one connection."""
-
-    request_limit_bytes = 1 << 20
-
-    def __init__(self, broker: InProcessBroker):
-        self.inbox = Inbox()
-        self.half_closed = HalfClosed()
-        self.serve: Serve = Pipeline().serve
-        self.warnings = RepeatedWarnings()
-        self._call = Call(broker.broker)
-
-    def accept(self, connection: Connection, transport: asyncio.Transport) -> Call:
-        return self._call
-
-    def forget(self, connection: Connection) -> None:
-        pass
 
 
 def costs(directory: Path, rounds: int = 1000) -> dict[str, tuple[float, float]]:
@@ -97,34 +54,6 @@ def costs(directory: Path, rounds: int = 1000) -> dict[str, tuple[float, float]]
     return {
         name: (best[name, 0] / _REQUESTS * 1e6, best[name, 1] / _REQUESTS * 1e6) for name in KINDS
     }
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def timed(connection: Connection, sent: bytes, requests: int) -> float:
-    """Seconds of CPU time for some reads of one request each."""
-    size = len(sent)
-    connection.get_buffer(size)[:size] = sent
-    start = time.process_time()
-    for _ in range(requests):
-        connection.get_buffer(size)
-        connection.buffer_updated(size)
-    return time.process_time() - start
-
-
-def use_real_time(broker: InProcessBroker) -> None:
-    """Give the broker the clock of a real one, whose calls are part of the cost."""
-    broker.clock.now_ms = _now_ms  # type: ignore[method-assign]
-    broker.clock.work_ns = time.perf_counter_ns  # type: ignore[method-assign]
-
-
-def connected(broker: InProcessBroker) -> Connection:
-    """A connection to the broker without a socket, which drops what is sent."""
-    connection = Connection(_Owner(broker))
-    connection.connection_made(cast(Any, _Transport()))
-    return connection
 
 
 def _quotas(broker: InProcessBroker, quota: tuple[str, str] | None) -> ClientQuotas | None:

@@ -41,7 +41,7 @@ class _Table(dict[K, V]):
 
 _GroupOffsets: TypeAlias = _Table[str, _Table[int, CommittedOffset]]
 """One group's offsets by topic and partition."""
-_NONE: _GroupOffsets = _Table()
+_NO_OFFSETS: _GroupOffsets = _Table()
 _NO_PARTITIONS: _Table[int, CommittedOffset] = _Table()
 
 
@@ -97,11 +97,11 @@ class Offsets:
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """One committed offset."""
-        return self._committed.get(group_id, _NONE).get(topic, _NO_PARTITIONS).get(partition)
+        return self._committed.get(group_id, _NO_OFFSETS).get(topic, _NO_PARTITIONS).get(partition)
 
     def committed(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         """All committed offsets of a group: (topic, partition, offset)."""
-        for topic, partitions in self._committed.get(group_id, _NONE).items():
+        for topic, partitions in self._committed.get(group_id, _NO_OFFSETS).items():
             for partition, offset in partitions.items():
                 yield topic, partition, offset
 
@@ -120,7 +120,7 @@ class Offsets:
 
         With `require_stable`, UNSTABLE_OFFSET_COMMIT where an open transaction may change one.
         """
-        topics = self._committed.get(group_id, _NONE)
+        topics = self._committed.get(group_id, _NO_OFFSETS)
         unstable = self._open.get(group_id, {}) if require_stable else {}
         fetched = []
         for place in partitions:
@@ -149,7 +149,7 @@ class Offsets:
 
     def places(self, group_id: str) -> list[TopicPartition]:
         """The partitions with offsets of the group, in the order in which Kafka lists them."""
-        topics = self._committed.get(group_id, _NONE)
+        topics = self._committed.get(group_id, _NO_OFFSETS)
         return [
             (topic, partition)
             for topic in timeline_ordered(topics, topics.slots)
@@ -169,7 +169,7 @@ class Offsets:
         self, group_id: str, partitions: Mapping[str, frozenset[int]]
     ) -> Iterator[OffsetRecord]:
         """Tombstones for the offsets of a group in these partitions, given by topic."""
-        topics = self._committed.get(group_id, _NONE)
+        topics = self._committed.get(group_id, _NO_OFFSETS)
         places = dict.fromkeys(
             (topic, partition)
             for topic in sorted(topics.keys() & partitions.keys())
@@ -198,7 +198,7 @@ class Offsets:
 
     def has(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether there is an offset, committed or in an open transaction."""
-        return partition in self._committed.get(group_id, _NONE).get(
+        return partition in self._committed.get(group_id, _NO_OFFSETS).get(
             topic, _NO_PARTITIONS
         ) or self.is_unstable(group_id, topic, partition)
 
@@ -208,7 +208,7 @@ class Offsets:
         """Tombstones for the expired offsets of a group, except those in open transactions."""
         found = {
             (topic, partition)
-            for topic, partitions in self._committed.get(group_id, _NONE).items()
+            for topic, partitions in self._committed.get(group_id, _NO_OFFSETS).items()
             for partition, committed in partitions.items()
             if is_expired(topic, committed) and not self.is_unstable(group_id, topic, partition)
         }
@@ -217,7 +217,7 @@ class Offsets:
 
     def count(self, group_id: str) -> int:
         """How many offsets the group has."""
-        return sum(map(len, self._committed.get(group_id, _NONE).values()))
+        return sum(map(len, self._committed.get(group_id, _NO_OFFSETS).values()))
 
     def snapshot(self) -> Iterator[OffsetRecord]:
         """Records that rebuild the committed offsets."""

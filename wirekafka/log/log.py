@@ -192,7 +192,7 @@ class Log:
         KafkaError, with nothing written: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE below the end.
         """
         try:
-            if received.append_only(self, records, newest_epoch):
+            if received.append_single(self, records, newest_epoch):
                 return
             data = memoryview(records)
             found = received.checked(data, self.end_offset, newest_epoch, self.name)

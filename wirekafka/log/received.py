@@ -52,7 +52,7 @@ class FollowingLog(Protocol):
     end_offset: int
 
 
-def append_only(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
+def append_single(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
     """Append what is one whole batch of records, the usual case, with less work.
 
     False, with nothing written, for all else: several batches, one that is cut off or corrupt, a

@@ -68,7 +68,10 @@ class Follower:
         return True
 
     def apply(self, response: PartitionResponse, now_ms: int) -> None:
-        """As `take`, for a request that is known to have this epoch and the end of this log."""
+        """Apply the response to a request of the current leader epoch, from the end of this log on.
+
+        As `take`, whose checks the caller has made.
+        """
         if response.diverging is not None:
             self._truncate(response.diverging, now_ms)
             return

@@ -72,10 +72,10 @@ class Heartbeats:
         )
         if len(turn.records) == 1 and is_as_replayed(member, moved):
             turn.replayed = partial(group.put_moved, moved)
-        self._respond_if_moved(group, (member, moved), command, ticket, turn)
+        self._respond_with_change(group, (member, moved), command, ticket, turn)
         return None
 
-    def _respond_if_moved(
+    def _respond_with_change(
         self,
         group: ConsumerGroup,
         change: MemberChange,
@@ -83,7 +83,7 @@ class Heartbeats:
         ticket: Ticket,
         turn: Turn,
     ) -> None:
-        """Respond with the assignment only if it changed, or if the request has all fields."""
+        """Respond, with the assignment only if it changed or if the request has all fields."""
         before, after = change
         has_news = (
             command.is_joining or command.is_full or not same_owned(before.assigned, after.assigned)
@@ -181,7 +181,7 @@ class Heartbeats:
             turn,
             has_new_subscription=has_new_names or regex is not RegexChange.NONE,
         )
-        self._respond_if_moved(group, (member, moved), command, ticket, turn)
+        self._respond_with_change(group, (member, moved), command, ticket, turn)
 
     def _member(
         self, group: ConsumerGroup, command: ConsumerHeartbeat, turn: Turn
