@@ -8,7 +8,7 @@ demo:
 # Without TEST: all tests in two processes, then those that time, in one. A test that exceeds its
 # time limit ends its process, which is replaced: it may hang in a library that no signal interrupts.
 PARTS = -n 2 --dist worksteal --timeout-method thread
-FILES = -n 2 --dist loadfile --timeout-method thread
+FILES = -n 2 --dist loadfile -p tests.file_scheduling --timeout-method thread
 test:
 	@.ci/set-up
 ifdef TEST

@@ -233,6 +233,23 @@ def test_a_decision_from_before_newer_metadata_is_ignored() -> None:
     play(scenario)
 
 
+def test_a_decision_that_arrives_after_the_metadata_it_led_to_is_counted() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.shrink()
+        scene.replicas.set_isr(1, 2)
+        await scene.controller.decide(scene.decided(1, 2, partition_epoch=1))
+        assert (scene.keeper.shrinks, scene.keeper.expands) == (1, 0)
+        scene.replicas.replicate(3)
+        scene.catch_up(3, isr=(1, 2))
+        await turn()
+        assert scene.controller.proposed == [(1, 2), (1, 2, 3)]
+        scene.replicas.set_isr(1, 2, 3)
+        await scene.controller.decide(scene.decided(1, 2, 3, partition_epoch=2))
+        assert (scene.keeper.shrinks, scene.keeper.expands) == (1, 1)
+
+    play(scenario)
+
+
 def test_nothing_is_repeated_once_another_broker_leads() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.shrink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from wirekafka.clock import Clock, Timer
 from wirekafka.errors import Error, KafkaError
@@ -41,6 +41,12 @@ class Member(Protocol):
         """As `ControllerChannel.alter_partition`, with the broker's id and current epoch."""
 
 
+class _Proposal(NamedTuple):
+    change: IsrChange
+    size: int
+    """How many replicas the ISR had when the change was proposed."""
+
+
 class IsrKeeper:
     """Proposes ISR changes to the controller, and applies the decisions.
 
@@ -61,7 +67,10 @@ class IsrKeeper:
         self._is_sending = False
         self._has_stopped = False
         self.shrinks = self.expands = self.refusals = 0
-        """How many proposals were accepted, and how many refused or outdated."""
+        """How many proposals were accepted, and how many refused or outdated.
+
+        Those whose decision arrives after the metadata that it led to count as well.
+        """
         self._failures: set[str] = set()
         """The messages of failures that are logged already and persist."""
 
@@ -106,7 +115,7 @@ class IsrKeeper:
 
     async def _send(self) -> None:
         """Send proposals until no partition needs one."""
-        proposals: dict[Partition, IsrChange] = {}
+        proposals: dict[Partition, _Proposal] = {}
         try:
             while proposals := proposals | self._propose():
                 proposals = await self._send_once(proposals)
@@ -117,16 +126,16 @@ class IsrKeeper:
         finally:
             self._is_sending = False
 
-    def _propose(self) -> dict[Partition, IsrChange]:
+    def _propose(self) -> dict[Partition, _Proposal]:
         due, self._due = self._due, {}
-        proposals: dict[Partition, IsrChange] = {}
+        proposals: dict[Partition, _Proposal] = {}
         now_ms = self._clock.now_ms()
         for partition in due:
             leader = partition.leader
             change = leader.isr_change(now_ms) if leader is not None else None
             if leader is not None and change is not None:
                 leader.propose(change)
-                proposals[partition] = change
+                proposals[partition] = _Proposal(change, len(partition.isr))
                 logger.info(
                     "Proposing the ISR %s for %s-%d in place of %s",
                     list(change.isr),
@@ -136,9 +145,9 @@ class IsrKeeper:
                 )
         return proposals
 
-    async def _send_once(self, proposals: dict[Partition, IsrChange]) -> dict[Partition, IsrChange]:
+    async def _send_once(self, proposals: dict[Partition, _Proposal]) -> dict[Partition, _Proposal]:
         """Send the proposals, and apply the decisions; returns the proposals to send again."""
-        changes = {(each.topic_id, each.index): change for each, change in proposals.items()}
+        changes = {(each.topic_id, each.index): sent.change for each, sent in proposals.items()}
         try:
             results = await self._member.alter_partition(changes)
         except KafkaError as error:
@@ -147,33 +156,36 @@ class IsrKeeper:
         except Exception:  # A proposal that nobody sends again would end all changes of its ISR.
             logger.exception("AlterPartition failed; it is retried")
             return dict(self._still_proposed(proposals))
-        undecided: dict[Partition, IsrChange] = {}
-        for partition, change in self._still_proposed(proposals):
+        for partition, sent in proposals.items():
+            result = results.get((partition.topic_id, partition.index))
+            if isinstance(result, DecidedIsr):
+                self.shrinks += len(result.isr) < sent.size
+                self.expands += len(result.isr) > sent.size
+        undecided: dict[Partition, _Proposal] = {}
+        for partition, sent in self._still_proposed(proposals):
             result = results.get((partition.topic_id, partition.index))
             try:
                 if isinstance(result, DecidedIsr):
                     self._apply(partition, result)
                 elif not self._is_settled(partition, result):
-                    undecided[partition] = change
+                    undecided[partition] = sent
             except Exception:  # Of one partition: the others' ISRs must go on changing.
                 logger.exception("ISR of %s-%d not applied", partition.topic, partition.index)
-                undecided[partition] = change
+                undecided[partition] = sent
         return undecided
 
     def _still_proposed(
-        self, proposals: Mapping[Partition, IsrChange]
-    ) -> Iterable[tuple[Partition, IsrChange]]:
+        self, proposals: Mapping[Partition, _Proposal]
+    ) -> Iterable[tuple[Partition, _Proposal]]:
         """The proposals that newer metadata has not superseded meanwhile."""
         if not self._has_stopped:
-            for partition, change in proposals.items():
-                if partition.leader is not None and partition.leader.proposed is change:
-                    yield partition, change
+            for partition, sent in proposals.items():
+                if partition.leader is not None and partition.leader.proposed is sent.change:
+                    yield partition, sent
 
     def _apply(self, partition: Partition, decided: DecidedIsr) -> None:
         """Apply an accepted ISR before the metadata feed delivers it."""
         leadership = partition.leadership
-        self.shrinks += len(decided.isr) < len(leadership.isr)
-        self.expands += len(decided.isr) > len(leadership.isr)
         if decided.leader_epoch != leadership.leader_epoch:
             return  # The feed delivers the election.
         partition.lead(

@@ -1,0 +1,42 @@
+"""A run of tests ends, and runs all other tests, when a test ends its process."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FATAL = "import os\n\ndef test_before():\n    pass\n\ndef test_fatal():\n    os._exit(3)\n"
+TEST = "\ndef test_{}():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("dist", "after", "others"),
+    [("loadfile", 0, 12), ("loadfile", 1, 0), ("loadfile", 5, 12), ("worksteal", 1, 12)],
+)
+def test_a_run_goes_on_after_a_fatal_test(
+    tmp_path: Path, dist: str, after: int, others: int
+) -> None:
+    # Files with more tests are assigned first: some before and some after the fatal test's.
+    (tmp_path / "test_fatal.py").write_text(FATAL + "".join(map(TEST.format, range(after))))
+    for number in range(others):
+        tests = "".join(map(TEST.format, range(1 + number // 2)))
+        (tmp_path / f"test_other_{number}.py").write_text(tests)
+    total = 1 + after + sum(1 + number // 2 for number in range(others))
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-n", "2", "--dist", dist, "-c", "/dev/null"),
+            *("-p", "tests.file_scheduling", "-p", "no:cacheprovider", str(tmp_path)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert re.search(r"crashed while running '.*test_fatal'", run.stdout), run.stdout
+    assert f" 1 failed, {total} passed" in run.stdout
