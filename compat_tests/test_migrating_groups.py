@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.group_member import LIBRARIES
@@ -27,7 +25,7 @@ from compat_tests.test_mixed_groups import (
     Crowd,
     Flow,
     Watch,
-    _committed,
+    committed,
     crowd_of,
 )
 from compat_tests.wire import Wire
@@ -48,14 +46,6 @@ _CLASSIC = [*(name for name in LIBRARIES if name != "aiokafka"), JAVA]
 _NEW = [_ASSIGNED, JAVA_ASSIGNED]
 
 
-class _PatientWatch(Watch):
-    """Watches offsets through kills of the broker."""
-
-    def look(self) -> None:
-        with suppress(KafkaException):
-            super().look()
-
-
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[MortalBroker]:
     broker = MortalBroker(tmp_path / "data", *_SETTINGS)
@@ -72,7 +62,7 @@ def test_a_group_migrates_and_loses_members_and_brokers(
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(unique, PARTITIONS)])[unique].result(30)
     with crowd_of(broker.bootstrap, unique, unique, java_tools) as crowd:
-        flow, watch = Flow(broker.bootstrap, unique), _PatientWatch(admin, unique)
+        flow, watch = Flow(broker.bootstrap, unique), Watch(broker.bootstrap, unique)
         _join(crowd, [*_CLASSIC, "confluent"])
         assert _type_of(broker, unique) == "classic"
         _join(crowd, [*_NEW, _ASSIGNED, "kafka_python"])
@@ -94,7 +84,7 @@ def test_a_group_migrates_and_loses_members_and_brokers(
         eventually(lambda: written.items() <= crowd.seen.items(), 90)
         assert crowd.seen == written, "a record that nobody wrote"
         ends = {partition: offset + 1 for partition, offset in sorted(written)}
-        eventually(lambda: _committed(broker.bootstrap, unique) == ends, 60)
+        eventually(lambda: committed(broker.bootstrap, unique) == ends, 60)
         watch.stop()
         assert watch.steps_back == []
         assert all(member.process.poll() is None for member in crowd.members)
@@ -114,10 +104,10 @@ def _go_on(crowd: Crowd) -> None:
 
 
 def _kill(broker: MortalBroker, group: str) -> None:
-    before = _committed(broker.bootstrap, group)
+    before = committed(broker.bootstrap, group)
     broker.kill()
     broker.start()
-    after = _committed(broker.bootstrap, group)
+    after = committed(broker.bootstrap, group)
     assert all(after[partition] >= offset for partition, offset in before.items())
 
 

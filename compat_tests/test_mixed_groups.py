@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from confluent_kafka import ConsumerGroupTopicPartitions, Producer
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from compat_tests.committed import committed_offsets
 from compat_tests.conftest import NewTopicName
 from compat_tests.group_member import LIBRARIES, SESSION_MS
 from compat_tests.java_tools import JavaTools
@@ -187,12 +188,12 @@ class Flow:
 
 
 class Watch:
-    """Polls the group's committed offsets in the background."""
+    """Polls the group's committed offsets in the background, also while the broker restarts."""
 
-    def __init__(self, admin: AdminClient, group: str):
+    def __init__(self, bootstrap: str, group: str):
         self.steps_back: list[tuple[int, int, int]] = []
         self.committed: dict[int, int] = defaultdict(int)
-        self._admin = admin
+        self._bootstrap = bootstrap
         self._group = group
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -203,13 +204,11 @@ class Watch:
         self._thread.join(30)
 
     def look(self) -> None:
-        asked = [ConsumerGroupTopicPartitions(self._group)]
-        for future in self._admin.list_consumer_group_offsets(asked).values():
-            for each in future.result(10).topic_partitions:
-                known = self.committed[each.partition]
-                if each.offset < known:
-                    self.steps_back.append((each.partition, known, each.offset))
-                self.committed[each.partition] = each.offset
+        for partition, offset in committed(self._bootstrap, self._group).items():
+            known = self.committed[partition]
+            if offset < known:
+                self.steps_back.append((partition, known, offset))
+            self.committed[partition] = offset
 
     def _run(self) -> None:
         while not self._stopped.wait(0.1):
@@ -230,7 +229,7 @@ def test_eight_consumers_of_four_libraries_read_every_record_and_never_commit_ba
 ) -> None:
     topic = new_topic(PARTITIONS)
     with crowd_of(bootstrap, topic, unique, java_tools) as crowd:
-        flow, watch = Flow(bootstrap, topic), Watch(admin, unique)
+        flow, watch = Flow(bootstrap, topic), Watch(bootstrap, unique)
         libraries = [*LIBRARIES, JAVA]
         for library in libraries:
             crowd.join(library)
@@ -280,10 +279,10 @@ def test_a_group_survives_kill_9_of_its_coordinator(
             crowd.join(library)
         eventually(lambda: all(member.count for member in crowd.members), 60)
         for _ in range(2):
-            before = _committed(broker.bootstrap, unique)
+            before = committed(broker.bootstrap, unique)
             broker.kill()
             broker.start()
-            after = _committed(broker.bootstrap, unique)
+            after = committed(broker.bootstrap, unique)
             assert all(after[partition] >= offset for partition, offset in before.items())
             seen = len(crowd.seen)
             eventually(lambda seen=seen: len(crowd.seen) > seen + 2 * RECORDS_PER_SECOND, 60)
@@ -293,8 +292,7 @@ def test_a_group_survives_kill_9_of_its_coordinator(
         assert all(member.process.poll() is None for member in crowd.members)
 
 
-def _committed(bootstrap: str, group: str) -> dict[int, int]:
-    """Read by a new client: an older one may search for the coordinator long after a kill."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-    return {each.partition: each.offset for each in future.result(30).topic_partitions}
+def committed(bootstrap: str, group: str) -> dict[int, int]:
+    """The committed offsets of the group's only topic, by partition."""
+    offsets = committed_offsets(bootstrap, group)
+    return {partition: offset for (_, partition), (offset, _) in offsets.items()}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from compat_tests.committed import committed_offsets
 from compat_tests.reading import read_to_end
 from compat_tests.wire import Wire
 from tests.eventually import eventually
@@ -49,7 +50,7 @@ def view(bootstrap: str) -> dict[str, Any]:
     seen = {
         "cluster": answer.cluster_id,
         "topics": topics,
-        "groups": _groups(admin),
+        "groups": _groups(bootstrap, admin),
         "consumer groups": eventually(lambda: _consumer_groups(wire)),
         "transactions": eventually(lambda: _transactions(wire)),
     }
@@ -95,20 +96,12 @@ def _watermarks(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
     return found
 
 
-def _groups(admin: AdminClient) -> dict[str, Any]:
+def _groups(bootstrap: str, admin: AdminClient) -> dict[str, Any]:
     listed = admin.list_consumer_groups().result(30).valid
     groups = {}
     for group in sorted(each.group_id for each in listed if each.group_id != "visible-state"):
-        request = [ConsumerGroupTopicPartitions(group)]
-        offsets = admin.list_consumer_group_offsets(request)[group].result(30)
         described = admin.describe_consumer_groups([group])[group].result(30)
-        groups[group] = (
-            described.state.name,
-            sorted(
-                (each.topic, each.partition, each.offset, each.metadata)
-                for each in offsets.topic_partitions
-            ),
-        )
+        groups[group] = (described.state.name, sorted(committed_offsets(bootstrap, group).items()))
     return groups
 
 

@@ -8,6 +8,7 @@ from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
+from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
 from wirekafka.errors import Error, KafkaError
 
@@ -53,6 +54,15 @@ def test_the_internal_topic_is_created_by_the_first_lookup(key_type: int, topic:
     answer = broker.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["k"]), 4)
     assert answer.coordinators[0].error_code == Error.NONE
     assert len(broker.image.topics[topic].partitions) == OFFSETS_PARTITIONS
+
+
+def test_no_coordinator_is_named_before_this_broker_leads_its_partition() -> None:
+    """Otherwise it would respond with NOT_COORDINATOR, which ends programs that use librdkafka."""
+    broker = GroupBroker().ready()
+    place = "__consumer_offsets", coordinator_partition("g", OFFSETS_PARTITIONS)
+    request = FindCoordinatorRequest(coordinator_keys=["g"])
+    del broker.broker.partitions[place]
+    assert broker.ask(request, 4).coordinators[0].error_code == Error.COORDINATOR_NOT_AVAILABLE
 
 
 @pytest.mark.parametrize("version", range(7))

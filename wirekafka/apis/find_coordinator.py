@@ -5,6 +5,8 @@ v1: transactions (KIP-98), v4: several keys (KIP-699), v6: share groups (KIP-932
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.coordinator.java_hash import coordinator_partition
@@ -17,6 +19,9 @@ from wirekafka.replication.internal_topics import (
 )
 from wirekafka.security.access import REFUSALS, refusal
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, DESCRIBE, GROUP, TRANSACTIONAL_ID
+
+if TYPE_CHECKING:
+    from wirekafka.broker import Broker
 
 
 class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
@@ -125,9 +130,20 @@ async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.
     partition = known.partitions[coordinator_partition(shard_key, len(known.partitions))]
     nodes = {node.id: node for node in call.broker.nodes(call.listener)}
     node = nodes.get(partition.leader)
-    if node is None:
+    if node is None or not _may_respond(node.id, topic, partition.index, call.broker):
         return _nobody(key, Error.COORDINATOR_NOT_AVAILABLE)
     return _Coordinator(key=key, node_id=node.id, host=node.host, port=node.port)
+
+
+def _may_respond(leader: int, topic: str, index: int, broker: Broker) -> bool:
+    """Whether the coordinator on the partition's leader will respond with more than an error.
+
+    False if it is this broker, which applies new metadata in steps and does not lead the partition
+    yet. NOT_COORDINATOR, which Kafka's coordinator responds with meanwhile, ends programs that use
+    an admin client of librdkafka (up to 2.15: a null pointer in ListConsumerGroupOffsets).
+    """
+    placed = broker.partitions.get((topic, index))
+    return leader != broker.node_id or (placed is not None and placed.is_leader)
 
 
 def _nobody(key: str, error: Error, message: str = "") -> FindCoordinatorResponse.Coordinator:
