@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
@@ -106,6 +108,25 @@ def test_combined_nodes_that_are_stopped_together_all_stop_soon(tmp_path: Path) 
             assert (tmp_path / str(id) / ".kafka_cleanshutdown").exists()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_start_that_waits_for_the_quorum_is_logged_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        config = configs(tmp_path, "controller", 3)[1]
+        node = ControllerNode(config, platform())
+        starting = asyncio.create_task(node.start())
+        await until(lambda: "Waiting for a leader of the metadata quorum" in caplog.text)
+        starting.cancel()
+        await asyncio.wait([starting])
+        node.abort()
+
+    asyncio.run(scenario())
+    [waiting] = [each for each in caplog.messages if each.startswith("Waiting for")]
+    assert (
+        "voters: 1, 2, 3; last failure: NETWORK_EXCEPTION: cannot connect to 127.0.0.1:" in waiting
+    )
 
 
 def test_controllers_with_sasl_log_in_at_each_other_and_serve_nobody_who_does_not(

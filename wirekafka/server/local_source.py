@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
 from wirekafka.apis.controller_channel import LocalChannel
@@ -16,6 +17,11 @@ from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
 from wirekafka.server.quorum_messages import Wire
 from wirekafka.server.remote_channel import RemoteChannel, Route
 from wirekafka.server.remote_source import Controllers
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_MS = 3_000
+"""After how long a start that waits for the quorum is logged."""
 
 
 class LocalSource:
@@ -78,8 +84,21 @@ class LocalSource:
         # The log grows from now on: unless this node stops cleanly, the next start recovers it.
         self._parts.directory.forget_clean_stop()
         self._driver.start()
-        await self._driver.caught_up()
+        patience = self._parts.foundation.clock.call_later(_PATIENCE_MS, self._log_waiting)
+        try:
+            await self._driver.caught_up()
+        finally:
+            patience.cancel()
         await self.feed.reached(self.log.committed_offset)
+
+    def _log_waiting(self) -> None:
+        voters = ", ".join(str(voter.id) for voter in self.controller.raft.voters)
+        failure = self._driver.last_failure or "none"
+        logger.warning(
+            "Waiting for a leader of the metadata quorum; voters: %s; last failure: %s",
+            voters or "not known yet",
+            failure,
+        )
 
     async def start(self) -> None:
         """Become active as the only voter; a standby is registered with the active controller."""

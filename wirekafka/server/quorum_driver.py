@@ -66,6 +66,8 @@ class QuorumDriver:
         self._resigned_epoch = 0
         self._cut_off: Promise | None = None
         self._is_closed = False
+        self.last_failure: KafkaError | None = None
+        """Why the last request that was not answered was not, or was refused."""
 
     def start(self) -> None:
         """Take part in the quorum until `stop`; the only voter leads it when this returns."""
@@ -160,7 +162,7 @@ class QuorumDriver:
         try:
             answer = await self._send(outgoing)
         except KafkaError as error:
-            answer = error
+            answer = self.last_failure = error
         if self._is_closed:
             return
         try:
