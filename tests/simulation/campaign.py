@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -21,6 +22,8 @@ Simulate = Callable[[int], Result]
 _SEEDS_OF_A_PROCESS = 1_000
 """About: the processes are then replaced, so that their memory stays bounded."""
 _CHUNK = 5
+_GARBAGE = 50_000
+"""How many objects may be new before garbage is looked for: a seed leaves hundreds of thousands."""
 
 
 class Campaign:
@@ -61,7 +64,8 @@ class Campaign:
 
     def _results(self, seeds: range) -> Iterator[Result]:
         context = multiprocessing.get_context("forkserver")
-        pool = ProcessPoolExecutor(self._processes, context, _end_with_the_parent)
+        # The simulation is an argument so that its modules are imported first.
+        pool = ProcessPoolExecutor(self._processes, context, _prepare, (self._simulate,))
         run = partial(_run, self._simulate, self._seed_limit_s)
         try:
             for result in pool.map(run, seeds, chunksize=_CHUNK):
@@ -73,6 +77,13 @@ class Campaign:
                 yield result
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _prepare(simulate: Simulate) -> None:
+    """Let the garbage collector look rarely, and never at what is imported."""
+    _end_with_the_parent()
+    gc.freeze()
+    gc.set_threshold(_GARBAGE, 10, 10)
 
 
 def _end_with_the_parent() -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import lru_cache
 from random import Random
 
 from wirekafka.log.files import Buffer, DirectoryLocked, Entry
@@ -245,8 +246,8 @@ class SimulatedDisk:
         self.rename(temporary, path)
 
     def _parent(self, path: str) -> tuple[DirectoryNode, str]:
-        *above, name = _parts(path)
-        directory = self.node("/".join(above))
+        above, _, name = path.rstrip("/").rpartition("/")
+        directory = self.node(above)
         assert isinstance(directory, DirectoryNode)
         return directory, name
 
@@ -381,5 +382,6 @@ def _files(directory: DirectoryNode, path: str) -> Iterator[tuple[str, bytes]]:
             yield from _files(node, f"{path}/{name}")
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+@lru_cache(10_000)
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part)

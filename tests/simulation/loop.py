@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from contextvars import Context
+from contextvars import Context, copy_context
+from heapq import heappop, heappush
 from typing import Any
 
 from tests.simulation.process import CURRENT, Process
 from wirekafka.clock import Timer
 
 START_MS = 1_700_000_000_000
+_RESOLUTION_S = 1e-9
 
 
 class Stuck(Exception):
@@ -28,27 +30,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._virtual_s = 0.0
-        self._selector = self
-        self._clock_resolution = 1e-9
+        self.now_s = 0.0
+        """The virtual time."""
         self.on_turn: Callable[[], None] | None = None
         """Called before the next callbacks are run, that is, after every step of any process."""
+        # What is due is run in order; timers of the same moment in the order they were set in.
+        self._ready: deque[asyncio.Handle] = deque()
+        self._scheduled: list[tuple[float, int, asyncio.Handle]] = []
         self._timers_set = 0
         self._kept: list[asyncio.Task[Any]] = []
         self.set_task_factory(_owned_task)
 
     def time(self) -> float:
-        return self._virtual_s
-
-    def select(self, timeout_s: float | None) -> list[Any]:
-        """Called by the base class before it runs what is ready: advance the time if nothing is."""
-        if self.on_turn is not None:
-            self.on_turn()
-        if timeout_s is None:
-            raise Stuck("everyone waits for someone else")
-        if timeout_s > 0:
-            self._virtual_s += timeout_s
-        return []
+        return self.now_s
 
     def keep(self, tasks: Iterable[asyncio.Task[Any]]) -> None:
         """Keep the tasks of a process that has ended, as long as this loop is open.
@@ -70,7 +64,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def resume(self, process: Process) -> None:
         """Let a paused process continue with what has become due meanwhile."""
-        self._ready.extend(process.resume())  # type: ignore[attr-defined]
+        self._ready.extend(process.resume())
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
@@ -85,54 +79,85 @@ class VirtualLoop(asyncio.BaseEventLoop):
             _run_for(future, func, args)
         return future
 
-    def call_at(  # type: ignore[override]
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        timer = _Timer(when, callback, args, self, context)
-        self._timers_set += 1
-        timer.number = self._timers_set
-        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
-        timer._scheduled = True  # type: ignore[attr-defined]
-        return timer
-
-    def _call_soon(
-        self, callback: Callable[..., Any], args: Any, context: Context | None
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = _Handle(callback, args, self, context)
-        self._ready.append(handle)  # type: ignore[attr-defined]
+        handle = _Handle(self, callback, args, context)
+        self._ready.append(handle)
         return handle
 
-    def _process_events(self, event_list: list[Any]) -> None:
-        assert not event_list
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_at(self.now_s + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        timer = _Handle(self, callback, args, context)
+        self._timers_set += 1
+        heappush(self._scheduled, (when, self._timers_set, timer))
+        return timer
 
     def _write_to_self(self) -> None:
         pass
 
+    def _run_once(self) -> None:
+        """Run what is ready, turn by turn, until the base class is to return from `run_forever`."""
+        ready, timers = self._ready, self._scheduled
+        while True:
+            self._begin_turn()
+            end_s = self.now_s + _RESOLUTION_S
+            while timers and timers[0][0] < end_s:
+                ready.append(heappop(timers)[2])
+            for _ in range(len(ready)):
+                handle: Any = ready.popleft()
+                if handle._cancelled:
+                    continue
+                context = handle._context
+                process = context.get(CURRENT)
+                if process is None or process.admits(handle):
+                    try:
+                        context.run(handle._callback, *handle._args)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:
+                        message = f"Exception in {handle}"
+                        self.call_exception_handler({"message": message, "exception": error})
+            if self._stopping:  # type: ignore[attr-defined]
+                return
+
+    def _begin_turn(self) -> None:
+        """Advance the time to the next timer if nothing is ready."""
+        timers = self._scheduled
+        while timers and timers[0][2]._cancelled:  # type: ignore[attr-defined]
+            heappop(timers)
+        is_idle = not self._ready and not self._stopping  # type: ignore[attr-defined]
+        next_s = timers[0][0] if timers else None
+        if self.on_turn is not None:
+            self.on_turn()
+        if is_idle:
+            if next_s is None:
+                raise Stuck("everyone waits for someone else")
+            self.now_s += max(0, next_s - self.now_s)
+
 
 class _Handle(asyncio.Handle):
-    """A callback that is run if its process is alive and not paused."""
+    """A callback; `asyncio.Handle` does more when one is created or cancelled."""
 
-    def _run(self) -> None:
-        process = self._context.get(CURRENT)  # type: ignore[attr-defined]
-        if process is None or process.admits(self):
-            super()._run()  # type: ignore[misc]
+    __slots__ = ()
 
+    def __init__(
+        self, loop: VirtualLoop, callback: Callable[..., Any], args: Any, context: Context | None
+    ):
+        self._loop, self._callback, self._args = loop, callback, args
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+        self._repr = self._source_traceback = None
 
-class _Timer(asyncio.TimerHandle):
-    """As `_Handle`; timers of the same moment are run in the order in which they were set."""
-
-    __slots__ = ("number",)
-    number: int
-
-    def __lt__(self, other: _Timer) -> bool:  # type: ignore[override]
-        mine: float = self._when  # type: ignore[attr-defined]
-        others: float = other._when  # type: ignore[attr-defined]
-        return mine < others or (mine == others and self.number < other.number)
-
-    def _run(self) -> None:
-        process = self._context.get(CURRENT)  # type: ignore[attr-defined]
-        if process is None or process.admits(self):
-            super()._run()  # type: ignore[misc]
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
 
 
 def _owned_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
@@ -165,10 +190,10 @@ class NodeClock:
         self.is_dead = False
 
     def now_ms(self) -> int:
-        return self.offset_ms + int(self._loop.time() * self.rate * 1000)
+        return self.offset_ms + int(self._loop.now_s * self.rate * 1000)
 
     def work_ns(self) -> int:
-        return int(self._loop.time() * 1000) * 1_000_000
+        return int(self._loop.now_s * 1000) * 1_000_000
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
         return self._loop.call_later(max(delay_ms, 0) / 1000 / self.rate, self._fire, callback)

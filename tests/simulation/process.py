@@ -25,6 +25,8 @@ class Process:
 
     def __init__(self, loop: VirtualLoop):
         self.is_dead = False
+        self.has_run = False
+        """Set whenever the process has done something; for those who watch it, who clear it."""
         self.died: asyncio.Future[None] = loop.create_future()
         self.io_delay_s: Callable[[], float] = lambda: 0.0
         """How long the next work in a thread takes: a sync, for example."""
@@ -44,6 +46,7 @@ class Process:
             return
         context = self._context.copy()
         if self._held is None:
+            self.has_run = True
             context.run(callback, *arguments)
         else:
             self._held.append(asyncio.Handle(callback, arguments, self._loop, context))
@@ -59,6 +62,7 @@ class Process:
     def admits(self, handle: asyncio.Handle) -> bool:
         """Whether the loop may run this now; it is kept until the process continues, or dropped."""
         if self._held is None:
+            self.has_run = True
             return not self.is_dead
         self._held.append(handle)
         return False

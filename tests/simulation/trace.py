@@ -23,9 +23,7 @@ class Trace:
     def moved(self, now_s: float, where: str, data: bytes) -> None:
         """Add bytes that have arrived."""
         self.now_s = now_s
-        self._hash.update(_MOMENT.pack(now_s))
-        self._hash.update(where.encode())
-        self._hash.update(data)
+        self._hash.update(b"%b%b%b" % (_MOMENT.pack(now_s), where.encode(), data))
         if self.lines is not None and self._has_bytes:
             self.lines.append(f"{now_s:.6f} {where} {data[:64].hex()}")
 

@@ -16,7 +16,8 @@ from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer
 
-_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_SUFFIX = ".checkpoint"
+_NAME = re.compile(rf"(\d{{20}})-(\d{{10}}){re.escape(_SUFFIX)}")
 _CONTROL_KEY = Struct(">hh")
 _RECORDS_PER_BATCH = 1000
 
@@ -30,11 +31,13 @@ class SnapshotId(NamedTuple):
     @property
     def file_name(self) -> str:
         """The file name that Kafka uses."""
-        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+        return f"{self.end_offset:020d}-{self.epoch:010d}{_SUFFIX}"
 
     @classmethod
     def parse(cls, file_name: str) -> SnapshotId | None:
         """Parse a file name; None for files that are not snapshots."""
+        if not file_name.endswith(_SUFFIX):
+            return None
         match = _NAME.fullmatch(file_name)
         return cls(int(match[1]), int(match[2])) if match else None
 

@@ -124,9 +124,9 @@ class QuorumDriver:
 
     def _flush(self) -> None:
         """Call `Raft.tick` if it is due, send the outbox, and set the timer."""
-        self._is_scheduled = False
         if self._is_closed:
             return
+        self._is_scheduled = True  # What `tick` puts into the outbox is sent below.
         raft, now_ms = self._raft, self._parts.clock.now_ms()
         due_ms = raft.deadline()
         if due_ms is not None and due_ms <= now_ms:
@@ -135,6 +135,7 @@ class QuorumDriver:
             except (UnusableDirectory, OSError, KafkaError) as error:
                 self._fail(error)
                 return
+        self._is_scheduled = False
         for outgoing in raft.take_outbox():
             exchange = asyncio.get_running_loop().create_task(self._exchange(outgoing))
             self._exchanges.add(exchange)
@@ -165,6 +166,7 @@ class QuorumDriver:
             answer = self.last_failure = error
         if self._is_closed:
             return
+        self._is_scheduled = True  # `_flush` is called below.
         try:
             _check_cluster(outgoing, answer)
             self._raft.answered(outgoing, answer, self._parts.clock.now_ms())

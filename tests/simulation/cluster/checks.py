@@ -72,8 +72,9 @@ class Checks(RaftChecks):
         for seen in self._seen:
             member = seen.member
             process = member.process
-            if process is None:
+            if process is None or not process.has_run:
                 continue
+            process.has_run = False
             if seen.process is not process:
                 log, raft = member.log, member.raft
                 if log is None or raft is None:

@@ -44,6 +44,7 @@ class Leading:
         self._voters: dict[int, Replica] = {}
         self._observers: dict[ReplicaKey, Replica] = {}
         self._is_voter = True
+        self._voter_set: VoterSet | None = None
         self._fetched: set[int] = set()
         self._check_at_ms = now_ms + check_quorum_ms
         self.start_offset = start_offset
@@ -67,6 +68,9 @@ class Leading:
 
     def use(self, voters: VoterSet) -> None:
         """Take up a voter set; those that are no voters any more become observers."""
+        if voters is self._voter_set:
+            return
+        self._voter_set = voters
         before, self._voters = self._voters, {}
         for voter in voters:
             replica = before.get(voter.id)

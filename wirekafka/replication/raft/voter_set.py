@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from wirekafka.log.control_records import VotersRecord
 from wirekafka.replication.raft.messages import NO_DIRECTORY, Endpoints, ReplicaKey, VersionRange
@@ -21,7 +22,7 @@ class Voter:
     endpoints: Endpoints = ()
     versions: VersionRange = field(default_factory=VersionRange)
 
-    @property
+    @cached_property
     def key(self) -> ReplicaKey:
         """The id and the directory id."""
         return ReplicaKey(self.id, self.directory_id)
@@ -84,7 +85,7 @@ class VoterSet:
         """The set as a control record."""
         return VotersRecord(voters=[voter.to_record() for voter in self.voters])
 
-    @property
+    @cached_property
     def ids(self) -> tuple[int, ...]:
         """The ids of the voters, ascending."""
         return tuple(voter.id for voter in self.voters)
@@ -96,7 +97,10 @@ class VoterSet:
 
     def get(self, id: int) -> Voter | None:
         """The voter of an id."""
-        return next((voter for voter in self.voters if voter.id == id), None)
+        for voter in self.voters:
+            if voter.id == id:
+                return voter
+        return None
 
     def contains(self, key: ReplicaKey) -> bool:
         """Whether a replica is a voter: its id is one, and the directory is not another one."""
