@@ -93,7 +93,8 @@ class FrameReader(asyncio.BufferedProtocol):
             self._deliver(memoryview(bytes(inbox[at : at + size])))
             at += size
         rest = end - at
-        inbox[:rest] = bytes(inbox[at:end])
+        if rest:
+            inbox[:rest] = bytes(inbox[at:end])
         self._filled = rest
 
     def _buffer(self, size: int) -> memoryview:
