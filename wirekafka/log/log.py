@@ -408,13 +408,11 @@ class Log:
     def _write_received(self, data: memoryview, group: list[Received], now_ms: int) -> None:
         segment, first, last = self.segments.active, group[0], group[-1]
         if not received.fit(group, segment):
-            segment = self._with_room(
-                received.shape_together(group), first.header.base_offset, now_ms
-            )
+            segment = self._with_room(received.shape_of(group), first.header.base_offset, now_ms)
         for _, header in group:
             if header.leader_epoch > self.epochs.recorded:
                 self._assign(header.leader_epoch, header.base_offset)
-        segment.append_all(data[first.at : last.end], map(received.shape_of, group))
+        segment.append_all(data[first.at : last.end], map(received.shape_of_one, group))
         self.end_offset = last.header.end_offset
         for each in group:
             if each.header.producer_id >= 0:

@@ -175,13 +175,13 @@ def _fit_together(first: Received, last: Received, segment_bytes: int) -> bool:
     )
 
 
-def shape_of(each: Received) -> BatchShape:
+def shape_of_one(each: Received) -> BatchShape:
     """The shape of one batch."""
     header = each.header
     return BatchShape(header.size_bytes, header.end_offset - 1, header.max_timestamp)
 
 
-def shape_together(group: list[Received]) -> BatchShape:
+def shape_of(group: list[Received]) -> BatchShape:
     """The shape of a group as if it were one batch."""
     return BatchShape(
         group[-1].end - group[0].at,
