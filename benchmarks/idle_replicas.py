@@ -17,7 +17,7 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,11 +26,10 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
 from wirekafka.apis.fetch import FetchRequest
-from wirekafka.codec.frame import decode_response, encode_request
-from wirekafka.codec.message import Request
 from wirekafka.replication.promise import Promise
 from wirekafka.replication.replica import Leadership
 from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.server.outgoing import Outgoing
 from wirekafka.server.replica_fetcher import ReplicaFetchers, Surroundings
 
 _TOPIC = "idle"
@@ -56,17 +55,13 @@ class Link:
         self._leader = leader
         self._connection = leader.net.open(leader.node.listeners[0].address)
         self._asked: Promise = Promise()
-        self._answered: Promise = Promise()
+        self._answered: Callable[[memoryview], None] = lambda response: None
         self._version = FetchRequest.versions.last
-        self._taken_s = 0.0
 
-    async def send(self, request: Request, *, timeout_ms: int) -> Any:
-        """Pass a request to the leader, and return its response."""
-        frame = encode_request(1, "follower", request, self._version)
-        self._asked.set(frame)
-        response = await self._answered
-        self._answered = Promise()
-        return decode_response(type(request).response, self._version, response)[1]
+    def post(self, outgoing: Outgoing, answered: Callable[[Any], None], *, timeout_ms: int) -> None:
+        """Hold a request for the leader, and later pass its response to `answered`."""
+        self._answered = lambda response: answered(outgoing.decode(response, self._version))
+        self._asked.set(outgoing.encode(1, "follower", self._version))
 
     def close(self) -> None:
         self._connection.hang_up()
@@ -86,8 +81,8 @@ class Link:
         answered_s = time.process_time()
         response = memoryview(bytes(self._connection.received))[4:]
         self._connection.received.clear()
-        self._answered.set(response)
         taking_s = time.process_time()
+        self._answered(response)
         while not self._asked.done:
             await asyncio.sleep(0)
         follower_s = time.process_time() - taking_s

@@ -283,6 +283,56 @@ def test_a_follower_that_gets_batches_one_by_one_has_the_same_log_as_with_all_at
         assert found == leader.offset_for_timestamp(timestamp)
 
 
+def test_a_follower_that_gets_batches_in_any_pieces_has_the_same_log_as_with_all_at_once() -> None:
+    config = {"segment_bytes": 1000, "index_interval_bytes": 100}
+    leader, at_once = new_log(**config), new_log(**config)
+    for number in range(60):
+        records = batch(b"a" * 30, b"b", timestamp=NOW_MS + number * 7 % 50)
+        append(leader, records, epoch=number // 20)
+        append(leader, from_producer(number % 3, number // 3), epoch=number // 20)
+        if number % 25 == 24:
+            append(leader, from_producer(9, number // 25, transactional=True), epoch=number // 20)
+            end_transaction(leader, 9, commit=False)
+    stored = b"".join(read_all(leader))
+    at_once.append_as_follower(stored, NOW_MS)
+    for seed in range(20):
+        random, log, at = Random(seed), new_log(**config), 0
+        while log.end_offset < leader.end_offset:
+            size = random.choice((100, 300, 900, 2000))
+            log.append_as_follower(memoryview(stored)[at : at + size], NOW_MS)
+            at = sum(map(len, read_all(log)))
+        assert read_all(log) == read_all(at_once)
+        assert log.epochs.entries == leader.epochs.entries
+        assert log.producers.encode_snapshot() == leader.producers.encode_snapshot()
+        for timestamp in range(NOW_MS, NOW_MS + 51):
+            assert log.offset_for_timestamp(timestamp) == leader.offset_for_timestamp(timestamp)
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_follower_writes_nothing_if_any_batch_of_a_response_is_broken(epoch: int) -> None:
+    """In a usual response, and in one with a new leader epoch, which is processed otherwise."""
+    leader, follower = new_log(), new_log()
+    for _ in range(2):
+        append(leader, batch(b"abcdef"))
+    append(leader, batch(b"abcdef"), epoch=epoch)
+    intact, second, third = read_all(leader)
+    follower.append_as_follower(intact, NOW_MS)
+    corrupt = bytearray(third)
+    corrupt[-3] ^= 1
+    for rest, error in (
+        (bytes(corrupt), Error.CORRUPT_MESSAGE),
+        (second, Error.OFFSET_OUT_OF_RANGE),
+        (third + bytes(20), Error.CORRUPT_MESSAGE),
+        (third + bytes(80), Error.CORRUPT_MESSAGE),
+    ):
+        with pytest.raises(KafkaError) as raised:
+            follower.append_as_follower(second + rest, NOW_MS)
+        assert raised.value.error == error
+        assert read_all(follower) == [intact]
+    follower.append_as_follower(second + third + third[:70], NOW_MS)
+    assert read_all(follower) == [intact, second, third]
+
+
 def test_a_follower_leaves_out_a_single_batch_of_a_later_epoch_or_that_is_cut_off() -> None:
     leader, follower = new_log(), new_log()
     for epoch in (2, 3):
@@ -311,11 +361,12 @@ def test_a_follower_appends_a_batch_again_after_any_operation_has_failed() -> No
         append(leader, from_producer(9, number), epoch=number // 10)
     stored = read_all(leader)
     _follow_many(new_log(quiet, segment_bytes=400, index_interval_bytes=50), stored)
+    pairs = [b"".join(stored[at : at + 2]) for at in range(0, len(stored), 2)]
     for number in range(5, quiet.operations):
         disk = SimulatedDisk()
         log = new_log(disk, segment_bytes=400, index_interval_bytes=50)
         disk.failures[number] = errno.EIO
-        _follow_many(log, stored)
+        _follow_many(log, stored if number % 2 else pairs)
         assert read_all(log) == stored
         assert log.epochs.entries == leader.epochs.entries
 

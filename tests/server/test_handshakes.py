@@ -159,7 +159,7 @@ def _come_and_leave(owner: _Owner, hello: bytes) -> ref[TlsLink]:
 
 def test_the_interpreter_is_tuned_for_the_event_loop() -> None:
     script = (
-        "import gc, sys; from wirekafka.server import run; run._tune_interpreter();"
+        "import gc, sys; from wirekafka.server import run; run.tune_interpreter();"
         "assert sys.getswitchinterval() < 0.0004, sys.getswitchinterval();"
         "assert gc.isenabled() and gc.get_freeze_count() > 1000"
     )

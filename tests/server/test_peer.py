@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
+from wirekafka.server.outgoing import Outgoing
 from wirekafka.server.peer import Peer, PeerOptions
 
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -198,6 +200,91 @@ def test_request_without_a_response_times_out_and_closes_the_connection() -> Non
         assert (await failure(hasty)).error is Error.REQUEST_TIMED_OUT
         assert (await failure(patient)).error is Error.NETWORK_EXCEPTION
         assert not peer.is_connected
+
+    with_peer(scenario)
+
+
+def test_each_of_many_requests_times_out_at_its_own_time() -> None:
+    async def scenario(peer: Peer, other: OtherNode) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(2):
+            sent = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=400))
+            (await other.asked.get()).answer(HeartbeatResponse())
+            await sent
+            await asyncio.sleep(0.25)  # The second one's response comes when the first's is due.
+        sent_s = loop.time()
+        last = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=400))
+        assert (await failure(last)).error is Error.REQUEST_TIMED_OUT
+        assert loop.time() - sent_s >= 0.39
+
+    with_peer(scenario)
+
+
+def test_a_request_times_out_although_the_clock_was_set_back() -> None:
+    async def scenario(peer: Peer, other: OtherNode) -> None:
+        peer._clock = clock = SetClock(asyncio.get_running_loop())
+        for _ in range(2):
+            sent = asyncio.create_task(peer.send(_HEARTBEAT, timeout_ms=100))
+            await other.asked.get()
+            clock.ahead_ms -= 3_600_000
+            assert (await failure(sent)).error is Error.REQUEST_TIMED_OUT
+
+    with_peer(scenario)
+
+
+class SetClock(LoopClock):
+    """A clock that somebody sets."""
+
+    __slots__ = ("ahead_ms",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        super().__init__(loop)
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
+
+
+def test_a_callback_may_close_the_peer_or_send_again() -> None:
+    async def scenario(peer: Peer, other: OtherNode) -> None:
+        found: list[Any] = []
+
+        def again(response: Any) -> None:
+            found.append(response)
+            if len(found) < 3:
+                peer.post(Outgoing(_HEARTBEAT), again, timeout_ms=_LONG_MS)
+            else:
+                peer.close()
+
+        peer.post(Outgoing(_HEARTBEAT), again, timeout_ms=_LONG_MS)
+        for number in range(3):
+            (await other.asked.get()).answer(HeartbeatResponse(error_code=number))
+        while len(found) < 3:
+            await asyncio.sleep(0)
+        assert [each.error_code for each in found] == [0, 1, 2]
+        peer.post(Outgoing(_HEARTBEAT), found.append, timeout_ms=_LONG_MS)
+        assert found[3].error is Error.NETWORK_EXCEPTION
+
+    with_peer(scenario)
+
+
+def test_a_callback_may_close_a_peer_that_cannot_connect_or_times_out() -> None:
+    async def scenario(peer: Peer, other: OtherNode) -> None:
+        found: list[Any] = []
+
+        def close(response: Any, closed: Peer) -> None:
+            found.append(response.error)
+            closed.close()
+
+        clock = LoopClock(asyncio.get_running_loop())
+        failing = Peer(SocketNet(), clock, PeerOptions("127.0.0.1", 1, "broker-1"))
+        failing.post(Outgoing(_HEARTBEAT), partial(close, closed=failing), timeout_ms=_LONG_MS)
+        peer.post(Outgoing(_HEARTBEAT), partial(close, closed=peer), timeout_ms=100)
+        patient = asking(peer)
+        assert (await failure(patient)).error is Error.NETWORK_EXCEPTION
+        while len(found) < 2:
+            await asyncio.sleep(0.01)
+        assert sorted(found) == sorted([Error.NETWORK_EXCEPTION, Error.REQUEST_TIMED_OUT])
 
     with_peer(scenario)
 

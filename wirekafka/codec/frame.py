@@ -11,7 +11,7 @@ from wirekafka.codec.message import Buffer, Int16, Int32, Message, Request, Resp
 
 _API_VERSIONS = 18
 _SIZE = Struct(">i")
-_CORRELATION_ID_AT = 8
+CORRELATION_ID_AT = 8
 """In a request's frame: after the size, the API key and the version."""
 _HEADER_BYTES = {0: 4, 1: 5}
 """The size of a response header, without tagged fields."""
@@ -62,7 +62,7 @@ def encode_request(
     tail = message.encoder(version)(message, chunks, head)
     chunks.append(tail)
     _SIZE.pack_into(head, 0, sum(map(len, chunks)) - _SIZE.size)
-    _SIZE.pack_into(head, _CORRELATION_ID_AT, correlation_id)
+    _SIZE.pack_into(head, CORRELATION_ID_AT, correlation_id)
     return b"".join(chunks)
 
 

@@ -192,7 +192,7 @@ class Log:
         KafkaError, with nothing written: CORRUPT_MESSAGE, or OFFSET_OUT_OF_RANGE below the end.
         """
         try:
-            if received.append_single(self, records, newest_epoch):
+            if received.append_usual(self, records, newest_epoch):
                 return
             data = memoryview(records)
             found = received.checked(data, self.end_offset, newest_epoch, self.name)
@@ -412,7 +412,7 @@ class Log:
         for _, header in group:
             if header.leader_epoch > self.epochs.recorded:
                 self._assign(header.leader_epoch, header.base_offset)
-        segment.append_all(data[first.at : last.end], group)
+        segment.append_all(data[first.at : last.end], map(received.shape_of_one, group))
         self.end_offset = last.header.end_offset
         for each in group:
             if each.header.producer_id >= 0:

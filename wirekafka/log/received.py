@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
 from wirekafka.codec.batch import (
@@ -15,6 +16,7 @@ from wirekafka.codec.batch import (
     BatchHeader,
     Buffer,
     batches,
+    read_header,
 )
 from wirekafka.codec.crc import crc32c
 from wirekafka.errors import Error, KafkaError
@@ -29,6 +31,8 @@ NEWEST_EPOCH = 0x7FFFFFFF
 _SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 _unpack_header = HEADER.unpack_from
+_unpack_needed = Struct(">qiibIhi8xqq").unpack_from
+"""Of a header, all but the base timestamp and what only producers' states need."""
 
 
 class Received(NamedTuple):
@@ -52,37 +56,51 @@ class FollowingLog(Protocol):
     end_offset: int
 
 
-def append_single(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
-    """Append what is one whole batch of records, the usual case, with less work.
+def append_usual(log: FollowingLog, records: Buffer, newest_epoch: int) -> bool:
+    """Append the whole batches if all are usual ones, with less work.
 
-    False, with nothing written, for all else: several batches, one that is cut off or corrupt, a
-    control batch, one of a new leader epoch, or one that needs a new segment. Raises OSError.
+    False, with nothing written, if there is none, or one that is corrupt, a control batch, of a new
+    leader epoch, or that needs a new segment. Raises OSError, and KafkaError as `checked`.
     """
-    size_bytes = len(records)
-    if size_bytes < HEADER_BYTES:
+    data = memoryview(records)
+    at, end = 0, len(data)
+    segment, end_offset = log.segments.active, log.end_offset
+    if end < HEADER_BYTES or segment.file.size_bytes + end > segment.limit_bytes:
         return False
-    fields = _unpack_header(records)
-    base_offset, length, epoch, magic, crc, attributes, delta, _, timestamp, producer_id = fields[
-        :10
-    ]
-    segment, last_offset = log.segments.active, base_offset + delta
-    if (
-        length + LOG_OVERHEAD_BYTES != size_bytes
-        or magic != MAGIC
-        or attributes & CONTROL_BIT
-        or epoch > newest_epoch
-        or epoch > log.epochs.recorded
-        or base_offset < log.end_offset
-        or segment.file.size_bytes + size_bytes > segment.limit_bytes
-        or last_offset - segment.base_offset >= LARGEST_RELATIVE_OFFSET
-        or timestamp > segment.roll_after_ms
-        or crc32c(memoryview(records)[CRC_COVERS_FROM:]) != crc
-    ):
+    known_epoch, roll_after_ms = log.epochs.recorded, segment.roll_after_ms
+    shapes: list[tuple[int, int, int]] = []
+    produced: list[BatchHeader] = []
+    while end - at >= HEADER_BYTES:
+        base_offset, length, epoch, magic, crc, attributes, delta, timestamp, producer_id = (
+            _unpack_needed(data, at)
+        )
+        stop = at + length + LOG_OVERHEAD_BYTES
+        if magic != MAGIC or length < _SMALLEST_LENGTH or stop > end:
+            break
+        if (
+            attributes & CONTROL_BIT
+            or epoch > known_epoch
+            or epoch > newest_epoch
+            or base_offset < end_offset
+            or timestamp > roll_after_ms
+            or crc32c(data[at + CRC_COVERS_FROM : stop]) != crc
+        ):
+            return False
+        last_offset = base_offset + delta
+        end_offset = last_offset + 1
+        shapes.append((stop - at, last_offset, timestamp))
+        if producer_id >= 0:
+            produced.append(read_header(data, at))
+        at = stop
+    if at != end:
+        check_cut_off(data, at)
+        data = data[:at]
+    if not shapes or end_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET:
         return False
-    segment.append((records,), size_bytes, last_offset, timestamp)
-    log.end_offset = log.producers.end_offset = last_offset + 1
-    if producer_id >= 0:
-        log.producers.update(_new(BatchHeader, fields), base_offset)
+    segment.append_all(data, shapes)
+    log.end_offset = log.producers.end_offset = end_offset
+    for header in produced:
+        log.producers.update(header, header.base_offset)
     return True
 
 
@@ -112,8 +130,13 @@ def checked(data: memoryview, end_offset: int, newest_epoch: int, log: str) -> l
         end_offset = base_offset + last_offset_delta + 1
         found.append(_new(Received, (at, header)))
         at = stop
-    next(batches(data, at), None)  # Raises an error for a rest that is no incomplete batch.
+    check_cut_off(data, at)
     return found
+
+
+def check_cut_off(data: memoryview, at: int) -> None:
+    """Raise KafkaError(CORRUPT_MESSAGE) unless the rest of the data may be the start of a batch."""
+    next(batches(data, at), None)
 
 
 def fit(group: list[Received], segment: Segment) -> bool:
@@ -150,6 +173,12 @@ def _fit_together(first: Received, last: Received, segment_bytes: int) -> bool:
         last.end - first.at <= segment_bytes
         and last.header.end_offset - first.header.base_offset <= LARGEST_RELATIVE_OFFSET
     )
+
+
+def shape_of_one(each: Received) -> BatchShape:
+    """The shape of one batch."""
+    header = each.header
+    return BatchShape(header.size_bytes, header.end_offset - 1, header.max_timestamp)
 
 
 def shape_of(group: list[Received]) -> BatchShape:

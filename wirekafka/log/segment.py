@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from wirekafka.codec.batch import LOG_OVERHEAD_BYTES, BatchHeader, Buffer
+from wirekafka.codec.batch import BatchHeader, Buffer
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log import scan
 from wirekafka.log.aborted import AbortedIndex, AbortedTransaction
@@ -167,14 +167,15 @@ class Segment:
         file.append(buffers, size_bytes)
         self._note(size_bytes, last_offset, max_timestamp, position)
 
-    def append_all(self, data: Buffer, placed: Iterable[tuple[int, BatchHeader]]) -> None:
-        """Append contiguous batches, given their headers. Raises OSError with nothing changed."""
+    def append_all(self, data: Buffer, shapes: Iterable[tuple[int, int, int]]) -> None:
+        """Append contiguous batches, given the fields of their `BatchShape`.
+
+        Raises OSError with nothing changed.
+        """
         position = self.file.size_bytes
         self.file.append((data,), len(data))
-        for _, header in placed:
-            size_bytes = header.length + LOG_OVERHEAD_BYTES
-            last_offset = header.base_offset + header.last_offset_delta
-            self._note(size_bytes, last_offset, header.max_timestamp, position)
+        for size_bytes, last_offset, max_timestamp in shapes:
+            self._note(size_bytes, last_offset, max_timestamp, position)
             position += size_bytes
 
     def note(self, shape: BatchShape, position: int) -> None:

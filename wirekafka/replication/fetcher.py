@@ -113,10 +113,12 @@ class Fetcher:
     def plan(self, now_ms: int) -> Plan | None:
         """Return the next Fetch request; None while no partition can be fetched."""
         candidates, self._changed = self._changed, {}
-        if self._session.is_full:
+        session, is_full = self._session, self._session.is_full
+        if is_full:
             candidates = dict.fromkeys(self._followed) | candidates
         else:
-            candidates |= self._held_back
+            if self._held_back:
+                candidates |= self._held_back
             if now_ms >= self._review_ms:
                 self._review_ms = now_ms + _REVIEW_MS
                 candidates |= dict.fromkeys(self._reviewed())
@@ -133,9 +135,7 @@ class Fetcher:
                     Position,
                     (followed.leader_epoch, log.end_offset, log.epochs.latest, log.start_offset),
                 )
-        if self._session.is_full:
-            return self._session.full(wanted)
-        return self._session.incremental(wanted, unwanted)
+        return session.full(wanted) if is_full else session.incremental(wanted, unwanted)
 
     def next_retry_ms(self, now_ms: int) -> int | None:
         """The earliest time, in ms, at which a held-back partition can be fetched; None: never."""
@@ -205,6 +205,8 @@ class Fetcher:
 
         They are fetched again after `return_to_range` or `fail`.
         """
+        if not self._out_of_range:
+            return []
         keys, self._out_of_range = self._out_of_range, {}
         return [self._followed[key].partition for key in keys]
 
@@ -272,7 +274,8 @@ class Fetcher:
             followed.retry_ms = now_ms + self._backoff_ms()
             self._held_back[key] = None
             return None
-        self._held_back.pop(key, None)
+        if self._held_back:
+            self._held_back.pop(key, None)
         if partition.awaits_sync and not self._sync(key, followed, now_ms):
             return None
         return None if key in self._out_of_range else partition.follower

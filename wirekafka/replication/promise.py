@@ -58,6 +58,75 @@ class Promise:
         return self.result()
 
 
+class DirectPromise(Promise):
+    """A promise for a coroutine of `DirectRun`, which goes on within `set`."""
+
+    __slots__ = ("resume",)
+
+    def __init__(self) -> None:
+        self._value = _PENDING
+        self.resume: Callable[[], None] | None = None
+        """What `set` calls; None until the promise is awaited."""
+
+    def set(self, value: Any) -> None:
+        if self._value is not _PENDING:
+            return
+        self._value = value
+        if self.resume is not None:
+            self.resume()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if self._value is _PENDING:
+            yield self
+        value = self._value
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+
+class DirectRun:
+    """Runs a coroutine without a task, and until it is stopped.
+
+    It goes on at once where it awaits a `DirectPromise`: a task, or what `start` runs, would take
+    another turn of the event loop and its system calls. The coroutine must handle its own errors.
+    """
+
+    __slots__ = ("_coroutine", "_has_stopped", "_is_running")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None]):
+        """The coroutine begins at the event loop's next turn."""
+        self._coroutine = coroutine
+        self._has_stopped = False
+        self._is_running = False
+        asyncio.get_running_loop().call_soon(self._resume)
+
+    def stop(self) -> None:
+        """End the coroutine where it waits; at its next wait if it is the caller."""
+        self._has_stopped = True
+        if not self._is_running:
+            self._coroutine.close()
+
+    def _resume(self, _: object = None) -> None:
+        if self._has_stopped:
+            return
+        self._is_running = True
+        try:
+            waited = self._coroutine.send(None)
+        except StopIteration:
+            return
+        finally:
+            self._is_running = False
+        if self._has_stopped:
+            self._coroutine.close()
+        elif waited.__class__ is DirectPromise:
+            waited.resume = self._resume
+        elif waited is None:
+            asyncio.get_running_loop().call_soon(self._resume)
+        else:
+            waited._asyncio_future_blocking = False
+            waited.add_done_callback(self._resume)
+
+
 def start(coroutine: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine without a task: at once up to its first wait, then as its futures complete.
 

@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Any, Protocol
 
 _SIZE = Struct(">i")
-_INBOX_BYTES = 1 << 14
+_INBOX_BYTES = 1 << 16
 _LEAST_BYTES = 4
 _LARGEST_SPARE_BYTES = 16 << 20
 
@@ -28,7 +28,7 @@ class FrameReader(asyncio.BufferedProtocol):
 
     Bytes are received into an inbox, from which complete frames are copied. A frame that does not
     fit gets a buffer of its size, into which the rest is received directly: of a large response,
-    only the first 16 KiB are copied twice. That buffer is used again once nothing refers to the
+    only the first 64 KiB are copied twice. That buffer is used again once nothing refers to the
     response any more: allocating and zeroing 10 MB costs as much as receiving them.
     """
 
@@ -93,7 +93,8 @@ class FrameReader(asyncio.BufferedProtocol):
             self._deliver(memoryview(bytes(inbox[at : at + size])))
             at += size
         rest = end - at
-        inbox[:rest] = bytes(inbox[at:end])
+        if rest:
+            inbox[:rest] = bytes(inbox[at:end])
         self._filled = rest
 
     def _buffer(self, size: int) -> memoryview:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from struct import Struct
 from typing import Any
 
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.clock import Clock
-from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.clock import Clock, Timer
 from wirekafka.codec.message import MalformedMessage, Request, UnencodableMessage
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
@@ -21,6 +22,7 @@ from wirekafka.replication.promise import Promise
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 from wirekafka.server.frame_reader import FrameReader
 from wirekafka.server.net import Net
+from wirekafka.server.outgoing import Outgoing
 from wirekafka.server.peer_login import log_in
 from wirekafka.server.peer_security import PLAINTEXT, PeerSecurity
 
@@ -31,9 +33,11 @@ _NEWEST_API_VERSIONS = ApiVersionsRequest.versions.last
 _EXPECTED = (OSError, KafkaError, MalformedMessage, AuthenticationFailed, ConfigError)
 """Failures to connect that the other node, the network or the configuration cause; any other is a
 bug and logged with its traceback."""
+_INT32 = Struct(">i")
 _SIZE_BYTES = 4
 """The size that precedes each frame."""
 _LARGEST_CORRELATION_ID = (1 << 31) - 1
+_NEVER_MS = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,9 @@ class Peer:
         self._connecting: asyncio.Task[None] | None = None
         self._waiting: list[_Exchange] = []
         """Requests that wait for the connection, in the order in which they are to be sent."""
+        self._timer: Timer | None = None
+        """One for all requests; most of them have their response when it fires."""
+        self._timer_due_ms = _NEVER_MS
         self._is_closed = False
 
     @property
@@ -121,22 +128,39 @@ class Peer:
         the request was sent, UNSUPPORTED_VERSION if the peer lacks the API or the version,
         INVALID_REQUEST if the request cannot be encoded.
         """
+        answer = Promise()
+        self.post(Outgoing(request), answer.set, timeout_ms=timeout_ms, version=version, most=most)
+        return await answer
+
+    def post(
+        self,
+        outgoing: Outgoing,
+        answered: Callable[[Any], None],
+        *,
+        timeout_ms: int,
+        version: int | None = None,
+        most: int | None = None,
+    ) -> None:
+        """As `send`, but pass the response, or the KafkaError, to `answered`.
+
+        That is called within the read of the response, or before this returns if nothing can be
+        sent. It must raise nothing.
+        """
         if self._is_closed:
-            raise _network_error(f"the connection to {self.options} is closed")
-        exchange = _Exchange(request, version, most)
-        timer = self._clock.call_later(timeout_ms, lambda: self._time_out(exchange))
-        try:
-            link = self._link
-            if link is not None and link.is_authenticated(self._clock.now_ms()):
-                link.write(exchange)
-            else:
-                self._waiting.append(exchange)
-                self._connect()
-            return await exchange.answer
-        finally:
-            # Of a caller that gave up, the connection must still be closed without a response.
-            if exchange.answer.done:
-                timer.cancel()
+            answered(_network_error(f"the connection to {self.options} is closed"))
+            return
+        now_ms = self._clock.now_ms()
+        exchange = _Exchange(outgoing, answered, version, most)
+        exchange.timeout_ms = timeout_ms
+        exchange.due_ms = due_ms = now_ms + timeout_ms
+        if due_ms < self._timer_due_ms:
+            self._set_timer(due_ms, now_ms)
+        link = self._link
+        if link is not None and link.is_authenticated(now_ms):
+            link.write(exchange)
+        else:
+            self._waiting.append(exchange)
+            self._connect()
 
     def close(self) -> None:
         """Close permanently: outstanding and later requests fail with NETWORK_EXCEPTION."""
@@ -144,6 +168,8 @@ class Peer:
         if self._connecting is not None:
             self._connecting.cancel()
             self._connecting = None
+        if self._timer is not None:
+            self._timer.cancel()
         self._fail_waiting(f"the connection to {self.options} is closed")
         self.disconnect("it is closed")
 
@@ -157,15 +183,40 @@ class Peer:
         if link is self._link:
             self._link = None
 
+    def _set_timer(self, due_ms: float, now_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due_ms = due_ms
+        self._timer = self._clock.call_later(due_ms - now_ms, self._look_for_overdue)
+
+    def _look_for_overdue(self) -> None:
+        """Fail the requests that are overdue, and set the timer for the next one."""
+        now_ms, next_ms = self._clock.now_ms(), _NEVER_MS
+        overdue = []
+        sent = () if self._link is None else self._link.outstanding.values()
+        for exchange in chain(self._waiting, sent):
+            # Not later than after another whole timeout, if the clock was set back.
+            exchange.due_ms = min(exchange.due_ms, now_ms + exchange.timeout_ms)
+            if exchange.due_ms <= now_ms:
+                overdue.append(exchange)
+            else:
+                next_ms = min(next_ms, exchange.due_ms)
+        self._timer, self._timer_due_ms = None, _NEVER_MS
+        if next_ms != _NEVER_MS:
+            self._set_timer(next_ms, now_ms)
+        for exchange in overdue:
+            self._time_out(exchange)
+
     def _time_out(self, exchange: _Exchange) -> None:
-        if exchange.answer.done:
-            return
-        reason = f"{self.options} has not answered {type(exchange.request).__name__} in time"
-        exchange.answer.set(KafkaError(Error.REQUEST_TIMED_OUT, reason))
+        kind = type(exchange.outgoing.request).__name__
+        reason = f"{self.options} has not answered {kind} in time"
+        error = KafkaError(Error.REQUEST_TIMED_OUT, reason)
         if exchange in self._waiting:
             self._waiting.remove(exchange)
-        else:
+            exchange.answered(error)
+        elif self._link is not None and self._link.withdraw(exchange):
             self.disconnect("a request has timed out")
+            exchange.answered(error)
 
     def _connect(self) -> None:
         if self._connecting is None:
@@ -174,6 +225,7 @@ class Peer:
     async def _establish(self) -> None:
         """Connect, or log in again, and then send the waiting requests, or fail them."""
         link = _Link(self, self._clock) if self._link is None else self._link
+        failure: Exception | None = None
         try:
             async with asyncio.timeout(self.options.connect_timeout_ms / 1000):
                 await (link.open(self._net) if self._link is None else link.log_in())
@@ -181,13 +233,15 @@ class Peer:
             link.give_up("it is closed")
             raise
         except Exception as error:
-            if not isinstance(error, _EXPECTED):
-                logger.exception("Connecting to %s failed", self.options)
-            link.give_up("it could not be established")
-            self._fail_waiting(f"cannot connect to {self.options}: {_reason(error)}")
-            return
+            failure = error
         finally:
             self._connecting = None
+        if failure is not None:
+            if not isinstance(failure, _EXPECTED):
+                logger.error("Connecting to %s failed", self.options, exc_info=failure)
+            link.give_up("it could not be established")
+            self._fail_waiting(f"cannot connect to {self.options}: {_reason(failure)}")
+            return
         if link.is_lost:
             self._fail_waiting(f"{self.options} closed the connection")
             return
@@ -199,20 +253,28 @@ class Peer:
     def _fail_waiting(self, reason: str) -> None:
         waiting, self._waiting = self._waiting, []
         for exchange in waiting:
-            exchange.answer.set(_network_error(reason))
+            exchange.answered(_network_error(reason))
 
 
 class _Exchange:
-    """A request and the promise of its response."""
+    """A request, and what to do with its response."""
 
-    __slots__ = ("answer", "most", "request", "version")
+    __slots__ = ("answered", "due_ms", "most", "outgoing", "timeout_ms", "version")
 
-    def __init__(self, request: Request, version: int | None, most: int | None = None):
-        self.request = request
+    def __init__(
+        self,
+        outgoing: Outgoing,
+        answered: Callable[[Any], None],
+        version: int | None,
+        most: int | None = None,
+    ):
+        self.outgoing = outgoing
+        self.answered = answered
+        """Called with the response or a KafkaError, once."""
         self.version = version
         """The version sent; None before that if it is to be the newest common one."""
         self.most = most
-        self.answer = Promise()
+        self.timeout_ms = self.due_ms = _NEVER_MS
 
 
 class _Link:
@@ -227,7 +289,9 @@ class _Link:
         self._traffic = peer.traffic
         self._reader = FrameReader(self, peer.options.largest_response_bytes)
         self._transport: asyncio.Transport | None = None
-        self._outstanding: dict[int, _Exchange] = {}
+        self._newest: dict[type[Request], int] = {}
+        """The newest common versions that have been found."""
+        self.outstanding: dict[int, _Exchange] = {}
         """By correlation id, in the order in which responses must arrive."""
         self._correlation_id = 0
         self._clock = clock
@@ -285,33 +349,48 @@ class _Link:
 
     async def _exchange(self, request: Request, version: int) -> Any:
         """Send a request that sets up the connection, and return its response."""
-        exchange = _Exchange(request, version)
-        self._post(exchange, version)
-        return await exchange.answer
+        answer = Promise()
+        self._post(_Exchange(Outgoing(request), answer.set, version), version)
+        return await answer
 
     async def _ask(self, request: Request) -> Any:
-        return await self._exchange(request, self._version_of(_Exchange(request, None)))
+        return await self._exchange(request, self._newest_version(type(request)))
 
     def write(self, exchange: _Exchange) -> None:
-        """Send a request; its promise fails if that is not possible."""
+        """Send a request, which fails if that is not possible."""
         try:
             self._post(exchange, self._version_of(exchange))
         except KafkaError as error:
-            exchange.answer.set(error)
+            exchange.answered(error)
         except UnencodableMessage as error:
-            exchange.answer.set(KafkaError(Error.INVALID_REQUEST, str(error)))
+            exchange.answered(KafkaError(Error.INVALID_REQUEST, str(error)))
+
+    def withdraw(self, exchange: _Exchange) -> bool:
+        """Expect no response to a request any more; False if that is so already."""
+        for correlation_id, each in self.outstanding.items():
+            if each is exchange:
+                del self.outstanding[correlation_id]
+                return True
+        return False
 
     def _version_of(self, exchange: _Exchange) -> int:
-        request = type(exchange.request)
-        low, high = self.versions.get(request.key, (0, -1))
-        first, last = request.versions
-        if exchange.version is not None:
-            first = last = exchange.version
-        elif exchange.most is not None:
-            last = min(last, exchange.most)
+        kind, version, most = type(exchange.outgoing.request), exchange.version, exchange.most
+        if version is None and most is None:
+            return self._newest.get(kind) or self._newest_version(kind)
+        first, last = kind.versions
+        if version is not None:
+            return self._common_version(kind, version, version)
+        return self._common_version(kind, first, last if most is None else min(last, most))
+
+    def _newest_version(self, kind: type[Request]) -> int:
+        version = self._newest[kind] = self._common_version(kind, *kind.versions)
+        return version
+
+    def _common_version(self, kind: type[Request], first: int, last: int) -> int:
+        low, high = self.versions.get(kind.key, (0, -1))
         version = min(high, last)
         if version < max(low, first):
-            reason = f"{self._options} has versions {low} to {high} of {request.__name__}"
+            reason = f"{self._options} has versions {low} to {high} of {kind.__name__}"
             raise KafkaError(Error.UNSUPPORTED_VERSION, reason)
         return version
 
@@ -321,8 +400,8 @@ class _Link:
         exchange.version = version
         self._correlation_id = (self._correlation_id + 1) & _LARGEST_CORRELATION_ID
         correlation_id = self._correlation_id
-        frame = encode_request(correlation_id, self._options.client_id, exchange.request, version)
-        self._outstanding[correlation_id] = exchange
+        frame = exchange.outgoing.encode(correlation_id, self._options.client_id, version)
+        self.outstanding[correlation_id] = exchange
         self._transport.write(frame)
         self._traffic.requests += 1
         self._traffic.request_bytes += len(frame)
@@ -333,29 +412,29 @@ class _Link:
         """Deliver a response; close the connection if it is malformed or out of order."""
         self._traffic.responses += 1
         self._traffic.response_bytes += _SIZE_BYTES + len(frame)
-        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-        expected = next(iter(self._outstanding), None)
+        (correlation_id,) = _INT32.unpack_from(frame)
+        expected = next(iter(self.outstanding), None)
         if correlation_id != expected:
             self.give_up(f"a response to request {correlation_id}, not {expected}")
             return
-        exchange = self._outstanding[correlation_id]
+        exchange = self.outstanding[correlation_id]
         version = exchange.version
         assert version is not None, "it was sent"
         try:
-            response = _decoded(exchange.request, version, frame)
+            response = exchange.outgoing.decode(frame, version)
         except MalformedMessage as error:
             self.give_up(f"a malformed response: {error}")
             return
-        del self._outstanding[correlation_id]
-        exchange.answer.set(response)
+        del self.outstanding[correlation_id]
+        exchange.answered(response)
 
     def lost(self, reason: str) -> None:
         """Fail every outstanding request, because the connection is closed."""
         self.is_lost = True
         self._peer.lost(self)
-        outstanding, self._outstanding = self._outstanding, {}
+        outstanding, self.outstanding = self.outstanding, {}
         for exchange in outstanding.values():
-            exchange.answer.set(_network_error(f"lost the connection to {self._options}: {reason}"))
+            exchange.answered(_network_error(f"lost the connection to {self._options}: {reason}"))
 
     def give_up(self, reason: str) -> None:
         """Close the connection at once."""
@@ -368,16 +447,6 @@ class _Link:
 
 def _versions_request() -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=VERSION)
-
-
-def _decoded(request: Request, version: int, frame: memoryview) -> Any:
-    """Decode a response. Raises MalformedMessage."""
-    response = type(request).response
-    if response is ApiVersionsResponse and version > 0:
-        code = int.from_bytes(frame[4:6], "big", signed=True)
-        if code == Error.UNSUPPORTED_VERSION:
-            version = 0  # This error is sent in a version that every client can decode (KIP-511).
-    return decode_response(response, version, frame)[1]
 
 
 def _network_error(reason: str) -> KafkaError:

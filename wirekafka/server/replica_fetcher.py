@@ -6,10 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Request
@@ -17,13 +15,15 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.followers import replication_throttle
-from wirekafka.replication.fetcher import Fetched, Fetcher
+from wirekafka.replication.fetcher import Fetcher
 from wirekafka.replication.fetcher_session import FollowedKey, Plan
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.promise import Promise
+from wirekafka.replication.promise import DirectPromise, DirectRun, Promise
 from wirekafka.replication.throttle import ReplicationThrottle
 from wirekafka.server.broker_connections import BrokerConnections
+from wirekafka.server.follower_fetch import FollowerFetch, LeaderResponse
 from wirekafka.server.leader_offsets import leader_offsets
+from wirekafka.server.outgoing import Outgoing
 
 logger = logging.getLogger(__name__)
 
@@ -36,16 +36,13 @@ _SESSION_ERRORS = frozenset(
         Error.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-_PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
-_NOT_DIVERGING = _PartitionData().diverging_epoch
-"""The default, which most partitions of a response share."""
 
 
 class Connection(Protocol):
     """A connection to a leader; `Peer` is one."""
 
-    async def send(self, request: Request, *, timeout_ms: int) -> Any:
-        """Send a request and return its response. Raises KafkaError."""
+    def post(self, outgoing: Outgoing, answered: Callable[[Any], None], *, timeout_ms: int) -> None:
+        """Send a request, and pass its response or a KafkaError to `answered`."""
 
     def close(self) -> None:
         """Close it permanently."""
@@ -175,32 +172,35 @@ class _LeaderFetcher:
         self._last_failure: int | None = None
         self.fetcher = Fetcher(self._backoff_ms, surroundings.throttle)
         self.fetcher.on_ready = self._wake
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._fetches = FollowerFetch(
+            surroundings.node_id, surroundings.config, surroundings.broker_epoch
+        )
+        self._run = DirectRun(self._fetch_all())
 
     def stop(self) -> None:
-        """End the task, and close the connection."""
-        self._task.cancel()
+        """End fetching, and close the connection."""
+        self._run.stop()
         self._disconnect()
 
-    async def _run(self) -> None:
+    async def _fetch_all(self) -> None:
         while True:
-            plan = self.fetcher.plan(self._clock.now_ms())
-            if plan is None:
-                await self._until(self.fetcher.next_retry_ms(self._clock.now_ms()))
-                continue
             try:
-                await self._fetch(plan)
+                plan = self.fetcher.plan(self._clock.now_ms())
+                if plan is None:
+                    await self._until(self.fetcher.next_retry_ms(self._clock.now_ms()))
+                else:
+                    await self._fetch(plan)
             except Exception as error:
                 self._failed(error)
                 await self._until(self._clock.now_ms() + self._backoff_ms())
 
     async def _fetch(self, plan: Plan) -> None:
         """Send one request, and process its response. Raises KafkaError."""
-        response = await self._send(self._request(plan))
-        if response.error_code != Error.NONE:
-            self.fetcher.refuse(response.error_code)
-            if response.error_code not in _SESSION_ERRORS:
-                raise KafkaError.of(response.error_code)
+        response: LeaderResponse = await self._post(self._fetches.planned(plan))
+        if response.error:
+            self.fetcher.refuse(response.error)
+            if response.error not in _SESSION_ERRORS:
+                raise KafkaError.of(response.error)
             return
         if self._last_failure is not None:
             logger.info("Fetching from broker %d succeeds again", self._leader_id)
@@ -211,18 +211,16 @@ class _LeaderFetcher:
         if out_of_range:
             await self._return_to_range(out_of_range)
 
-    async def _take(self, response: FetchResponse) -> None:
+    async def _take(self, response: LeaderResponse) -> None:
         """Apply a response, yielding to other requests every `_TURN_MS`."""
         now, take = self._clock.now_ms, self.fetcher.take
         turn_ends_ms = now() + _TURN_MS
-        for topic in response.responses:
-            topic_id = topic.topic_id
-            for data in topic.partitions:
-                now_ms = now()
-                if now_ms >= turn_ends_ms:
-                    await asyncio.sleep(0)
-                    turn_ends_ms = now_ms + _TURN_MS
-                take((topic_id, data.partition_index), _fetched(data), now_ms)
+        for key, fetched in response.partitions:
+            now_ms = now()
+            if now_ms >= turn_ends_ms:
+                await asyncio.sleep(0)
+                turn_ends_ms = now_ms + _TURN_MS
+            take(key, fetched, now_ms)
 
     async def _return_to_range(self, partitions: list[Partition]) -> None:
         """Request the leader's offsets for partitions that are out of its range, and apply them."""
@@ -243,31 +241,15 @@ class _LeaderFetcher:
                 self.fetcher.return_to_range(partition, offsets, now_ms)
 
     async def _send(self, request: Request) -> Any:
+        return await self._post(Outgoing(request))
+
+    def _post(self, outgoing: Outgoing) -> DirectPromise:
+        """Send a request; its response, or a KafkaError, is to be awaited."""
         if self._connection is None:
             self._connection = self._surroundings.connect(self._leader_id, self._client_id)
-        config = self._surroundings.config()
-        return await self._connection.send(request, timeout_ms=config.replica_socket_timeout_ms)
-
-    def _request(self, plan: Plan) -> FetchRequest:
-        config, node_id = self._surroundings.config(), self._surroundings.node_id
-        return FetchRequest(
-            replica_id=node_id,
-            replica_state=FetchRequest.ReplicaState(
-                replica_id=node_id, replica_epoch=self._surroundings.broker_epoch()
-            ),
-            max_wait_ms=config.replica_fetch_wait_max_ms,
-            min_bytes=config.replica_fetch_min_bytes,
-            max_bytes=config.replica_fetch_response_max_bytes,
-            session_id=plan.session_id,
-            session_epoch=plan.session_epoch,
-            topics=_topics(plan, config.replica_fetch_max_bytes),
-            forgotten_topics_data=[
-                FetchRequest.ForgottenTopic(
-                    topic_id=topic_id, partitions=[index for _, index in keys]
-                )
-                for topic_id, keys in groupby(sorted(plan.forgotten), lambda key: key[0])
-            ],
-        )
+        config, answer = self._surroundings.config(), DirectPromise()
+        self._connection.post(outgoing, answer.set, timeout_ms=config.replica_socket_timeout_ms)
+        return answer
 
     def _failed(self, error: Exception) -> None:
         """Close the connection, and log the error unless it repeats the last KafkaError."""
@@ -311,35 +293,3 @@ def _number(partition: Partition, fetcher_count: int) -> int:
     if code & 0x80000000:
         code = 0 if code == 0x80000000 else (1 << 32) - code
     return code % fetcher_count
-
-
-def _topics(plan: Plan, max_bytes: int) -> list[FetchRequest.Topic]:
-    """Group partitions by topic, in their order, since the leader serves them in that order."""
-    topics = []
-    for topic_id, wanted in groupby(plan.wanted.items(), lambda item: item[0][0]):
-        partitions = [
-            FetchRequest.Topic.Partition(
-                partition=index,
-                current_leader_epoch=at.leader_epoch,
-                fetch_offset=at.fetch_offset,
-                last_fetched_epoch=at.last_fetched_epoch,
-                log_start_offset=at.log_start_offset,
-                partition_max_bytes=max_bytes,
-            )
-            for (_, index), at in wanted
-        ]
-        topics.append(FetchRequest.Topic(topic_id=topic_id, partitions=partitions))
-    return topics
-
-
-def _fetched(data: _PartitionData) -> Fetched:
-    diverging = data.diverging_epoch
-    return Fetched(
-        error=data.error_code,
-        high_watermark=data.high_watermark,
-        start_offset=data.log_start_offset,
-        diverging=None
-        if diverging is _NOT_DIVERGING or (diverging.epoch < 0 and diverging.end_offset < 0)
-        else (diverging.epoch, diverging.end_offset),
-        records=data.records or b"",
-    )

@@ -78,7 +78,7 @@ def run(
     """
     _allow_many_files()
     gc.disable()  # During start-up: nearly all objects stay, and scanning them takes time.
-    with asyncio.Runner(loop_factory=_loop_factory(loop)) as runner:
+    with asyncio.Runner(loop_factory=loop_factory(loop)) as runner:
         return runner.run(_serve(config, new or Format(), attended or Attended()))
 
 
@@ -106,7 +106,7 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
             companion.serving(node, monitoring)
         control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
         await control.start()
-    _tune_interpreter()
+    tune_interpreter()
     host, port = node.address
     address = Address(_LOOPBACK if host in ANYWHERE else host, port)
     print(f"wirekafka ready: {address}", flush=True)
@@ -211,7 +211,7 @@ def _allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _tune_interpreter() -> None:
+def tune_interpreter() -> None:
     """Exempt all present objects from garbage collection, and run it less often.
 
     Requests create no reference cycles, so that the collector finds little. Threads, such as the
@@ -225,7 +225,8 @@ def _tune_interpreter() -> None:
     gc.enable()
 
 
-def _loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return what makes the event loop that `run` describes; None for asyncio's own."""
     if loop == "asyncio":
         return None
     try:
