@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.in_process import InProcessBroker, batch
+from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
+from tests.raw_client import frame
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest
@@ -21,9 +22,13 @@ from wirekafka.apis.produce import ProduceRequest
 from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import Route
 from wirekafka.errors import Error
+from wirekafka.metadata.topics import DeleteTopics, TopicReference
 from wirekafka.metrics.histogram import quantiles
 from wirekafka.metrics.measures import Measures
 from wirekafka.metrics.requests import SAMPLED
+from wirekafka.server import measured_pipeline
+from wirekafka.server.monitoring.topics import TrafficCollector
+from wirekafka.server.replies import Replies
 
 CACHED, DECODED, FETCH = 9, 8, 12
 
@@ -77,6 +82,7 @@ def test_produced_batches_are_counted_whether_or_not_the_cache_serves_them(
             .partition_responses[0]
             .error_code
         )
+    measures.requests.settle()
     counters = measures.traffic.of("t")
     assert (counters.produces, counters.messages_in) == (3, 6)
     assert counters.bytes_in == 3 * len(records)
@@ -97,10 +103,13 @@ def test_what_the_cache_serves_is_counted_as_what_is_decoded(
             tmp_path / str(hook is None), manual_clock, measures=measures, hook=hook
         )
         kafka.create("t")
-        for number in range(20):
-            kafka.begin(produce_request(batch(b"x" * number), acks=acks), CACHED)
+        # Batches whose size takes one, two and three bytes.
+        for number in range(24):
+            value = b"x" * (number % 3 * 10 * number**2)
+            kafka.begin(produce_request(batch(value, value), acks=acks), CACHED)
             if number % 7 == 0:
                 measures.requests.settle()
+        measures.requests.settle()
         [(_, client)] = measures.requests.clients.rows()
         api, traffic = measures.requests.of("Produce"), measures.traffic.of("t")
         found.append(
@@ -113,18 +122,83 @@ def test_what_the_cache_serves_is_counted_as_what_is_decoded(
         )
         kafka.stop()
     assert found[0] == found[1]
-    assert found[0][0][:2] == (20, 20 if acks else 0)
-    assert found[0][1][:2] == (20, {0: 20})
+    assert found[0][0][:2] == (24, 24 if acks else 0)
+    assert found[0][1][:2] == (24, {0: 24})
+    assert found[0][2][:2] == (24, 48)
 
 
-def test_one_of_several_requests_that_the_cache_serves_is_timed_for_all(
+@pytest.mark.parametrize("hook", [None, Unchanged()])
+def test_clients_that_differ_only_in_their_software_are_counted_apart(
+    tmp_path: Path, manual_clock: ManualClock, hook: Unchanged | None
+) -> None:
+    measures = Measures()
+    kafka = InProcessBroker(tmp_path / "data", manual_clock, measures=measures, hook=hook)
+    kafka.create("t")
+    serve = kafka.node.listeners[0].serve
+    payload = memoryview(frame(produce_request(batch(b"x")), CACHED, 1, "same"))
+    calls = [Call(kafka.broker), Call(kafka.broker), Call(kafka.broker, listener="OTHER")]
+    for _ in range(3):
+        for call in calls:
+            serve(payload, 0, len(payload), call, Replies())
+    named = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.1")
+    naming = memoryview(frame(named, 3, 2, "same"))
+    serve(naming, 0, len(naming), calls[1], Replies())
+    for call in calls:
+        for _ in range(2):
+            serve(payload, 0, len(payload), call, Replies())
+    measures.requests.settle()
+    rows = [
+        (listener, row.software[0], row.requests, row.responses, row.bytes_in // len(payload))
+        for listener, row in measures.requests.clients.rows()
+    ]
+    assert sorted(rows) == [
+        ("OTHER", "unknown", 5, 5, 5),
+        ("PLAINTEXT", "librdkafka", 3, 3, 2),
+        ("PLAINTEXT", "unknown", 8, 8, 8),
+    ]
+    kafka.stop()
+
+
+def test_what_the_cache_has_served_for_a_deleted_topic_stays_in_the_total(
     kafka: InProcessBroker, measures: Measures
 ) -> None:
+    for _ in range(5):
+        kafka.call(produce_request(batch(b"one", b"two")), CACHED)
+    now(kafka.broker.controller.submit(DeleteTopics([TopicReference("t")])))
+    for _ in TrafficCollector(measures, kafka.broker).collect():
+        pass
+    kafka.create("t")
+    for _ in range(3):
+        kafka.call(produce_request(batch(b"one", b"two")), CACHED)
+    measures.requests.settle()
+    assert measures.traffic.of("t").messages_in == 6
+    total = measures.traffic.total()
+    assert (total.produces, total.messages_in) == (8, 16)
+
+
+def test_changes_of_the_metadata_lose_no_counts(kafka: InProcessBroker, measures: Measures) -> None:
+    for number in range(6):
+        kafka.call(produce_request(batch(b"x")), CACHED)
+        kafka.call(produce_request(batch(b"x")), CACHED)
+        kafka.create(f"other-{number}")
+    assert list(measures.requests.received()) == [("Produce", CACHED, 12)]
+    assert measures.traffic.of("t").produces == 12
+
+
+@pytest.mark.parametrize("rare_ns, weight", [(1 << 60, SAMPLED), (-1, 1)])
+def test_of_frequent_requests_that_the_cache_serves_one_is_timed_for_several(
+    kafka: InProcessBroker,
+    measures: Measures,
+    monkeypatch: pytest.MonkeyPatch,
+    rare_ns: int,
+    weight: int,
+) -> None:
+    monkeypatch.setattr(measured_pipeline, "_RARE_NS", rare_ns)
     api = measures.requests.of("Produce")
     kafka.call(produce_request(batch(b"decoded")), CACHED)
     for served in range(1, 3 * SAMPLED + 1):
         kafka.call(produce_request(batch(b"repeated")), CACHED)
-        timed = 1 + -(-served // SAMPLED) * SAMPLED
+        timed = 1 + -(-served // weight) * weight
         assert (api.immediate.count, sum(quantiles([api.immediate]).values()) > 0) == (timed, True)
     measures.requests.settle()
     assert api.finished == 1 + 3 * SAMPLED

@@ -88,6 +88,7 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
             raise KafkaError(Error.INVALID_REQUEST)
         call.client_software = (name, version)
         if call.is_authenticated:  # As in Kafka, a client that has to log in is not redirected.
+            call.authenticated(call.principal)
             _check_destination(request, call)
     if call.login is not None:
         call.login.versions_sent()

@@ -189,15 +189,15 @@ class Call(Access):
         the receive buffer, which is otherwise reused meanwhile."""
 
     def authenticated(self, principal: str) -> None:
-        """Set the client's principal, such as "User:name"."""
+        """Set the client's principal, such as "User:name"; after a change of its software too."""
         self.principal = principal
         self.user = principal.partition(":")[2]
         self.account = None
         self.revision = self.unmeasured_revision = -1
         self.is_authenticated = True
-        self.identity = f"{principal} at {self.client_host}"
-        """What authorization depends on: principal and host. Empty until the client has
-        authenticated."""
+        software = " ".join(self.client_software)
+        self.identity = f"{principal} at {self.client_host}, {self.listener}, {software}"
+        """What authorization and counters depend on; empty until the client has authenticated."""
 
     def require_authentication(self) -> None:
         """Reject APIs that are not declared `before_authentication`, until `authenticated`."""

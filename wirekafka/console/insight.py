@@ -120,6 +120,7 @@ class Inside:
         if len(self._members) > _MOST_MEMBERS:
             self._members.clear()
         self._members.update(self._lag.client_ids())
+        self._measures.requests.settle()
         return {
             name: Counts(traffic.messages_in, traffic.bytes_in, traffic.bytes_out)
             for name, traffic in self._measures.traffic.topics()
@@ -174,6 +175,7 @@ class Inside:
             software for listener in self._node.listeners for software in listener.software()
         )
         totals = {software: [0, 0, 0] for software in connected}
+        self._measures.requests.settle()
         for _, row in self._measures.requests.clients.rows():
             total = totals.setdefault(row.software, [0, 0, 0])
             total[0] += row.requests

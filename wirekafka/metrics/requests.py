@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from wirekafka.metrics.histogram import Histogram
+from wirekafka.metrics.traffic import TopicTraffic
 
-SAMPLED = 8
-"""Of the Produce requests that the cache serves, each of this number is timed, for all of them."""
+SAMPLED = 128
+"""Of frequent Produce requests that the cache serves, one of this number is timed, for all."""
+_SHAPES_PER_STEP = 200
 
 
 class ApiRequests:
@@ -91,59 +94,10 @@ class VersionRequests:
         """By kind, where there are kinds."""
 
 
-class RepeatedRequests:
-    """The Produce requests of one version, from one kind of client, that the cache has served.
-
-    Counted apart, because that takes half the time: `settle` adds them to the other counters.
-    """
-
-    __slots__ = (
-        "_client",
-        "_settled",
-        "count",
-        "request_bytes",
-        "response_bytes",
-        "unanswered",
-        "version",
-        "waiting",
-    )
-
-    def __init__(self, version: VersionRequests, client: ClientTraffic):
-        self.version, self._client = version, client
-        self._settled = 0
-        self.count = 0
-        """All of them, ever. The others are since the last `settle`."""
-        self.unanswered = 0
-        """Those that get no response (acks=0)."""
-        self.waiting = 0
-        """Those that have to wait: their ends and responses are not counted here."""
-        self.request_bytes = 0
-        self.response_bytes = 0
-
-    def settle(self) -> None:
-        """Add what was counted since the last time to the counters of the API and the client."""
-        count, self._settled = self.count - self._settled, self.count
-        if not count:
-            return
-        finished = count - self.waiting
-        received, sent = self.request_bytes, self.response_bytes
-        api, client = self.version.api, self._client
-        self.version.count += count
-        api.finished += finished
-        api.errors[0] += finished
-        api.request_bytes += received
-        api.response_bytes += sent
-        client.requests += count
-        client.responses += finished - self.unanswered
-        client.bytes_in += received
-        client.bytes_out += sent
-        self.unanswered = self.waiting = self.request_bytes = self.response_bytes = 0
-
-
 class ClientTraffic:
     """The requests of clients of one kind of software on one listener."""
 
-    __slots__ = ("bytes_in", "bytes_out", "repeated", "requests", "responses", "software")
+    __slots__ = ("bytes_in", "bytes_out", "requests", "responses", "software")
 
     def __init__(self, software: tuple[str, str]):
         self.software = software
@@ -152,13 +106,61 @@ class ClientTraffic:
         self.responses = 0
         self.bytes_in = 0
         self.bytes_out = 0
-        self.repeated: dict[int, RepeatedRequests] = {}
-        """By the version of Produce."""
+
+
+class Shape(NamedTuple):
+    """What the Produce requests have in common whose counts are added to the same counters."""
+
+    version: VersionRequests
+    client: ClientTraffic
+    topic: TopicTraffic
+    other_bytes: int
+    """The size of a request without its batch and the size of that."""
+    response_bytes: int
+    """The size of a response without error; 0 for acks=0."""
+
+
+class RepeatedRequests:
+    """The Produce requests of one shape that the cache has served.
+
+    Counted apart, because that takes less time: `settle` adds them to the other counters.
+    """
+
+    __slots__ = ("_shape", "counts")
+
+    def __init__(self, shape: Shape):
+        self._shape = shape
+        self.counts = [0] * 6
+        """Since the last `settle`: requests that have to wait, which end and are answered without
+        being counted here; all requests whose batch has a size of 1, of 2 and of 3 bytes; the bytes
+        of the batches, plus 1 for each; their records."""
 
     def settle(self) -> None:
-        """Include the requests that the cache has served."""
-        for each in self.repeated.values():
-            each.settle()
+        """Add what was counted since the last time to the counters of API, client and topic."""
+        waiting, *by_size_bytes, batch_bytes, messages = self.counts
+        count = sum(by_size_bytes)
+        if not count:
+            return
+        self.counts[:] = [0] * 6
+        version, client, topic, other_bytes, response_bytes = self._shape
+        finished = count - waiting
+        received = sum(number * size for size, number in enumerate(by_size_bytes, 1))
+        received += count * (other_bytes - 1) + batch_bytes
+        sent = finished * response_bytes
+        api = version.api
+        version.count += count
+        api.finished += finished
+        api.errors[0] += finished
+        api.request_bytes += received
+        api.response_bytes += sent
+        client.requests += count
+        client.bytes_in += received
+        client.bytes_out += sent
+        if sent:
+            client.responses += finished
+        topic.produces += count
+        topic.bytes_in += batch_bytes - count
+        topic.messages_in += messages
 
 
 class Clients:
@@ -179,9 +181,7 @@ class Clients:
         return row
 
     def rows(self) -> list[tuple[str, ClientTraffic]]:
-        """Each (listener, counters)."""
-        for row in self._rows.values():
-            row.settle()
+        """Each (listener, counters), up to date after `Requests.settle`."""
         return [(listener, row) for (listener, _), row in self._rows.items()]
 
 
@@ -192,6 +192,7 @@ class Requests:
         self.apis: dict[str, ApiRequests] = {}
         self.versions: list[VersionRequests] = []
         self.clients = Clients()
+        self._repeated: dict[Shape, RepeatedRequests] = {}
 
     def of(self, name: str) -> ApiRequests:
         """The counters of an API, created if they are new. `settle` brings them up to date."""
@@ -201,8 +202,28 @@ class Requests:
         return found
 
     def settle(self) -> None:
-        """Include the requests that were counted apart."""
-        self.clients.rows()
+        """Include the requests that were counted apart, in the counters of topics too."""
+        for each in self._repeated.values():
+            each.settle()
+
+    def settling(self) -> Iterator[None]:
+        """`settle` in steps of less than a millisecond."""
+        for number, each in enumerate(list(self._repeated.values()), 1):
+            each.settle()
+            if number % _SHAPES_PER_STEP == 0:
+                yield
+
+    def repeated(self, shape: Shape) -> RepeatedRequests:
+        """The counters of a shape, created if they are new."""
+        found = self._repeated.get(shape)
+        if found is None:
+            found = self._repeated[shape] = RepeatedRequests(shape)
+        return found
+
+    def forget_repeated(self) -> None:
+        """Include all requests that were counted apart, and drop their counters."""
+        self.settle()
+        self._repeated.clear()
 
     def received(self) -> Iterator[tuple[str, int, int]]:
         """The number of requests received: (API, version, number)."""

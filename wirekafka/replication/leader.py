@@ -149,7 +149,8 @@ class Leader:
         """Append a producer's batch as `append_from_client`, without a guard.
 
         Returns None, with nothing changed, if the batch is refused, or if it may need a sync:
-        `append_from_client` then raises the error, or appends it.
+        `append_from_client` then raises the error, or appends it. The caller counts the batch as
+        one of the topic's.
         """
         log, is_sole = self._log, self._is_sole
         if not is_sole and (
@@ -165,14 +166,8 @@ class Leader:
         except (KafkaError, TakesLong):
             return None
         replica = self._replica
-        traffic = replica.traffic
-        if traffic is not None:
-            # As `TopicTraffic.appended`, without the call.
-            traffic.produces += 1
-            traffic.bytes_in += len(records)
-            traffic.messages_in += appended[1] - appended[0]
-            if self._recompresses:
-                self._count_conversion(records, appended)
+        if self._recompresses and replica.traffic is not None:
+            self._count_conversion(records, appended)
         if is_sole:
             replica.set_high_watermark(log.end_offset)
         else:

@@ -13,24 +13,26 @@ from wirekafka.metrics.requests import (
     SAMPLED,
     ApiRequests,
     ClientTraffic,
-    RepeatedRequests,
     Requests,
+    Shape,
     VersionRequests,
 )
 from wirekafka.server.error_counts import count_errors
 from wirekafka.server.parked import Parked
 from wirekafka.server.pipeline import Buffer, Hook, Pipeline
-from wirekafka.server.produce_cache import VERSIONS, ProduceCache
+from wirekafka.server.produce_cache import OUTER_BYTES, Entry, ProduceCache
 from wirekafka.server.replies import Replies
 
 _api_and_version = Struct(">I").unpack_from
 _NS_PER_US = 1000
+_SIZE_BYTES = 4
+"""Of the size prefix of a response."""
+_WAITING = 0
+"""The position in `RepeatedRequests.counts`."""
 _FETCH = "Fetch"
-_VERSION_AT = 3
-"""Of the low byte of the version in a request."""
-_REPEATED = frozenset(ProduceCache.key << 16 | version for version in VERSIONS)
-_UNTIMED = SAMPLED - 1
-"""The bits of a count that are 0 in those that are timed."""
+_PRODUCE, _PRODUCE_KEY = "Produce", ProduceCache.key
+_RARE_NS = 1_000_000
+"""From which mean distance on all requests that the cache serves are timed."""
 _serve, _add = Pipeline.serve, Replies.add
 """Called directly: `super()` makes an object for each request."""
 
@@ -38,57 +40,66 @@ _serve, _add = Pipeline.serve, Replies.add
 class MeasuredPipeline(Pipeline):
     """Counts into `requests`. The pipeline itself, and what it caches, is that of any broker."""
 
-    __slots__ = ("_known", "_repeated", "answers", "requests")
+    __slots__ = ("_known", "_repeated", "_timed_ns", "_untimed", "_weight", "answers", "requests")
 
     def __init__(self, requests: Requests, hook: Hook | None = None):
         self._repeated: ProduceCache | _Served
-        super().__init__(hook)
         self.requests = requests
         self.answers = MeasuredReplies()
         self._known: dict[int, VersionRequests] = {}
         """By `key << 16 | version`."""
+        self._untimed = 0
+        """How many of the next requests that the cache serves are not timed."""
+        self._weight = 1
+        """How many requests the last one that was timed stands for."""
+        self._timed_ns = 0
+        """When that one began."""
+        super().__init__(hook)
 
     def _use_cache(self, cache: ProduceCache | None) -> None:
         # `serve` asks the cache itself: the stages of `Pipeline.serve` only note requests in it.
-        self._repeated = cache or _Served(None)
-        self._caches[ProduceCache.key] = cache and _Served(cache)
+        self.requests.forget_repeated()
+        measured = cache and MeasuredCache(self)
+        self._repeated = measured or _Served(None)
+        self._caches[ProduceCache.key] = measured and _Served(measured)
 
     def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
         """Serve a request as `Pipeline.serve` does, and count it."""
-        client = call.traffic
-        if client is None and data[at + 1] == ProduceCache.key:
-            client = self._client(call)  # This is the first request of a connection.
-        if client is None or (repeated := client.repeated.get(data[at + _VERSION_AT])) is None:
+        if data[at + 1] != _PRODUCE_KEY:
             return self._serve_counted(data, at, end, call, replies)
-        # Most likely a Produce request that the cache knows; if not, it says so. The next lines are
-        # those of `Pipeline.serve`: one more call would cost as much as all that is counted here.
+        # Most likely a Produce request that the cache knows, and counts. The next lines are those
+        # of `Pipeline.serve`: one more call would cost as much as all that is counted.
         quotas = call.broker.quotas
         if quotas is not None and call.unmeasured_revision != quotas.work_revision:
             call.began_ns = call.began_ns or call.work_ns()
-        tail = replies.tail
-        start, began_ns = len(tail), 0
-        if not repeated.count & _UNTIMED:
-            began_ns = perf_counter_ns()
+        began_ns = 0 if (untimed := self._untimed) else perf_counter_ns()
         served = self._repeated.serve(data, at, end, call, replies)
         if served is True:
-            repeated.count += 1
-            repeated.request_bytes += end - at
-            if sent_bytes := len(tail) - start:
-                repeated.response_bytes += sent_bytes
+            if untimed:
+                self._untimed = untimed - 1
             else:
-                repeated.unanswered += 1
-            if began_ns:
                 took_us = (perf_counter_ns() - began_ns) // _NS_PER_US
-                repeated.version.api.immediate.record(took_us, SAMPLED)
+                self.requests.of(_PRODUCE).immediate.record(took_us, self._weigh(began_ns))
             if call.throttle_ms:
-                repeated.version.api.throttled.record(call.throttle_ms)
+                self.requests.of(_PRODUCE).throttled.record(call.throttle_ms)
             return None
         if served is False:
             return self._serve_counted(data, at, end, call, replies)
-        repeated.count += 1
-        repeated.request_bytes += end - at
-        repeated.waiting += 1
-        return MeasuredParked(self, served, repeated.version, began_ns, SAMPLED)
+        assert served.request.counts is not None
+        served.request.counts[_WAITING] += 1
+        if untimed:
+            self._untimed = untimed - 1
+        times = self._weigh(began_ns) if began_ns else 0
+        version = self._known[_PRODUCE_KEY << 16 | call.version]
+        return MeasuredParked(self, served, version, began_ns, times)
+
+    def _weigh(self, began_ns: int) -> int:
+        """How many requests one that began then is timed for: itself, and the next ones."""
+        is_rare = began_ns - self._timed_ns > _RARE_NS * self._weight
+        self._timed_ns = began_ns
+        self._weight = weight = 1 if is_rare else SAMPLED
+        self._untimed = weight - 1
+        return weight
 
     def _serve_counted(
         self, data: Buffer, at: int, end: int, call: Call, replies: Replies
@@ -96,7 +107,6 @@ class MeasuredPipeline(Pipeline):
         """Serve and count a request that the cache does not serve."""
         began_ns, answers = perf_counter_ns(), self.answers
         (api_and_version,) = _api_and_version(data, at)
-        version = self._known.get(api_and_version)
         buffers = answers.buffers = replies.buffers
         head = answers.tail = replies.tail
         answers.route = None
@@ -105,21 +115,16 @@ class MeasuredPipeline(Pipeline):
             parked = _serve(self, data, at, end, call, answers)
         finally:
             tail = replies.tail = answers.tail
+        version = self._known.get(api_and_version) or self._learn(api_and_version, call)
         if version is None:
-            version = self._learn(api_and_version, call)
-            if version is None:
-                return parked
-        client = call.traffic
-        if client is None or client.software is not call.client_software:
-            client = self._client(call)
+            return parked
+        client = self.client(call)
         size_bytes = end - at
         api = version.api
         version.count += 1
         api.request_bytes += size_bytes
         client.requests += 1
         client.bytes_in += size_bytes
-        if api_and_version in _REPEATED and version.version not in client.repeated:
-            client.repeated[version.version] = RepeatedRequests(version, client)
         if parked is not None:
             return MeasuredParked(self, parked, version, began_ns)
         sent_bytes = len(tail) - start
@@ -134,8 +139,9 @@ class MeasuredPipeline(Pipeline):
     def answered(self, version: VersionRequests, call: Call, sent_bytes: int) -> None:
         """Count the response that was added to `answers`, and its errors."""
         api = version.api
-        answers, client = self.answers, call.traffic
-        if sent_bytes and client is not None:
+        answers = self.answers
+        if sent_bytes:
+            client = self.client(call)
             client.responses += 1
             client.bytes_out += sent_bytes
             api.response_bytes += sent_bytes
@@ -147,6 +153,28 @@ class MeasuredPipeline(Pipeline):
             answers.response = answers.route = None
         if call.throttle_ms:
             api.throttled.record(call.throttle_ms)
+
+    def client(self, call: Call) -> ClientTraffic:
+        """The counters of the client."""
+        found = call.traffic
+        if found is None or found.software is not call.client_software:
+            # It has just connected, or sent its software's name.
+            found = self.requests.clients.of(call.listener, call.client_software)
+            if found.software == call.client_software:
+                call.client_software = found.software  # Found by identity from now on.
+            call.traffic = found
+        return found
+
+    def counts(self, entry: Entry, around: bytes, call: Call) -> list[int]:
+        """What counts the requests of an entry, which the current request belongs to."""
+        key = _PRODUCE_KEY << 16 | call.version
+        version = self._known.get(key) or self._learn(key, call)
+        topic = call.broker.partitions[entry.key].traffic
+        assert version is not None and topic is not None, "there are metrics"
+        response_bytes = 0 if entry.template is None else entry.template.size + _SIZE_BYTES
+        other_bytes = len(around) + OUTER_BYTES
+        shape = Shape(version, self.client(call), topic, other_bytes, response_bytes)
+        return self.requests.repeated(shape).counts
 
     def _learn(self, api_and_version: int, call: Call) -> VersionRequests | None:
         """The counters of an API and version; None if it is not one that was served."""
@@ -160,13 +188,25 @@ class MeasuredPipeline(Pipeline):
         self.requests.versions.append(found)
         return found
 
-    def _client(self, call: Call) -> ClientTraffic:
-        """The counters of the client, which has just connected or sent its software's name."""
-        found = self.requests.clients.of(call.listener, call.client_software)
-        if found.software == call.client_software:
-            call.client_software = found.software  # Found by identity from now on.
-        call.traffic = found
-        return found
+
+class MeasuredCache(ProduceCache):
+    """A cache whose entries have counters, which those of the same shape share."""
+
+    __slots__ = ("_measured",)
+
+    def __init__(self, measured: MeasuredPipeline):
+        super().__init__()
+        self._measured = measured
+
+    def _remember(self, around: bytes, request: Any, call: Call) -> Entry | None:
+        entry = super()._remember(around, request, call)
+        if entry is not None:
+            entry.counts = self._measured.counts(entry, around, call)
+        return entry
+
+    def _clear(self, generation: int) -> None:
+        super()._clear(generation)
+        self._measured.requests.forget_repeated()
 
 
 class _Served:

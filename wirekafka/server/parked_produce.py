@@ -33,6 +33,8 @@ class Repeated(Protocol):
     topic: tuple[str, bytes]
     """The topic's name and id as sent, of which one is empty or zeros."""
     timeout_ms: int
+    counts: list[int] | None
+    """`RepeatedRequests.counts`, if there are metrics."""
 
 
 class ParkedProduce:
@@ -50,9 +52,9 @@ class ParkedProduce:
         "_partition",
         "_template",
         "_timer",
-        "_topic",
         "_waiting",
         "end_offset",
+        "request",
     )
     must_complete = True
 
@@ -66,7 +68,7 @@ class ParkedProduce:
         """`answer` is the correlation id, and the response without its values."""
         self._partition, self._leader, self._appended = place
         self._correlation_id, self._template = answer
-        self._topic = request.topic
+        self.request = request
         self.end_offset = self._appended.end_offset
         self._callback: Callable[[object], None] | None = None
         self._is_ready = False
@@ -104,7 +106,7 @@ class ParkedProduce:
         if error is Error.NONE:
             self._template.put(replies, self._correlation_id, partition.index, appended)
             return True
-        name, topic_id = self._topic
+        name, topic_id = self.request.topic
         failed = _TopicResponse.PartitionProduceResponse(
             index=partition.index,
             error_code=error,

@@ -37,6 +37,8 @@ transactional id, acks, the timeout and the number of topics."""
 _INDEX_BYTES = 5
 """The number of partitions and the index of the only one."""
 _TAGS_BYTES = 3
+OUTER_BYTES = _CLIENT_ID_AT + _TAGS_BYTES
+"""What a request has before its client id and behind its batch."""
 _TOPIC_ID_BYTES = 16
 _ID_VERSION = 13
 _ALL = -1
@@ -45,6 +47,8 @@ VERSIONS = range(9, _ID_VERSION + 1)
 _ATTRIBUTES_LOW_BYTE_AT = ATTRIBUTES_AT + 1
 _THROTTLE = slice(-5, -1)
 """The throttle time in a response: before the empty tagged section at its end."""
+_BATCH_BYTES, _MESSAGES = 4, 5
+"""Positions in `Entry.counts`; those before are the numbers of bytes of a batch's size."""
 _MOST = 8192
 """The largest number of requests remembered."""
 
@@ -88,12 +92,13 @@ class _Template:
         )
 
 
-class _Entry:
+class Entry:
     """The partition that a repeated request appends to, and its response template."""
 
     __slots__ = (
         "account",
         "acks",
+        "counts",
         "is_limited",
         "key",
         "produced",
@@ -109,6 +114,8 @@ class _Entry:
         self.timeout_ms = request.timeout_ms
         self.topic = topic.name, topic.topic_id
         """As the client names it: by an empty name or by the id of zeros."""
+        self.counts: list[int] | None = None
+        """What was served, as `RepeatedRequests.counts`; None while there are no metrics."""
         self.account: Account | None = None
         self.is_limited = False
         """Whether a quota applies to the client's Produce requests."""
@@ -128,7 +135,7 @@ class _Entry:
         self.is_limited = self.produced is not None or self.worked is not None
 
 
-_NO_ENTRIES: dict[int, dict[bytes, _Entry]] = {}
+_NO_ENTRIES: dict[int, dict[bytes, Entry]] = {}
 
 
 class ProduceCache:
@@ -138,7 +145,7 @@ class ProduceCache:
     key: int = ProduceRequest.key
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[int, dict[bytes, _Entry]]] = {}
+        self._known: dict[str, dict[int, dict[bytes, Entry]]] = {}
         """By client identity, version, and the bytes from the client id to the partition index."""
         self._templates: dict[tuple[int, str, bytes], _Template] = {}
         self._count = 0
@@ -163,11 +170,8 @@ class ProduceCache:
         topic_at = at + _TOPIC_AT + (client_id_bytes if client_id_bytes > 0 else 0)
         if topic_at >= end:
             return False
-        size_at = (
-            topic_at
-            + _INDEX_BYTES
-            + (_TOPIC_ID_BYTES if version == _ID_VERSION else data[topic_at])
-        )
+        name_bytes = _TOPIC_ID_BYTES if version == _ID_VERSION else data[topic_at]
+        size_at = topic_at + _INDEX_BYTES + name_bytes
         entry = known.get(bytes(data[at + _CLIENT_ID_AT : size_at]))
         stop = end - _TAGS_BYTES
         if entry is None or size_at >= stop - HEADER_BYTES:
@@ -194,17 +198,20 @@ class ProduceCache:
             appended := leader.append_valid(data[start:stop], entry.acks, now_ms)
         ):
             return False
+        if (counts := entry.counts) is not None:
+            counts[start - size_at] += 1
+            counts[_BATCH_BYTES] += size
+            counts[_MESSAGES] += appended[1] - appended[0]
         if (template := entry.template) is not None:
             if entry.acks == _ALL and appended[1] > partition.high_watermark:
                 call.version = version
                 place = partition, leader, appended
                 return ParkedProduce(call, place, (correlation_id, template), entry)
             # As `put`, without the call.
-            base_offset, _, time_ms, log_start, _ = appended
+            offset, _, time_ms, log_start, _ = appended
             before, after, index = template.before, template.after, entry.key[1]
-            size = template.size
             replies.tail += template.pack(
-                size, correlation_id, before, index, 0, base_offset, time_ms, log_start, after
+                template.size, correlation_id, before, index, 0, offset, time_ms, log_start, after
             )
         if entry.is_limited:
             _charge(entry, call, end - at, now_ms)
@@ -239,7 +246,8 @@ class ProduceCache:
             return  # It has tagged fields, or varints longer than necessary.
         self._remember(bytes(frame[_CLIENT_ID_AT:size_at]), request, call)
 
-    def _remember(self, around: bytes, request: Any, call: Call) -> None:
+    def _remember(self, around: bytes, request: Any, call: Call) -> Entry | None:
+        """The new entry; None if the partition's requests are not cached."""
         [topic] = request.topic_data
         name = topic.name
         if call.version >= _ID_VERSION:
@@ -250,17 +258,18 @@ class ProduceCache:
             # The handler counts the work before and after a wait.
             quotas is not None and request.acks == _ALL and len(partition.replicas) > 1
         ):
-            return
+            return None
         generation = call.broker.image.generation
         if generation != self._generation or self._count >= _MOST:
             self._clear(generation)
         known = self._known.setdefault(call.identity, {}).setdefault(call.version, {})
         self._count += around not in known
         template = self._template(topic, call.version) if request.acks else None
-        entry = _Entry((partition.topic, partition.index), request, template)
+        entry = Entry((partition.topic, partition.index), request, template)
         if quotas is not None:
             entry.limit(call.account_of(quotas))
         known[around] = entry
+        return entry
 
     def _template(self, topic: ProduceRequest.TopicProduceData, version: int) -> _Template:
         key = version, topic.name, topic.topic_id
@@ -276,7 +285,7 @@ class ProduceCache:
         self._generation = generation
 
 
-def _charge(entry: _Entry, call: Call, size_bytes: int, now_ms: int) -> None:
+def _charge(entry: Entry, call: Call, size_bytes: int, now_ms: int) -> None:
     """Count a request as `accounting.charge` does."""
     rate = entry.produced
     if rate is not None:
@@ -295,7 +304,7 @@ def _charge(entry: _Entry, call: Call, size_bytes: int, now_ms: int) -> None:
             _charge_work(entry, rate, call, now_ms)
 
 
-def _charge_work(entry: _Entry, rate: Rate, call: Call, now_ms: int) -> None:
+def _charge_work(entry: Entry, rate: Rate, call: Call, now_ms: int) -> None:
     """Count the work for a request as `accounting.charge` does; it did not wait."""
     quotas = call.broker.quotas
     assert entry.account is not None and quotas is not None

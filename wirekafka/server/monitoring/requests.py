@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from wirekafka.errors import Error
 from wirekafka.metrics.exposition import COUNTER, GAUGE, SUMMARY, Column, Summary, Table, single
 from wirekafka.metrics.histogram import QUANTILES, Histogram, quantiles
-from wirekafka.metrics.requests import ApiRequests, Clients, Requests
+from wirekafka.metrics.requests import ApiRequests, Requests
 from wirekafka.server.listener import Listener
 
 _US_PER_MS = 1000
@@ -82,6 +82,7 @@ class RequestCollector:
         self.tables = (self._versions, self._errors, self._apis, self._delayed, self._queues)
 
     def collect(self) -> Iterator[None]:
+        yield from self._requests.settling()
         self._versions.fill(
             ((name, str(version)), (count,)) for name, version, count in self._requests.received()
         )
@@ -172,8 +173,8 @@ def _error_name(code: int) -> str:
 class ConnectionCollector:
     """Connections and traffic by listener, and by the software of clients (KIP-511)."""
 
-    def __init__(self, clients: Clients, listeners: Callable[[], Sequence[Listener]]):
-        self._clients = clients
+    def __init__(self, requests: Requests, listeners: Callable[[], Sequence[Listener]]):
+        self._requests = requests
         self._listeners_now = listeners
         prefix = "kafka_server_socket_server_metrics"
         self._listeners = Table(
@@ -216,7 +217,8 @@ class ConnectionCollector:
         self.tables = (self._listeners, self._software, self._traffic)
 
     def collect(self) -> Iterator[None]:
-        rows = self._clients.rows()
+        self._requests.settle()
+        rows = self._requests.clients.rows()
         self._traffic.fill(
             ((listener, *row.software), (row.requests, row.bytes_in, row.bytes_out))
             for listener, row in rows

@@ -130,8 +130,8 @@ class Monitoring:
         self._broker = BrokerCollector(broker)
         return [
             RequestCollector(measures.requests),
-            ConnectionCollector(measures.requests.clients, lambda: node.listeners),
-            TrafficCollector(measures.traffic, broker),
+            ConnectionCollector(measures.requests, lambda: node.listeners),
+            TrafficCollector(measures, broker),
             PartitionCollector(broker),
             FollowerCollector(broker),
             CleanerCollector(measures, broker),

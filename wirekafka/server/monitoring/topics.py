@@ -8,7 +8,8 @@ from typing import NamedTuple
 from wirekafka.broker import Broker
 from wirekafka.metadata.image import PartitionImage
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
-from wirekafka.metrics.traffic import TopicTraffic, Traffic
+from wirekafka.metrics.measures import Measures
+from wirekafka.metrics.traffic import TopicTraffic
 from wirekafka.replication.partition import Partition
 from wirekafka.replication.replica import NO_LEADER
 
@@ -20,8 +21,8 @@ _GRACE_MS = 300_000
 class TrafficCollector:
     """What has been written and read, in total and for each topic that has had any traffic."""
 
-    def __init__(self, traffic: Traffic, broker: Broker):
-        self._traffic = traffic
+    def __init__(self, measures: Measures, broker: Broker):
+        self._requests, self._traffic = measures.requests, measures.traffic
         self._broker = broker
         prefix = "kafka_server_brokertopicmetrics"
         self._topics = Table(
@@ -53,6 +54,7 @@ class TrafficCollector:
         self.tables = (self._topics,)
 
     def collect(self) -> Iterator[None]:
+        self._requests.settle()  # In the same step: topics that were deleted are forgotten.
         self._traffic.forget(self._broker.image.topics.__contains__)
         self._topics.begin()
         # As in Kafka, the total has no label.
