@@ -83,7 +83,7 @@ def _prepare(simulate: Simulate) -> None:
     """Let the garbage collector look rarely, and never at what is imported."""
     _end_with_the_parent()
     gc.freeze()
-    gc.set_threshold(_GARBAGE, 10, 10)
+    gc.set_threshold(_GARBAGE, 2, 2)
 
 
 def _end_with_the_parent() -> None:
