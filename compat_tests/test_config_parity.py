@@ -34,6 +34,9 @@ DYNAMIC = {
     "message.max.bytes": "2000000",
     "log.cleaner.min.cleanable.ratio": "0.75",
     "no.such.option": "x",
+    "leader.replication.throttled.rate": "1000000000",
+    "follower.replication.throttled.rate": " 2000000000 ",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "3000000000",
 }
 
 

@@ -128,6 +128,21 @@ def test_secrets_and_unknown_values_are_withheld():
     ]
 
 
+def test_rates_of_replication_are_shown_where_they_were_set():
+    name = "leader.replication.throttled.rate"
+    assert name not in entries(describe_broker(BrokerConfig.of()))
+    both = BrokerConfig.of().with_dynamic({name: "11"}, {name: " 77 "})
+    own = (name, " 77 ", Source.DYNAMIC_BROKER)
+    default = (name, "11", Source.DYNAMIC_DEFAULT_BROKER)
+    assert entries(describe_broker(both))[name] == ConfigEntry(
+        name, " 77 ", False, Source.DYNAMIC_BROKER, False, [own, default], Type.LONG, None
+    )
+    [entry] = describe_broker_defaults({name: "11"})
+    assert entry == ConfigEntry(
+        name, "11", False, Source.DYNAMIC_DEFAULT_BROKER, False, [default], Type.LONG, None
+    )
+
+
 def test_options_of_a_listener_are_described_with_the_option_they_override():
     static = {
         "listener.name.foo.ssl.enabled.protocols": "TLSv1.2 , TLSv1.3",

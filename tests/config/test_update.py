@@ -122,6 +122,29 @@ def test_one_broker_may_have_listeners_and_unknown_keys_of_its_own():
     validate_broker({"listeners": "PLAINTEXT://:1", "no.such.key": "1"}, per_broker=True)
 
 
+@pytest.mark.parametrize("per_broker", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    ],
+)
+def test_rates_of_replication_are_numbers(name, per_broker):
+    validate_broker({name: "0"}, per_broker=per_broker)
+    validate_broker({name: " 77 "}, per_broker=per_broker)
+    for value, reason in (
+        ("abc", "Not a number of type LONG"),
+        ("1.5", "Not a number of type LONG"),
+        ("-1", "Value must be at least 0"),
+    ):
+        with pytest.raises(KafkaError) as error:
+            validate_broker({name: value}, per_broker=per_broker)
+        message = f"Invalid value {value} for configuration {name}: {reason}"
+        assert (error.value.error, error.value.message) == (Error.INVALID_REQUEST, message)
+
+
 def test_a_custom_class_is_not_found():
     with pytest.raises(KafkaError) as error:
         validate_broker({"principal.builder.class": "x"}, per_broker=True)

@@ -58,6 +58,22 @@ def test_only_lists_can_be_appended_to(cluster):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("num.io.threads", APPEND, "Config value append is not allowed for config key: {}"),
+        ("num.io.threads", SUBTRACT, "Config value subtract is not allowed for config key: {}"),
+        ("no.such.option", APPEND, "Unknown config name: {}"),
+        ("leader.replication.throttled.rate", SUBTRACT, "Unknown config name: {}"),
+    ],
+)
+def test_only_lists_of_a_broker_can_be_appended_to(cluster, name, kind, message):
+    assert alter(cluster, BROKER, "1", (name, kind, "1")) == (
+        Error.INVALID_CONFIG,
+        message.format(name),
+    )
+
+
 def test_an_unknown_key_is_refused_but_may_be_reset(cluster):
     assert alter(cluster, TOPIC, "t", ("foo", SET, "1")) == (
         Error.INVALID_CONFIG,

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import Option, Update, text_of
-from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
+from wirekafka.config.options import (
+    BROKER,
+    CLIENT_METRICS,
+    FAMILIES,
+    GROUP,
+    THROTTLES,
+    TOPIC,
+    Table,
+)
 from wirekafka.config.prefixed import described
 from wirekafka.config.topic_config import inherited
 
@@ -151,10 +159,10 @@ def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
         value=value,
         sensitive=sensitive,
         synonyms=synonyms,
-        read_only=name not in BROKER or BROKER[name].update is Update.READ_ONLY,
+        read_only=_is_read_only(name),
         source=synonyms[0].source if synonyms else Source.DEFAULT,
         type=option.type if option else _UNKNOWN_TYPE,
-        documentation=option.doc if option else None,
+        documentation=(option.doc or None) if option else None,
     )
 
 
@@ -168,11 +176,16 @@ def _cluster_entry(name: str, text: str) -> ConfigEntry:
         value=value,
         source=source,
         sensitive=sensitive,
-        read_only=name not in BROKER or BROKER[name].update is Update.READ_ONLY,
+        read_only=_is_read_only(name),
         synonyms=[Synonym(name, value, source)],
         type=option.type if option else _UNKNOWN_TYPE,
-        documentation=option.doc if option else None,
+        documentation=(option.doc or None) if option else None,
     )
+
+
+def _is_read_only(name: str) -> bool:
+    option = BROKER.get(name) or THROTTLES.get(name)
+    return option is None or option.update is Update.READ_ONLY
 
 
 def _broker_synonyms(broker: BrokerConfig, name: str) -> list[Synonym]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from wirekafka.config.option import Option
-from wirekafka.config.options import BROKER
+from wirekafka.config.options import BROKER, THROTTLES
 
 PREFIX = "listener.name."
 
@@ -70,7 +70,7 @@ def described(name: str) -> Option[Any] | None:
     Kafka does not recognize every option of a mechanism: it reports others as unknown ones, whose
     values are withheld.
     """
-    option = BROKER.get(name)
+    option = BROKER.get(name) or THROTTLES.get(name)
     parts = split(name)
     if option is not None or parts is None:
         return option

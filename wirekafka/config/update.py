@@ -9,7 +9,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_match import ClientMatch
 from wirekafka.config.group_bounds import violations
 from wirekafka.config.option import ConfigError, Type, Update
-from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC
 from wirekafka.config.prefixed import CLUSTER_LEVEL, split
 from wirekafka.config.topic_config import validate_topic_config
 from wirekafka.errors import Error, KafkaError
@@ -130,7 +130,7 @@ def _is_per_broker(name: str) -> bool:
 def _check_broker_value(name: str, value: str) -> None:
     parts = split(name)
     # Like Kafka, without the options of a SASL mechanism.
-    option = BROKER.get(parts.rest if parts is not None else name)
+    option = BROKER.get(parts.rest if parts is not None else name) or THROTTLES.get(name)
     if option is None:
         return
     name = option.name

@@ -204,14 +204,20 @@ def replaced(resource: ResourceChanges, before: Values) -> dict[str, str]:
 def _items(resource: ResourceChanges, change: Change, before: Values) -> list[str]:
     """The list to append to or subtract from; the option's default if it is not set."""
     if not update.is_list(resource.type, change.name):
-        raise KafkaError(
-            Error.INVALID_CONFIG,
-            f"Can't {Kind(change.kind).name} to key {change.name} because its type is not LIST.",
-        )
+        raise KafkaError(Error.INVALID_CONFIG, _not_a_list(resource.type, change))
     if change.name in before:
         return [item for item in before[change.name].split(",") if item]
     options = TOPIC_OPTIONS if resource.type == TOPIC else BROKER_OPTIONS
     return list(options[change.name].default if change.name in options else ())
+
+
+def _not_a_list(resource_type: int, change: Change) -> str:
+    kind = Kind(change.kind).name
+    if resource_type != BROKER:
+        return f"Can't {kind} to key {change.name} because its type is not LIST."
+    if change.name not in BROKER_OPTIONS:
+        return f"Unknown config name: {change.name}"
+    return f"Config value {kind.lower()} is not allowed for config key: {change.name}"
 
 
 def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Values) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from wirekafka.codec.message import Message
 from wirekafka.codec.schema import Field
-from wirekafka.config.options import BROKER, TOPIC
+from wirekafka.config.options import BROKER, THROTTLES, TOPIC
 from wirekafka.log.checkpoints import uuid_text
 
 _SECRET = frozenset({"auth_bytes", "hmac", "salt", "salted_password"})
@@ -18,7 +18,7 @@ _CONFIGS = frozenset(
 )
 _REDACTED = "(redacted)"
 _UUID, _RECORDS = "16s", "records"
-_KNOWN = {**BROKER, **TOPIC}
+_KNOWN = {**BROKER, **THROTTLES, **TOPIC}
 
 
 class Room:

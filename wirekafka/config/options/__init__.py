@@ -15,6 +15,7 @@ from wirekafka.config.options.replication import ReplicationOptions
 from wirekafka.config.options.sasl import SaslOptions
 from wirekafka.config.options.security import SecurityOptions
 from wirekafka.config.options.share import ShareOptions
+from wirekafka.config.options.throttles import ThrottleOptions
 from wirekafka.config.options.topic import TopicOptions
 from wirekafka.config.options.transactions import TransactionOptions
 
@@ -23,6 +24,7 @@ __all__ = [
     "CLIENT_METRICS",
     "FAMILIES",
     "GROUP",
+    "THROTTLES",
     "TOPIC",
     "BrokerOptions",
     "ClientMetricsOptions",
@@ -37,6 +39,7 @@ __all__ = [
     "SecurityOptions",
     "ShareOptions",
     "Table",
+    "ThrottleOptions",
     "TopicOptions",
     "TransactionOptions",
     "rows",
@@ -73,6 +76,7 @@ def rows(*owners: type) -> Table:
 
 
 BROKER: Table = rows(BrokerOptions)
+THROTTLES: Table = rows(ThrottleOptions)
 TOPIC: Table = rows(TopicOptions)
 GROUP: Table = rows(PerGroupOptions)
 CLIENT_METRICS: Table = rows(ClientMetricsOptions)
