@@ -157,7 +157,7 @@ class Faults:
             if member.life != life:
                 break
             await asyncio.sleep(0.05)
-        is_over = self._simulation.is_healing
+        is_over = self._simulation.is_healing or self._is_needed(member)
         member.crash_soon(again if member.life != life and not is_over else -1)
 
     async def _cut_power_of_one(self, random: Random) -> None:
@@ -168,6 +168,8 @@ class Faults:
                 return
             self._simulation.trace.happens(self._simulation.loop.time(), "all replicas are in sync")
             self._lost_by = member
+            for other in self._members:
+                other.crash_soon(-1)  # What was planned before: each other node is needed now.
         member.down_s = random.choice((0.01, 0.5, 4))
         member.end(self._power_cut(random))
 
