@@ -37,7 +37,8 @@ _REASONS = (
     (r"TimeoutException", "no broker answers at that address"),
     (r"Failed to find data source: kafka", "Spark was started without the Kafka connector's jar"),
     (
-        r"unresolved dependency|FileNotFoundException: .*\.jar|Local jar .* does not exist",
+        r"unresolved dependency|download failed|FileNotFoundException: .*\.jar"
+        r"|Local jar .* does not exist",
         "the Kafka connector's jars are not there and could not be downloaded",
     ),
     (r"JAVA_GATEWAY_EXITED", "Java did not start, or the connector's jars could not be downloaded"),
