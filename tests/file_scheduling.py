@@ -36,7 +36,10 @@ class FileScheduling(LoadFileScheduling):
         return ended_by
 
     def schedule(self) -> None:
-        """Assign files to all processes, which need two tests, or word of the end, to run one."""
+        """Assign files to all processes, a new one included.
+
+        A process runs its last test only when it gets another one or is shut down: hence twice.
+        """
         super().schedule()
         for node in self.nodes:
             self._reschedule(node)

@@ -26,7 +26,7 @@ class Process:
     def __init__(self, loop: VirtualLoop):
         self.is_dead = False
         self.has_run = False
-        """Set whenever the process has done something; for those who watch it, who clear it."""
+        """Set whenever the process has done something, and cleared by the checks."""
         self.died: asyncio.Future[None] = loop.create_future()
         self.io_delay_s: Callable[[], float] = lambda: 0.0
         """How long the next work in a thread takes: a sync, for example."""

@@ -189,7 +189,7 @@ class Call(Access):
         the receive buffer, which is otherwise reused meanwhile."""
 
     def authenticated(self, principal: str) -> None:
-        """Set the client's principal, such as "User:name"; after a change of its software too."""
+        """Set the principal, such as "User:name"; again when the client has named its software."""
         self.principal = principal
         self.user = principal.partition(":")[2]
         self.account = None

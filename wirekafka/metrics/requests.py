@@ -109,13 +109,13 @@ class ClientTraffic:
 
 
 class Shape(NamedTuple):
-    """What the Produce requests have in common whose counts are added to the same counters."""
+    """What Produce requests must have in common to be counted together."""
 
     version: VersionRequests
     client: ClientTraffic
     topic: TopicTraffic
     other_bytes: int
-    """The size of a request without its batch and the size of that."""
+    """The size of a request without its batch and without the field that has the batch's size."""
     response_bytes: int
     """The size of a response without error; 0 for acks=0."""
 

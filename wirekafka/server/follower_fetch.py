@@ -111,9 +111,9 @@ class FollowerFetch(Outgoing):
 
 
 class Template:
-    """The frames of requests that leave no partition out, of which only what changes is packed.
+    """Encodes Fetch requests that forget no partition, and packs only what changes between them.
 
-    That are the correlation id, the session's epoch, and the partitions.
+    That is the correlation id, the session's epoch, and the partitions.
     """
 
     __slots__ = ("_epoch_at", "_head", "_session_id", "_tail", "_terms", "_version")

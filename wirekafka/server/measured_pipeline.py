@@ -166,7 +166,10 @@ class MeasuredPipeline(Pipeline):
         return found
 
     def counts(self, entry: Entry, around: bytes, call: Call) -> list[int]:
-        """What counts the requests of an entry, which the current request belongs to."""
+        """Return the counters of a new cache entry, `RepeatedRequests.counts` of its shape.
+
+        `around` are the bytes from the client id to the partition index.
+        """
         key = _PRODUCE_KEY << 16 | call.version
         version = self._known.get(key) or self._learn(key, call)
         topic = call.broker.partitions[entry.key].traffic

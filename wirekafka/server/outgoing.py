@@ -1,4 +1,4 @@
-"""A request to another node as it is sent, and what is made of its response."""
+"""A request to another node: its frame, and how its response is decoded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from wirekafka.errors import Error
 
 
 class Outgoing:
-    """The frames of one request; who sends it often may replace the codec by less work."""
+    """Encodes one request and decodes its response, by the codec.
+
+    A subclass may do the same with less work, for requests that are sent often.
+    """
 
     __slots__ = ("request",)
 

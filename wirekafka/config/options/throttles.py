@@ -10,7 +10,7 @@ from wirekafka.config.option import CLUSTER_WIDE, long
 
 
 class ThrottleOptions:
-    """Rows, by name."""
+    """The dynamic options, in bytes per second."""
 
     leader_replication_throttled_rate = long(None, at_least(0), update=CLUSTER_WIDE)
     follower_replication_throttled_rate = long(None, at_least(0), update=CLUSTER_WIDE)
