@@ -96,3 +96,46 @@ def test_a_watcher_that_an_earlier_one_removes_is_not_called() -> None:
         partition.watchers[watcher] = None
     partition.wake()
     assert len(calls) == 1
+
+def test_a_gathering_wait_ends_after_other_changes_of_the_same_turn(
+    manual_clock: ManualClock,
+) -> None:
+    async def scenario() -> None:
+        waiting, partition = Waiting(manual_clock), Watched()
+        appended: list[int] = []
+        seen: list[list[int]] = []
+
+        async def wait() -> None:
+            assert await waiting.until(lambda _: True, [partition], 10**15, gathers=True)
+            seen.append(list(appended))
+
+        def append(value: int) -> None:
+            appended.append(value)
+            partition.wake()
+
+        waits = asyncio.ensure_future(wait())
+        await settled()
+        loop = asyncio.get_running_loop()
+        for value in range(3):
+            loop.call_soon(append, value)
+        await waits
+        assert seen == [[0, 1, 2]]
+        assert not partition.watchers and not len(waiting)
+
+    run(scenario())
+
+
+def test_a_gathering_wait_that_is_released_meanwhile_ends_once(manual_clock: ManualClock) -> None:
+    async def scenario() -> None:
+        waiting, partition = Waiting(manual_clock), Watched()
+        task = asyncio.ensure_future(
+            waiting.until(lambda _: True, [partition], 10**15, gathers=True)
+        )
+        await settled()
+        partition.wake()
+        waiting.release_all()
+        assert await task is False
+        await settled()
+        assert not partition.watchers
+
+    run(scenario())

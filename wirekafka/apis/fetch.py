@@ -157,7 +157,11 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
         reads.note_follower(now_ms)
     if not reads.is_ready and request.max_wait_ms > 0:
         await broker.waiting.until(
-            reads.has_become_ready, reads.watched(), now_ms + request.max_wait_ms
+            reads.has_become_ready,
+            reads.watched(),
+            now_ms + request.max_wait_ms,
+            # A follower that gets more records with each Fetch sends fewer of them.
+            gathers=target.is_follower,
         )
         reads.read()
     if reads.pending:

@@ -58,6 +58,29 @@ class Waiter:
             self.future.set_result(False)
 
 
+class GatheringWaiter(Waiter):
+    """A parked request that is released one turn of the event loop after its condition holds.
+
+    So its response also has what other connections' requests of that turn append.
+    """
+
+    __slots__ = ("_is_due",)
+
+    def __init__(self, ready: Callable[[Watched], bool]):
+        super().__init__(ready)
+        self._is_due = False
+
+    def look(self, changed: Watched) -> None:
+        """Release the request in the next turn if its condition holds."""
+        if not self._is_due and not self.future.done() and self._ready(changed):
+            self._is_due = True
+            self.future.get_loop().call_soon(self._release_ready)
+
+    def _release_ready(self) -> None:
+        if not self.future.done():
+            self.future.set_result(True)
+
+
 class Waiting:
     """All parked requests of a broker."""
 
@@ -84,16 +107,22 @@ class Waiting:
         self._parked.pop(parked, None)
 
     async def until(
-        self, ready: Callable[[Watched], bool], watched: Iterable[Watched], deadline_ms: int
+        self,
+        ready: Callable[[Watched], bool],
+        watched: Iterable[Watched],
+        deadline_ms: int,
+        *,
+        gathers: bool = False,
     ) -> bool:
         """Suspend until `ready(changed)` holds for something that changed, or the deadline.
 
-        `ready` is called upon each change, not at the start. Returns whether it held. The watchers
-        are removed when the wait ends, also if it is cancelled.
+        `ready` is called upon each change, not at the start. Returns whether it held. `gathers`
+        lets further changes of the same turn of the event loop happen first. The watchers are
+        removed when the wait ends, also if it is cancelled.
         """
         if self._closed:
             return False
-        waiter = Waiter(ready)
+        waiter = GatheringWaiter(ready) if gathers else Waiter(ready)
         timer = self.park(waiter, max(deadline_ms - self.clock.now_ms(), 0))
         watched = tuple(watched)
         for each in watched:
