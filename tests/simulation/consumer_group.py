@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from tests.histories.history import OffsetCommit, OffsetFetch, Place, Verdict
-from tests.simulation.offsets import commit_request, fetch_request, fetched
+from tests.simulation.offsets import commit_request, fetch_offsets, fetch_request, fetched
 from tests.simulation.reader import Reader
 from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, TOPICS, World, sleep
@@ -171,7 +171,7 @@ class BrokerAssignedMember:
         request = fetch_request(
             self._group, places, member_id=self._member_id, member_epoch=self._epoch
         )
-        response = await self._wire.ask(request, 9, self._coordinator)
+        response = await fetch_offsets(self._world, self._wire, request, 9, self._coordinator)
         found = {}
         for place, offset in fetched(response):
             operation.steps.append(OffsetFetch(self._group, place, offset))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.histories.history import OffsetCommit, OffsetFetch, Operation, Place, Verdict
-from tests.simulation.offsets import commit_request, fetch_request, fetched
+from tests.simulation.offsets import commit_request, fetch_offsets, fetch_request, fetched
 from tests.simulation.reader import Reader
 from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, World, sleep
@@ -97,7 +97,7 @@ class Member:
     async def _seek(self, places: list[Place]) -> None:
         operation = self._world.history.begin(self._name)
         request = fetch_request(self._group, places)
-        response = await self._wire.ask(request, 8, self._coordinator)
+        response = await fetch_offsets(self._world, self._wire, request, 8, self._coordinator)
         positions = {}
         for place, offset in fetched(response):
             positions[place] = max(offset, 0)

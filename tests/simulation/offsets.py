@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from tests.histories.history import Place
-from tests.simulation.wire import check
+from tests.simulation.wire import Coordinator, Lost, Wire, check
+from tests.simulation.world import World
 from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
 
@@ -18,6 +19,21 @@ def fetch_request(group_id: str, places: Iterable[Place], **member: Any) -> Offs
     return OffsetFetchRequest(
         require_stable=True, groups=[kind(group_id=group_id, topics=topics, **member)]
     )
+
+
+async def fetch_offsets(
+    world: World, wire: Wire, request: OffsetFetchRequest, version: int, coordinator: Coordinator
+) -> Any:
+    """The response of a group's coordinator. Raises Lost, also if it was deposed meanwhile.
+
+    A broker that was paused serves requests before it learns that it was deposed, and so responds
+    with offsets that were committed before the last ones, as Kafka's coordinator does.
+    """
+    address = await wire.find(coordinator)
+    response = await wire.ask(request, version, coordinator)
+    if world.is_deposed(address, coordinator.key):
+        raise Lost
+    return response
 
 
 def fetched(response: Any) -> Iterator[tuple[Place, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -32,6 +32,8 @@ class World:
         self.topic_ids: dict[str, bytes] = {}
         self.confirmed: dict[tuple[str, Place], int] = {}
         """The highest offset whose commit was confirmed, of groups that never move back."""
+        self.is_deposed: Callable[[Address, str], bool] = lambda address, group: False
+        """Whether the broker with this address no longer coordinates a group."""
         self.surprises: list[str] = []
         self.is_ending = False
         """Set when consumers that would go on for ever should stop."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tests.simulation.cluster.member import Member
+from wirekafka.metadata.image import MetadataImage
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.simulation import Simulation
@@ -19,6 +21,26 @@ class Health:
     def is_whole(self) -> bool:
         """Whether nothing is missing anywhere."""
         return self.missing() is None
+
+    def is_lost(self) -> bool:
+        """Whether some partition has no leader until an operator chooses an unclean one.
+
+        As in Kafka: a replica that may have all records was removed by a reassignment, and then the
+        last leader failed. The only eligible leader is a broker that is no replica any more.
+        """
+        image = self.newest_image()
+        partitions = [each for topic in image.topics.values() for each in topic.partitions.values()]
+        return any(
+            not each.isr
+            and each.eligible_leader_replicas
+            and set(each.eligible_leader_replicas).isdisjoint(each.replicas)
+            for each in partitions
+        )
+
+    def newest_image(self) -> MetadataImage:
+        """The metadata up to the highest offset that some node knows as committed."""
+        images = (member.image for member in self._simulation.members.values())
+        return max((each for each in images if each is not None), key=itemgetter(1))[0]
 
     def missing(self) -> str | None:
         """What is not as it should be; None if everything is."""

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from tests.histories.checker import check
+from tests.memory_transport import Address
 from tests.simulation.cluster.checks import Checks
 from tests.simulation.cluster.clients import Clients
 from tests.simulation.cluster.faults import Faults
@@ -24,6 +25,8 @@ from tests.simulation.simulation import LoggedErrors, Result, drain_all
 from tests.simulation.trace import Trace
 from tests.simulation.transactions import TIMEOUT_MS
 from tests.simulation.world import World
+from wirekafka.coordinator.java_hash import coordinator_partition
+from wirekafka.replication.internal_topics import OFFSETS_TOPIC
 
 _PATIENCE_S = 300
 """The virtual time within which every client must finish once all faults have ended."""
@@ -65,6 +68,10 @@ def simulate(seed: int, *, keeps_trace: bool = False, left_out: Collection[int] 
         global_random.setstate(state)
 
 
+class NeedsOperator(Exception):
+    """A partition stays offline until an operator decides, so the seed ends early."""
+
+
 class Simulation:
     """The course of one seed."""
 
@@ -84,6 +91,7 @@ class Simulation:
         self.world = World(self.network, Random(f"clients {seed}"), brokers)
         for member in self.members.values():
             member.on_failure = self._failed
+        self.world.is_deposed = self._is_deposed
         self._running: asyncio.Task[Any] | None = None
         self._supervisors: list[asyncio.Task[None]] = []
         self.is_healing = False
@@ -121,6 +129,8 @@ class Simulation:
             assert self.checks.violations
         except (Stuck, Unhealed) as error:
             self.world.surprises.append(str(error))
+        except NeedsOperator as error:
+            self.note(str(error))
 
     async def _run(self) -> None:
         self._running = asyncio.current_task()
@@ -160,11 +170,19 @@ class Simulation:
     def _failed(self, member: Member, failure: Exception | None) -> None:
         self.checks.found(f"FAILED {member.name}: {failure!r}")
 
+    def _is_deposed(self, address: Address, group: str) -> bool:
+        topic = self.health.newest_image().topics[OFFSETS_TOPIC]
+        partition = topic.partitions[coordinator_partition(group, len(topic.partitions))]
+        leader = self.members.get(partition.leader)
+        return leader is None or leader.address != address
+
     async def _until_whole(self, what: str) -> None:
         """Wait until the cluster is whole: a cluster without faults is, after a limited time."""
         end_s = self.loop.time() + _HEALING_S
         while not self.health.is_whole():
             if self.loop.time() > end_s:
+                if self.health.is_lost():
+                    raise NeedsOperator("a partition has no replica that is an eligible leader")
                 raise Unhealed(f"UNHEALED the cluster does not {what}: {self.health.missing()}")
             await asyncio.sleep(0.1)
         self.note(f"the cluster is whole: {what}")
