@@ -97,6 +97,7 @@ def test_a_watcher_that_an_earlier_one_removes_is_not_called() -> None:
     partition.wake()
     assert len(calls) == 1
 
+
 def test_a_gathering_wait_ends_after_other_changes_of_the_same_turn(
     manual_clock: ManualClock,
 ) -> None:
