@@ -649,3 +649,24 @@ def test_a_stop_waits_for_the_running_snapshot(path):
     assert [str(error) for error in ended] == ["no space"]
     assert node.quorum.failure is None
     node.crash()
+
+
+def test_snapshot_files_are_listed_once_until_one_is_written(path, metadata, monkeypatch):
+    """Each metadata Fetch looks for the newest one."""
+    node = Node(path).start()
+    listed = []
+    list_directory = node.quorum._disk.list_directory
+    monkeypatch.setattr(
+        node.quorum._disk,
+        "list_directory",
+        lambda path: (listed.append(path), list_directory(path))[1],
+    )
+    node.submit(CreateTopics([NewTopic(name="t")]))
+    id = node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
+    assert [node.quorum.newest_snapshot() for _ in range(3)] == [id] * 3
+    node.submit(CreateTopics([NewTopic(name="u")]))
+    newer = node.quorum.write_snapshot(node.image.snapshot(), MetadataCodec())
+    del listed[:]
+    assert [node.quorum.newest_snapshot() for _ in range(3)] == [newer] * 3
+    assert len(listed) <= 1
+    node.stop()

@@ -67,6 +67,8 @@ class MetadataLog:
         self._noted_end = 0
         # The newest snapshot that was read: the log's epochs may begin after it.
         self._snapshot = SnapshotId(0, 0)
+        # The snapshot files, newest first; None before they are listed, and after a change.
+        self._listed: list[SnapshotId] | None = None
         self._committed = 0
         self._last_append_ms = 0
         self._is_writing_snapshot = False
@@ -114,6 +116,7 @@ class MetadataLog:
         """
         covered = 0
         self.bytes_since_snapshot = 0
+        self._listed = None
         for id in self._snapshots()[:1]:
             covered = id.end_offset
             batches_read = self._read_snapshot(id)
@@ -213,10 +216,9 @@ class MetadataLog:
     def _snapshot_written(self, writing: _SnapshotWriting) -> None:
         id = writing.id
         self.bytes_since_snapshot -= writing.covered_bytes
+        self._listed = None
         kept = [id, *(older for older in self._snapshots() if older < id)][:_KEPT_SNAPSHOTS]
-        for older in self._snapshots():
-            if older < kept[-1]:
-                self._disk.unlink(self._path(older))
+        self._delete_snapshots_before(kept[-1])
         if len(kept) == _KEPT_SNAPSHOTS:
             self._forget_below(kept[-1].end_offset, self._clock.now_ms())
 
@@ -233,9 +235,17 @@ class MetadataLog:
 
     def _snapshots(self) -> list[SnapshotId]:
         """The ids of the snapshot files, newest first."""
-        entries = self._disk.list_directory(self._log.directory)
-        found = [SnapshotId.parse(entry.name) for entry in entries]
-        return sorted((id for id in found if id is not None), reverse=True)
+        if self._listed is None:
+            entries = self._disk.list_directory(self._log.directory)
+            found = [SnapshotId.parse(entry.name) for entry in entries]
+            self._listed = sorted((id for id in found if id is not None), reverse=True)
+        return self._listed
+
+    def _delete_snapshots_before(self, kept: SnapshotId) -> None:
+        older = [id for id in self._snapshots() if id < kept]
+        self._listed = None
+        for id in older:
+            self._disk.unlink(self._path(id))
 
     def _forget_below(self, offset: int, now_ms: int) -> None:
         start = max(

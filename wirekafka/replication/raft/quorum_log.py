@@ -393,12 +393,11 @@ class QuorumLog(MetadataLog):
 
     def _installed(self, id: SnapshotId) -> None:
         """Continue after a snapshot in the directory, unless the log has come further meanwhile."""
+        self._listed = None
         if id.end_offset <= self._committed:
             return
         self._restore(id)
-        for older in self._snapshots():
-            if older < id:
-                self._disk.unlink(self._path(older))
+        self._delete_snapshots_before(id)
 
     def _received(self, records: Buffer, before: int) -> None:
         """Note the batches of a response that were appended: a cut-off last one was not."""
