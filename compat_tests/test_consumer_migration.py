@@ -12,8 +12,8 @@ from compat_tests import apache_kafka
 from compat_tests.consumer_members import Member, Requests
 from compat_tests.consumer_pair import BothBrokers
 from compat_tests.differential_groups import beat, join, leave, sync
-from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
 from wirekafka.coordinator.consumer.protocol import pack_assignment
+from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.records import ConsumerProtocolSubscription
 
 _SETTINGS = """offsets.topic.num.partitions=1
@@ -31,7 +31,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BothBrokers]:
     )
     with apache_kafka.running(command, directory, port):
         both = BothBrokers(("127.0.0.1", port), Path(directory) / "data")
-        both.ours.consumer_options = ConsumerGroupOptions(45_000, 5_000, 0)
+        both.ours.consumer_options = GroupTimes(45_000, 5_000, 0)
         both.create_topics(_TOPICS)
         yield both
 

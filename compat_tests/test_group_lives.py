@@ -22,8 +22,7 @@ from compat_tests.differential_streams import Life as StreamsLife
 from compat_tests.lives import SESSION_MS, Lives, Topics
 from compat_tests.share_pair import BothShareBrokers
 from compat_tests.streams_pair import BothStreams
-from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
-from wirekafka.coordinator.share.config import ShareGroupOptions
+from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 
 _HEARTBEAT_MS = 500
@@ -79,7 +78,7 @@ def _limit(lives: int) -> pytest.MarkDecorator:
 @_limit(CONSUMER_LIVES)
 def test_random_histories_of_consumer_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothBrokers(*kafka)
-    both.ours.consumer_options = ConsumerGroupOptions(SESSION_MS, _HEARTBEAT_MS, 0)
+    both.ours.consumer_options = GroupTimes(SESSION_MS, _HEARTBEAT_MS, 0)
     lives = Lives(Topics(both), lambda *life: ConsumerLife(*life, both), kind="consumer")
     lives.assert_same(_seeds("CONSUMER", CONSUMER_LIVES))
 
@@ -87,7 +86,7 @@ def test_random_histories_of_consumer_groups_are_as_on_apache_kafka(kafka: Kafka
 @_limit(SHARE_LIVES)
 def test_random_histories_of_share_groups_are_as_on_apache_kafka(kafka: Kafka) -> None:
     both = BothShareBrokers(*kafka)
-    both.ours.share_options = ShareGroupOptions(SESSION_MS, _HEARTBEAT_MS, 0)
+    both.ours.share_options = GroupTimes(SESSION_MS, _HEARTBEAT_MS, 0)
 
     topics = AlikeTopics(both)
 

@@ -15,12 +15,11 @@ from tests.memory_share_states import MemoryShareStates
 from wirekafka.apis import registry, routes
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
 from wirekafka.coordinator.group_config import GroupConfig
+from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.groups import OFFSETS_TOPIC, GroupCoordinator
 from wirekafka.coordinator.other_brokers import Routing
-from wirekafka.coordinator.share.config import ShareGroupOptions
 from wirekafka.coordinator.share.groups import ShareGroups
 from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
@@ -71,8 +70,8 @@ class GroupMachines:
         self.config = BrokerConfig.of()
         self.logs = [MemoryLog() for _ in range(OFFSETS_PARTITIONS)]
         self.topics = CoordinatedImage(self.image)
-        self.consumer_options = ConsumerGroupOptions()
-        self.share_options = ShareGroupOptions()
+        self.consumer_options = GroupTimes()
+        self.share_options = GroupTimes()
         self.streams_options = StreamsGroupOptions(initial_rebalance_delay_ms=0)
         self.streams_options_of: dict[str, StreamsGroupOptions] = {}
         self.auto_creation = WantedTopics()

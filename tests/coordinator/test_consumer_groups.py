@@ -8,8 +8,9 @@ import pytest
 
 from tests.coordinator.consumer_story import Story
 from tests.coordinator.group_machines import GroupMachines
-from wirekafka.coordinator.consumer.config import ConsumerGroupConfig, ConsumerGroupOptions
+from wirekafka.coordinator.consumer.config import ConsumerGroupConfig
 from wirekafka.coordinator.consumer.group import ConsumerGroup
+from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.errors import Error
 
 
@@ -190,7 +191,7 @@ def test_new_partitions_are_assigned_at_the_next_heartbeat(story: Story) -> None
 
 
 def test_options_of_the_group_override_the_brokers(story: Story) -> None:
-    story.broker.consumer_options = ConsumerGroupOptions(2_000, 300, 0)
+    story.broker.consumer_options = GroupTimes(2_000, 300, 0)
     assert story.join("a", ["t"]).heartbeat_interval_ms == 300
     story.join("b", ["t"])
     story.has("b", epoch=3)

@@ -19,7 +19,6 @@ from wirekafka.coordinator.consumer.commands import (
     ConsumerHeartbeatReply,
     DescribeConsumerGroup,
 )
-from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
 from wirekafka.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
 from wirekafka.coordinator.consumer.protocol import pack_assignment
 from wirekafka.coordinator.consumer.records import (
@@ -34,6 +33,7 @@ from wirekafka.coordinator.group_commands import (
     TopicsChanged,
 )
 from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
+from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.records import ConsumerProtocolSubscription
 from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 from wirekafka.errors import Error, KafkaError
@@ -57,7 +57,7 @@ class Crowd:
 
     def __init__(self, topics: dict[str, int], assignor: str | None = None):
         self.broker = GroupMachines().ready()
-        self.broker.consumer_options = ConsumerGroupOptions(assignment_interval_ms=INTERVAL_MS)
+        self.broker.consumer_options = GroupTimes(assignment_interval_ms=INTERVAL_MS)
         for name, count in topics.items():
             self.broker.add_topic(name, count)
         self.topics, self.assignor = list(topics), assignor

@@ -9,8 +9,8 @@ import pytest
 
 from tests.coordinator.consumer_story import Story
 from tests.coordinator.group_machines import GroupMachines
-from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
 from wirekafka.coordinator.consumer.group import ConsumerGroup
+from wirekafka.coordinator.group_times import GroupTimes
 
 _STEPS = 150
 
@@ -39,7 +39,7 @@ def ordered(group: ConsumerGroup) -> Any:
 def test_members_that_move_are_as_after_a_restart(seed: int, topics: list[str]) -> None:
     chance = random.Random(seed)
     broker = GroupMachines().ready()
-    broker.consumer_options = ConsumerGroupOptions(assignment_interval_ms=0)
+    broker.consumer_options = GroupTimes(assignment_interval_ms=0)
     broker.add_topic("many", 300)
     broker.add_topic("few", 40)
     story = Story(broker)
@@ -69,7 +69,7 @@ def test_members_that_move_are_as_after_a_restart(seed: int, topics: list[str]) 
 
 def test_a_member_keeps_its_partitions_in_the_epoch_after_another_has_left() -> None:
     broker = GroupMachines().ready()
-    broker.consumer_options = ConsumerGroupOptions(assignment_interval_ms=0)
+    broker.consumer_options = GroupTimes(assignment_interval_ms=0)
     story = Story(broker)
     for member in ("a", "b", "c", "d"):
         story.join(member, ["t"])

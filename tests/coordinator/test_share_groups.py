@@ -14,8 +14,9 @@ from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffset
 from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
 from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.other_brokers import NoOtherBrokers
-from wirekafka.coordinator.share.config import ShareGroupConfig, ShareGroupOptions
+from wirekafka.coordinator.share.config import ShareGroupConfig
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey
 from wirekafka.errors import Error, KafkaError
@@ -28,7 +29,7 @@ _SESSION_MS = 45_000
 def broker() -> GroupMachines:
     machines = GroupMachines(share=ShareGroupConfig(max_size=3)).ready()
     machines.image.features["share.version"] = 1
-    machines.share_options = ShareGroupOptions(assignment_interval_ms=0)
+    machines.share_options = GroupTimes(assignment_interval_ms=0)
     return machines
 
 

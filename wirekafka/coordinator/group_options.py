@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from wirekafka.config.group_bounds import clamped
-from wirekafka.coordinator.consumer.config import ConsumerGroupOptions
-from wirekafka.coordinator.share.config import ShareGroupOptions
+from wirekafka.coordinator.group_times import consumer_group_times, share_group_times
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ class GroupOptions:
     """
 
     def __init__(self, broker_config: _BrokerConfig, own_config: _OwnConfig):
-        self.consumer = _Options(ConsumerGroupOptions.of, broker_config, own_config)
-        self.share = _Options(ShareGroupOptions.of, broker_config, own_config)
+        self.consumer = _Options(consumer_group_times, broker_config, own_config)
+        self.share = _Options(share_group_times, broker_config, own_config)
         self.streams = _Options(StreamsGroupOptions.of, broker_config, own_config)
 
 

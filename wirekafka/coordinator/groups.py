@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wirekafka.clock import Clock
-from wirekafka.coordinator.consumer.config import ConsumerGroupContext, ConsumerGroupOptions
+from wirekafka.coordinator.consumer.config import ConsumerGroupContext
 from wirekafka.coordinator.consumer.kind import ConsumerKind
 from wirekafka.coordinator.consumer.topics import NO_TOPICS, CoordinatedTopics
 from wirekafka.coordinator.group import Group
@@ -20,10 +20,11 @@ from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_counts import GroupCounts
 from wirekafka.coordinator.group_records import GroupRecordCodec
 from wirekafka.coordinator.group_shard import KINDS, GroupShard
+from wirekafka.coordinator.group_times import GroupTimes, default_times
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.coordinator.java_order import HashOrder
 from wirekafka.coordinator.shards import Shards
-from wirekafka.coordinator.share.config import ShareGroupContext, ShareGroupOptions
+from wirekafka.coordinator.share.config import ShareGroupContext
 from wirekafka.coordinator.share.kind import ShareGroupKind
 from wirekafka.coordinator.streams.config import StreamsGroupContext, StreamsGroupOptions
 from wirekafka.coordinator.streams.kind import StreamsKind
@@ -48,8 +49,8 @@ class GroupCoordinator(Shards):
         observer_failed: Callable[[Exception], None],
         *,
         topics: CoordinatedTopics = NO_TOPICS,
-        options: Callable[[str], ConsumerGroupOptions] = ConsumerGroupOptions.of_kafka,
-        share_options: Callable[[str], ShareGroupOptions] = ShareGroupOptions.of_kafka,
+        options: Callable[[str], GroupTimes] = default_times,
+        share_options: Callable[[str], GroupTimes] = default_times,
         streams_options: Callable[[str], StreamsGroupOptions] = StreamsGroupOptions.of_kafka,
     ):
         super().__init__(OFFSETS_TOPIC, clock, partition_count, observer_failed)

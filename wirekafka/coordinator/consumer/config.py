@@ -1,53 +1,16 @@
-"""The broker options and the group options of consumer groups."""
+"""The broker options of consumer groups, and what else their machines depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
+from wirekafka.coordinator.group_times import GroupTimes
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
-
-
-class ConsumerGroupOptions(NamedTuple):
-    """The options that each group may override (KIP-1016)."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-
-    @classmethod
-    def of_kafka(cls, group_id: str) -> ConsumerGroupOptions:
-        """Return Kafka's defaults, for any group."""
-        return _KAFKAS
-
-    @classmethod
-    def of(cls, config: BrokerConfig, overrides: Mapping[str, str]) -> ConsumerGroupOptions:
-        """Return the options of a group with these overrides on a broker with this config."""
-        defaults = cls(
-            config.group_consumer_session_timeout_ms,
-            config.group_consumer_heartbeat_interval_ms,
-            config.group_consumer_assignment_interval_ms,
-        )
-        if not overrides:
-            return defaults
-        return cls(
-            *(
-                int(overrides.get(name, default))
-                for name, default in zip(_GROUP_OPTIONS, defaults, strict=True)
-            )
-        )
-
-
-_KAFKAS = ConsumerGroupOptions()
-_GROUP_OPTIONS = (
-    "consumer.session.timeout.ms",
-    "consumer.heartbeat.interval.ms",
-    "consumer.assignment.interval.ms",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +51,7 @@ class ConsumerGroupContext(NamedTuple):
 
     config: ConsumerGroupConfig
     topics: CoordinatedTopics
-    options: Callable[[str], ConsumerGroupOptions]
-    """Return the options of a group by its id."""
+    options: Callable[[str], GroupTimes]
+    """Return the times of a group by its id."""
     held: Collection[str] = frozenset()
     """The ids of groups for which no assignment is computed; only tests hold any."""

@@ -1,53 +1,16 @@
-"""The broker options and the group options of share groups."""
+"""The broker options of share groups, and what else their machines depend on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
+from wirekafka.coordinator.group_times import GroupTimes
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
-
-
-class ShareGroupOptions(NamedTuple):
-    """The options that each group may override."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-
-    @classmethod
-    def of_kafka(cls, group_id: str) -> ShareGroupOptions:
-        """Return Kafka's defaults, for any group."""
-        return _KAFKAS
-
-    @classmethod
-    def of(cls, config: BrokerConfig, overrides: Mapping[str, str]) -> ShareGroupOptions:
-        """Return the options of a group with these overrides on a broker with this config."""
-        defaults = cls(
-            config.group_share_session_timeout_ms,
-            config.group_share_heartbeat_interval_ms,
-            config.group_share_assignment_interval_ms,
-        )
-        if not overrides:
-            return defaults
-        return cls(
-            *(
-                int(overrides.get(name, default))
-                for name, default in zip(_GROUP_OPTIONS, defaults, strict=True)
-            )
-        )
-
-
-_KAFKAS = ShareGroupOptions()
-_GROUP_OPTIONS = (
-    "share.session.timeout.ms",
-    "share.heartbeat.interval.ms",
-    "share.assignment.interval.ms",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +34,7 @@ class ShareGroupContext(NamedTuple):
 
     config: ShareGroupConfig
     topics: CoordinatedTopics
-    options: Callable[[str], ShareGroupOptions]
-    """Return the options of a group by its id."""
+    options: Callable[[str], GroupTimes]
+    """Return the times of a group by its id."""
     held: Collection[str] = frozenset()
     """The ids of groups for which no assignment is computed; only tests name any."""
