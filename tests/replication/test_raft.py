@@ -506,6 +506,42 @@ def test_a_removed_leader_commits_its_removal_and_resigns():
     assert one.raft.role == "observer"
 
 
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_removed_leader_leads_again_if_only_it_has_the_removal(restarts):
+    """The other voter needs its vote, but has a shorter log and gets none."""
+    quorum = Quorum(2, dynamic=True)
+    one = quorum.elect(1)
+    quorum.advance(1_000)
+    quorum.lost.add(2)
+    one.raft.remove_voter(RemoveVoter(voter=one.key), one.now)
+    one.log.sync()
+    if restarts:
+        one.restart()
+    else:
+        quorum.advance(4_000)
+        assert one.events[-1] == "resigned", "nobody follows"
+    assert one.raft.voters.ids == (2,)
+    quorum.lost.clear()
+    quorum.advance(20_000)
+    assert [node.raft.voters.ids for node in quorum.nodes.values()] == [(2,)] * 2
+    assert quorum[2].raft.is_leader
+    assert one.raft.role == "observer"
+
+
+def test_a_voter_that_was_removed_starts_no_election():
+    quorum = Quorum(dynamic=True)
+    one = quorum.elect(1)
+    quorum.advance(1_000)
+    one.raft.remove_voter(RemoveVoter(voter=one.key), one.now)
+    quorum.deliver()
+    quorum.advance(6_000)
+    epoch = one.log.epoch
+    quorum.lost |= {2, 3}
+    quorum.advance(20_000)
+    assert one.raft.role == "observer"
+    assert one.log.epoch == epoch
+
+
 def test_a_voter_change_that_is_truncated_is_undone():
     quorum = Quorum(dynamic=True)
     one = quorum.elect(1)

@@ -107,12 +107,26 @@ class Polling(Transitions):
 
     def _poll_unattached(self, role: Unattached, now_ms: int) -> int:
         due_ms = _NEVER
-        if self.is_voter and not self._is_stopping:
-            if now_ms >= role.election_at_ms:
+        if not self._is_stopping:
+            if self.is_voter:
+                due_ms = role.election_at_ms
+            elif self._may_be_needed():
+                # The voters go first: they need no help if they have the record.
+                due_ms = role.election_at_ms + 2 * self._options.election_timeout_ms
+            if now_ms >= due_ms:
                 self._become_prospective(0, now_ms)
                 return now_ms
-            due_ms = role.election_at_ms
         return min(due_ms, self._fetch_anywhere(now_ms))
+
+    def _may_be_needed(self) -> bool:
+        """Whether this node was a voter until a record that perhaps no other node has.
+
+        A leader of two voters that removes itself, and ends before the other voter has fetched
+        that, would block both: the other one needs its vote, but has a shorter log. So it leads
+        once more, as in Raft's membership changes (section 4.2.2 of Ongaro's thesis).
+        """
+        before = self.log.voters_before
+        return self._parts.can_vote and before is not None and before.contains(self._own)
 
     def _poll_nominee(self, role: Nominee, now_ms: int) -> int:
         voters = self.voters

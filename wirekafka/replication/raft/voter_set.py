@@ -158,6 +158,11 @@ class QuorumHistory:
         """The offset of the newest voter set's batch; None if there is none."""
         return self._voters[-1][0] if self._voters else None
 
+    @property
+    def voters_before(self) -> VoterSet | None:
+        """The voter set that the newest one has replaced; None if that is not known."""
+        return self._voters[-2][1] if len(self._voters) > 1 else None
+
     def note_version(self, offset: int, level: int) -> None:
         """Add the level at an offset; one that is not after all others is known already."""
         if not self._versions or offset > self._versions[-1][0]:
