@@ -273,6 +273,14 @@ def test_a_change_of_the_voters_fails_at_once_or_later(request_: Request) -> Non
         )
 
 
+@pytest.mark.parametrize("request_", [ADD, REMOVE])
+def test_a_node_that_does_not_lead_refuses_a_change_without_a_message(request_: Request) -> None:
+    raft = ScriptedRaft()
+    raft.answer = KafkaError(Error.NOT_LEADER_OR_FOLLOWER)
+    response = served(raft, request_)
+    assert (response.error_code, response.error_message) == (Error.NOT_LEADER_OR_FOLLOWER, "")
+
+
 @pytest.mark.parametrize(
     ("request_", "what"),
     [

@@ -6,7 +6,7 @@ v1: a response as soon as the leader has appended the change (KIP-1186).
 from __future__ import annotations
 
 from wirekafka.apis.raft_requests import LeaderEndpoint, check_cluster_id, endpoints_of
-from wirekafka.apis.registry import ControllerCall, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Bool, Int16, Int32, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.raft.messages import NO_DIRECTORY, AddVoter, ReplicaKey
@@ -45,3 +45,11 @@ async def add_raft_voter(
     )
     await call.controller.raft.add_voter(add, call.now_ms)
     return AddRaftVoterResponse(error_message=None)
+
+
+@failure_of(add_raft_voter)
+def add_raft_voter_failure(
+    request: AddRaftVoterRequest, error: KafkaError, call: Call
+) -> AddRaftVoterResponse:
+    """Report the error; a node that does not lead responds without a message."""
+    return AddRaftVoterResponse(error_code=error.error, error_message=error.message or "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.apis.raft_requests import check_cluster_id
-from wirekafka.apis.registry import ControllerCall, api
+from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.raft.messages import NO_DIRECTORY, RemoveVoter, ReplicaKey
@@ -34,3 +34,11 @@ async def remove_raft_voter(
         raise KafkaError(Error.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
     await call.controller.raft.remove_voter(RemoveVoter(voter=voter), call.now_ms)
     return RemoveRaftVoterResponse(error_message=None)
+
+
+@failure_of(remove_raft_voter)
+def remove_raft_voter_failure(
+    request: RemoveRaftVoterRequest, error: KafkaError, call: Call
+) -> RemoveRaftVoterResponse:
+    """Report the error; a node that does not lead responds without a message."""
+    return RemoveRaftVoterResponse(error_code=error.error, error_message=error.message or "")

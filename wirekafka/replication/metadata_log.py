@@ -101,6 +101,13 @@ class MetadataLog:
         """Whether the voters are kept in the log rather than in the configuration (KIP-853)."""
         return self._history.kraft_version > 0
 
+    @property
+    def voters_before(self) -> VoterSet | None:
+        """The voters until a record whose commit is not known; None if there is no such record."""
+        offset = self._history.voters_offset
+        uncommitted = offset is not None and offset >= self._committed
+        return self._history.voters_before if uncommitted else None
+
     async def settled(self) -> None:
         """Wait until no sync or snapshot is in progress; does not suspend if none is."""
         if self._is_busy:

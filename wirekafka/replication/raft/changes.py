@@ -13,6 +13,7 @@ from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.messages import (
     NO_DIRECTORY,
     AddVoter,
+    Endpoints,
     RemoveVoter,
     ReplicaKey,
     SupportedVersions,
@@ -64,8 +65,8 @@ class VoterChanges:
         if endpoint is None:
             raise KafkaError(
                 Error.INVALID_REQUEST,
-                f"Add voter request didn't include the endpoint ({list(request.endpoints)}) for "
-                f"the default listener {self._listener}",
+                f"Add voter request didn't include the endpoint ({_shown(request.endpoints)}) for "
+                f"the default listener ListenerName({self._listener})",
             )
         if not sending.is_free(voter.id, now_ms):
             raise KafkaError(
@@ -155,9 +156,18 @@ class VoterChanges:
     def expire(self, now_ms: int) -> None:
         """Fail the change that has taken too long; if its record is appended, it may yet commit."""
         if self._change is not None and self._change.expires_at_ms <= now_ms:
-            self.fail(Error.REQUEST_TIMED_OUT, None)
+            self.fail(Error.REQUEST_TIMED_OUT, "The request timed out.")
 
-    def fail(self, error: Error, message: str | None) -> None:
+    def resigned(self) -> None:
+        """Fail the change in progress, because this node leads no more."""
+        self.fail(
+            Error.NOT_LEADER_OR_FOLLOWER,
+            "For requests intended only for the leader, this error indicates that the broker is "
+            "not the current leader. For requests intended for any replica, this error indicates "
+            "that the broker is not a replica of the topic partition.",
+        )
+
+    def fail(self, error: Error, message: str) -> None:
         """End the change in progress with an error."""
         change, self._change = self._change, None
         if change is not None:
@@ -213,6 +223,12 @@ def _named(key: ReplicaKey) -> str:
     known = key.directory_id != NO_DIRECTORY
     shown = uuid_text(key.directory_id) if known else "<undefined>"
     return f"ReplicaKey(id={key.id}, directoryId={shown})"
+
+
+def _shown(endpoints: Endpoints) -> str:
+    """Endpoints as Kafka's messages show them."""
+    shown = (f"ListenerName({name})={host}/<unresolved>:{port}" for name, host, port in endpoints)
+    return f"Endpoints(endpoints={{{', '.join(shown)}}})"
 
 
 def _all_named(voters: Iterable[Voter]) -> str:

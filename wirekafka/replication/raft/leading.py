@@ -139,7 +139,7 @@ class Leading:
     @property
     def _majority_of_others(self) -> int:
         """How many other voters have to follow."""
-        return len(self._voters) // 2 + 1 - self._is_voter
+        return len(self._voters) // 2 + 1 - self._is_voter if len(self._voters) > 1 else 0
 
     def _find(self, key: ReplicaKey) -> Replica:
         voter = self._voters.get(key.id)

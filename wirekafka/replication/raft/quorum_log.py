@@ -110,13 +110,6 @@ class QuorumLog(MetadataLog):
         return self._history.voters or self._static_voters
 
     @property
-    def voters_before(self) -> VoterSet | None:
-        """The voters until a record whose commit is not known; None if there is no such record."""
-        offset = self.voters_offset
-        uncommitted = offset is not None and offset >= self._committed
-        return self._history.voters_before if uncommitted else None
-
-    @property
     def voters_offset(self) -> int | None:
         """The offset of the record that has the voters; None in a static quorum."""
         return self._history.voters_offset

@@ -220,7 +220,7 @@ class Transitions:
             changes, self._voter_changes = self._voter_changes, None
             self.log.cease()
             if changes is not None:
-                changes.fail(Error.NOT_LEADER_OR_FOLLOWER, None)
+                changes.resigned()
             if self.on_resigned is not None:
                 self.on_resigned()
         self._notify()
