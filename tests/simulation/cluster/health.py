@@ -42,6 +42,18 @@ class Health:
         images = (member.image for member in self._simulation.members.values())
         return max((each for each in images if each is not None), key=itemgetter(1))[0]
 
+    def has_open_transaction(self) -> bool:
+        """Whether a transaction has records in some partition, and has not ended there."""
+        for name, topic in self.newest_image().topics.items():
+            for index, partition in topic.partitions.items():
+                leader = self._simulation.members.get(partition.leader)
+                if leader is None or not leader.is_up:
+                    return True
+                found = leader.broker.partitions.get((name, index))
+                if found is None or found.last_stable_offset < found.log.end_offset:
+                    return True
+        return False
+
     def missing(self) -> str | None:
         """What is not as it should be; None if everything is."""
         members = list(self._simulation.members.values())

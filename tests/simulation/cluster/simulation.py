@@ -153,8 +153,7 @@ class Simulation:
         self.world.is_ending = True
         await self._finish(consumers, "consumers")
         if clients.has_transactions:
-            # Wait until each transaction has ended or timed out.
-            await asyncio.sleep(2 * TIMEOUT_MS / 1000)
+            await self._until_transactions_end()
         # A leader that was just elected learns the high watermark from its followers.
         await self._until_whole("be ready for the last reader")
         await self._finish([self.loop.create_task(self._drain())], "last reader")
@@ -186,6 +185,12 @@ class Simulation:
                 raise Unhealed(f"UNHEALED the cluster does not {what}: {self.health.missing()}")
             await asyncio.sleep(0.1)
         self.note(f"the cluster is whole: {what}")
+
+    async def _until_transactions_end(self) -> None:
+        """Wait until each transaction has ended, at the latest by its timeout."""
+        end_s = self.loop.time() + 2 * TIMEOUT_MS / 1000
+        while self.loop.time() < end_s and self.health.has_open_transaction():
+            await asyncio.sleep(0.1)
 
     def _choose_network_faults(self) -> None:
         faults = self.network.faults
