@@ -37,6 +37,14 @@ class Health:
             for each in partitions
         )
 
+    def leader_epochs(self) -> dict[tuple[str, int], int]:
+        """The leader epoch of each partition."""
+        return {
+            (name, index): partition.leader_epoch
+            for name, topic in self.newest_image().topics.items()
+            for index, partition in topic.partitions.items()
+        }
+
     def newest_image(self) -> MetadataImage:
         """The metadata up to the highest offset that some node knows as committed."""
         images = (member.image for member in self._simulation.members.values())

@@ -154,10 +154,14 @@ class Simulation:
         await self._finish(consumers, "consumers")
         if clients.has_transactions:
             await self._until_transactions_end()
-        # A leader that was just elected learns the high watermark from its followers.
-        await self._until_whole("be ready for the last reader")
-        await self._finish([self.loop.create_task(self._drain())], "last reader")
-        await self._until_whole("come to rest")
+        epochs = None
+        while epochs != self.health.leader_epochs():
+            # A leader that was just elected learns the high watermark from its followers: it
+            # would have the reader end too early.
+            await self._until_whole("be ready for the last reader")
+            epochs = self.health.leader_epochs()
+            await self._finish([self.loop.create_task(self._drain())], "last reader")
+            await self._until_whole("come to rest")
         self.checks.at_end()
 
     async def _supervise(self, member: Member) -> None:
