@@ -24,7 +24,7 @@ from tests.simulation.share_group import Shared, ShareMember
 from tests.simulation.streams_group import StreamsProcess
 from tests.simulation.trace import Trace
 from tests.simulation.transactions import TIMEOUT_MS, TransactionalProducer
-from tests.simulation.wire import GROUP, Coordinator, Lost, Refused
+from tests.simulation.wire import GROUP, Coordinator, Lost, Refused, Wire
 from tests.simulation.world import PLACES, World, ask_until, sleep
 from wirekafka.apis.offset_fetch import OffsetFetchRequest
 
@@ -301,7 +301,7 @@ class _Simulation:
     async def _drain(self) -> None:
         """Read all records."""
         world = self.world
-        await drain_all(world)
+        await drain_all(world, world.wire("drain", may_linger=False))
         for place in PLACES:
             end_offset = world.history.drained[place].end_offset
             if end_offset != self.node.broker.partition(*place).high_watermark:
@@ -327,9 +327,9 @@ async def follow(world: World, name: str, *, committed: bool) -> None:
     wire.close()
 
 
-async def drain_all(world: World) -> None:
+async def drain_all(world: World, wire: Wire) -> None:
     """Read all records and committed offsets, as the end of the history."""
-    wire = world.wire("drain", may_linger=False)
+    wire.forget()
     for place in PLACES:
         world.history.drained[place] = await drained(world, wire, place)
     keys = {

@@ -24,6 +24,7 @@ from tests.simulation.node import new_loop
 from tests.simulation.simulation import LoggedErrors, Result, drain_all
 from tests.simulation.trace import Trace
 from tests.simulation.transactions import TIMEOUT_MS
+from tests.simulation.wire import Wire
 from tests.simulation.world import World
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.replication.internal_topics import OFFSETS_TOPIC
@@ -154,13 +155,13 @@ class Simulation:
         await self._finish(consumers, "consumers")
         if clients.has_transactions:
             await self._until_transactions_end()
-        epochs = None
+        epochs, wire = None, self.world.wire("drain", may_linger=False)
         while epochs != self.health.leader_epochs():
             # A leader that was just elected learns the high watermark from its followers: it
             # would have the reader end too early.
             await self._until_whole("be ready for the last reader")
             epochs = self.health.leader_epochs()
-            await self._finish([self.loop.create_task(self._drain())], "last reader")
+            await self._finish([self.loop.create_task(self._drain(wire))], "last reader")
             await self._until_whole("come to rest")
         self.checks.at_end()
 
@@ -213,9 +214,9 @@ class Simulation:
             for task in pending:
                 task.cancel()
 
-    async def _drain(self) -> None:
+    async def _drain(self, wire: Wire) -> None:
         """Read all records."""
-        await drain_all(self.world)
+        await drain_all(self.world, wire)
         for member in self.members.values():
             for path, data in sorted(member.files().items()):
                 self.trace.moved(self.loop.time(), f"{member.name} {path}", data)
