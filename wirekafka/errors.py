@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -213,3 +214,30 @@ _RETRIABLE = frozenset(
         Error.SHARE_SESSION_LIMIT_REACHED,
     }
 )
+
+DEFAULT_MESSAGES: Mapping[Error, str] = {
+    Error.NONE: "NONE",
+    Error.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the "
+    "request.",
+    Error.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    Error.NOT_LEADER_OR_FOLLOWER: "For requests intended only for the leader, this error indicates "
+    "that the broker is not the current leader. For requests intended for any replica, this error "
+    "indicates that the broker is not a replica of the topic partition.",
+    Error.REQUEST_TIMED_OUT: "The request timed out.",
+    Error.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process "
+    "requests.",
+    Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
+    Error.NOT_COORDINATOR: "This is not the correct coordinator.",
+    Error.NOT_ENOUGH_REPLICAS: "Messages are rejected since there are fewer in-sync replicas than "
+    "required.",
+    Error.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    Error.INVALID_REQUEST: "This most likely occurs because of a request being malformed by the "
+    "client library or the message was sent to an incompatible broker. See the broker logs for "
+    "more details.",
+    Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
+    Error.FENCED_LEADER_EPOCH: "The leader epoch in the request is older than the epoch on the "
+    "broker.",
+    Error.FENCED_STATE_EPOCH: "The coordinator rejected the request because the state epoch did "
+    "not match.",
+}
+"""What Kafka's `Errors.message()` is, for the errors that some response reports with it."""

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.replication.raft_nodes import Quorum
+from tests.simulation.disk import Outcome
 from tests.simulation.quorum.controller import LISTENER, Codec
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.quorum_state import QuorumState
@@ -561,6 +562,31 @@ def test_a_voter_that_was_removed_starts_no_election():
     quorum.advance(20_000)
     assert one.raft.role == "observer"
     assert one.log.epoch == epoch
+
+
+def test_a_removed_leader_that_restarts_ends_no_epoch_of_its_successor():
+    """It does not know at once that its removal is committed, so it asks for pre-votes."""
+    quorum = Quorum(dynamic=True)
+    one = quorum.elect(1)
+    quorum.advance(1_000)
+    one.raft.remove_voter(RemoveVoter(voter=one.key), one.now)
+    quorum.deliver()
+    assert one.events[-1] == "resigned"
+    quorum.lost.add(1)
+    one.restart(Outcome.ALL_KEPT)
+    quorum.advance(6_000)
+    asked = []
+    for _ in range(200):
+        one.raft.tick(one.now)
+        asked += requests(one, Vote)
+        quorum.advance(50)
+    assert {request.pre_vote for request in asked} == {True}
+    quorum.lost.clear()
+    epoch = quorum[2].log.epoch
+    quorum.advance(10_000)
+    assert one.raft.role == "observer"
+    assert {node.log.epoch for node in quorum.nodes.values()} == {epoch}
+    assert {node.raft.leadership.leader_id for node in quorum.nodes.values()} < {2, 3}
 
 
 def test_a_voter_change_that_is_truncated_is_undone():

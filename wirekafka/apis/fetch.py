@@ -160,7 +160,7 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
             reads.has_become_ready,
             reads.watched(),
             now_ms + request.max_wait_ms,
-            # A follower that gets more records with each Fetch sends fewer of them.
+            # The more records a follower gets with a Fetch, the fewer Fetches it sends.
             gathers=target.is_follower,
         )
         reads.read()

@@ -11,7 +11,7 @@ from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
 from wirekafka.replication.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
@@ -53,17 +53,6 @@ _SHARE_SINCE = 6
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _TOPICS = {_GROUP: OFFSETS_TOPIC, _TRANSACTION: TRANSACTIONS_TOPIC, _SHARE: SHARE_STATE_TOPIC}
 _AUTHORIZED_AS = {_GROUP: GROUP, _TRANSACTION: TRANSACTIONAL_ID}
-_INVALID_REQUEST_MESSAGE = (
-    "This most likely occurs because of a request being malformed by the client library or the "
-    "message was sent to an incompatible broker. See the broker logs for more details."
-)
-_MESSAGES = {
-    Error.NONE: "NONE",
-    Error.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
-    Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
-    Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    Error.INVALID_REQUEST: _INVALID_REQUEST_MESSAGE,
-}
 
 _Coordinator = FindCoordinatorResponse.Coordinator
 
@@ -81,7 +70,7 @@ async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindC
     error = Error(found.error_code)
     return FindCoordinatorResponse(
         error_code=error,
-        error_message=_MESSAGES[error],
+        error_message=DEFAULT_MESSAGES[error],
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -113,7 +102,7 @@ async def _find(key_type: int, key: str, call: Call) -> FindCoordinatorResponse.
         raise refusal(CLUSTER)
     topic = _TOPICS.get(key_type)
     if topic is None:
-        return _nobody(key, Error.INVALID_REQUEST, _INVALID_REQUEST_MESSAGE)
+        return _nobody(key, Error.INVALID_REQUEST, DEFAULT_MESSAGES[Error.INVALID_REQUEST])
     shard_key = key
     if key_type == _SHARE:
         share_key = share_key_of(key) if call.version >= _SHARE_SINCE else None

@@ -7,21 +7,9 @@ from typing import Any, TypeVar
 
 from wirekafka.coordinator.java_order import HashOrder, uuid_hash_code
 from wirekafka.coordinator.share_state.commands import KeyedCommand
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import DEFAULT_MESSAGES, KafkaError
 
 Result = TypeVar("Result")
-
-_TEXTS = {
-    Error.COORDINATOR_LOAD_IN_PROGRESS: "The coordinator is loading and hence can't process "
-    "requests.",
-    Error.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
-    Error.NOT_COORDINATOR: "This is not the correct coordinator.",
-    Error.NOT_ENOUGH_REPLICAS: "Messages are rejected since there are fewer in-sync replicas than "
-    "required.",
-    Error.REQUEST_TIMED_OUT: "The request timed out.",
-    Error.UNKNOWN_SERVER_ERROR: "The server experienced an unexpected error when processing the "
-    "request.",
-}
 
 
 def is_processed(request: Any) -> bool:
@@ -66,7 +54,7 @@ def error_fields(result: object, operation: str) -> dict[str, Any]:
     if message is None:
         cause = result.__cause__
         original = cause if isinstance(cause, KafkaError) else result
-        text = original.message or _TEXTS.get(original.error, original.error.name)
+        text = original.message or DEFAULT_MESSAGES.get(original.error, original.error.name)
         message = f"Unable to {operation}: {text}"
     return {"error_code": result.error, "error_message": message}
 
@@ -75,5 +63,5 @@ def failed_fields(error: KafkaError) -> dict[str, Any]:
     """Return the fields of a response that report the failure of the whole request."""
     return {
         "error_code": error.error,
-        "error_message": error.message or _TEXTS.get(error.error, error.error.name),
+        "error_message": error.message or DEFAULT_MESSAGES.get(error.error, error.error.name),
     }

@@ -1,4 +1,4 @@
-"""The times that each consumer group and each share group may override (KIP-1016)."""
+"""The times that each consumer group and each share group may override (KIP-848, KIP-932)."""
 
 from __future__ import annotations
 

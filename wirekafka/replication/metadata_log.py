@@ -103,7 +103,10 @@ class MetadataLog:
 
     @property
     def voters_before(self) -> VoterSet | None:
-        """The voters until a record whose commit is not known; None if there is no such record."""
+        """The voters before the newest ones, while it is not known that those are committed.
+
+        None if they are, or if log and snapshot have no earlier voters.
+        """
         offset = self._history.voters_offset
         uncommitted = offset is not None and offset >= self._committed
         return self._history.voters_before if uncommitted else None
@@ -249,6 +252,7 @@ class MetadataLog:
         return self._listed
 
     def _delete_snapshots_before(self, kept: SnapshotId) -> None:
+        """Delete the snapshot files older than `kept`. Raises OSError."""
         older = [id for id in self._snapshots() if id < kept]
         self._listed = None
         for id in older:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections.abc import Collection
@@ -13,8 +14,11 @@ import pytest
 from tests.simulation.cluster import shrinking
 from tests.simulation.cluster.defects import DEFECTS, Defect
 from tests.simulation.cluster.faults import planned
+from tests.simulation.cluster.health import Health
 from tests.simulation.cluster.simulation import simulate
+from tests.simulation.offsets import fetch_offsets, fetch_request
 from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_repeatable
+from tests.simulation.wire import GROUP, Coordinator, Lost
 
 SEEDS = int(os.environ.get("WIREKAFKA_CLUSTER_SEEDS", "1000"))
 
@@ -53,6 +57,47 @@ def test_a_defect_is_found_within_200_seeds(defect: Defect) -> None:
     found = next((seed for seed in seeds if defect.is_found_in(seed)), None)
     print(f"{defect.name} is found in seed {found}, noted is {defect.seed}")
     assert found is not None
+
+
+@pytest.mark.parametrize(
+    ("isr", "eligible", "is_lost"),
+    [([], [4], True), ([], [4, 2], False), ([], [], False), ([1], [4], False)],
+)
+def test_only_a_partition_without_an_eligible_replica_needs_an_operator(
+    isr: list[int], eligible: list[int], is_lost: bool
+) -> None:
+    partition = SimpleNamespace(replicas=[1, 2, 3], isr=isr, eligible_leader_replicas=eligible)
+    image = SimpleNamespace(topics={"t": SimpleNamespace(partitions={0: partition})})
+    older = SimpleNamespace(topics={})
+    members = {1: SimpleNamespace(image=(older, 7)), 2: SimpleNamespace(image=(image, 8))}
+    simulation: Any = SimpleNamespace(members=members | {3: SimpleNamespace(image=None)})
+    assert Health(simulation).is_lost() is is_lost
+
+
+@pytest.mark.parametrize("is_deposed", [False, True])
+def test_only_offsets_of_a_deposed_coordinator_do_not_count(is_deposed: bool) -> None:
+    asked = []
+
+    class FakeWire:
+        async def find(self, coordinator: Coordinator) -> tuple[str, int]:
+            return "node-2", 9092
+
+        async def ask(self, request: Any, version: int, coordinator: Coordinator) -> str:
+            return "offsets"
+
+    def deposed(address: tuple[str, int], group: str) -> bool:
+        asked.append((address, group))
+        return is_deposed
+
+    world: Any = SimpleNamespace(is_deposed=deposed)
+    wire: Any = FakeWire()
+    fetching = fetch_offsets(world, wire, fetch_request("g", []), 8, Coordinator(GROUP, "g"))
+    if is_deposed:
+        with pytest.raises(Lost):
+            asyncio.run(fetching)
+    else:
+        assert asyncio.run(fetching) == "offsets"
+    assert asked == [(("node-2", 9092), "g")]
 
 
 def test_a_failing_seed_is_shrunk_to_the_faults_that_it_needs(

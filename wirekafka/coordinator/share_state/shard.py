@@ -43,7 +43,7 @@ from wirekafka.coordinator.share_state.states import (
     StateWrite,
     StoredState,
 )
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
 from wirekafka.replication.machine import Outcome, Ticket
 from wirekafka.replication.timers import Timers
 
@@ -66,13 +66,6 @@ _NEGATIVE_LEADER_EPOCH = "The leader epoch cannot be a negative number."
 _NEGATIVE_STATE_EPOCH = "The state epoch cannot be a negative number."
 _UNINITIALIZED_READ = "Read operation on uninitialized share partition not allowed."
 _UNINITIALIZED_WRITE = "Write operation on uninitialized share partition not allowed."
-_MESSAGES = {
-    Error.FENCED_LEADER_EPOCH: "The leader epoch in the request is older than the epoch on the "
-    "broker.",
-    Error.FENCED_STATE_EPOCH: "The coordinator rejected the request because the state epoch did "
-    "not match.",
-    Error.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,4 +401,4 @@ def _check_combinable(*batches: StateBatch) -> None:
 
 
 def _refuse(error: Error) -> NoReturn:
-    raise StateRefused(error, _MESSAGES[error])
+    raise StateRefused(error, DEFAULT_MESSAGES[error])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.control_records import ControlType
 from wirekafka.replication.promise import Promise
@@ -156,22 +156,13 @@ class VoterChanges:
     def expire(self, now_ms: int) -> None:
         """Fail the change that has taken too long; if its record is appended, it may yet commit."""
         if self._change is not None and self._change.expires_at_ms <= now_ms:
-            self.fail(Error.REQUEST_TIMED_OUT, "The request timed out.")
+            self.fail(Error.REQUEST_TIMED_OUT)
 
-    def resigned(self) -> None:
-        """Fail the change in progress, because this node leads no more."""
-        self.fail(
-            Error.NOT_LEADER_OR_FOLLOWER,
-            "For requests intended only for the leader, this error indicates that the broker is "
-            "not the current leader. For requests intended for any replica, this error indicates "
-            "that the broker is not a replica of the topic partition.",
-        )
-
-    def fail(self, error: Error, message: str) -> None:
-        """End the change in progress with an error."""
+    def fail(self, error: Error, message: str | None = None) -> None:
+        """End the change in progress with an error, by default with Kafka's own message."""
         change, self._change = self._change, None
         if change is not None:
-            change.promise.set(KafkaError(error, message))
+            change.promise.set(KafkaError(error, message or DEFAULT_MESSAGES[error]))
 
     def _check_ready(self, what: str, now_ms: int) -> VoterSet:
         """Return the voters if they may be changed now. Raises KafkaError."""

@@ -220,7 +220,7 @@ class Transitions:
             changes, self._voter_changes = self._voter_changes, None
             self.log.cease()
             if changes is not None:
-                changes.resigned()
+                changes.fail(Error.NOT_LEADER_OR_FOLLOWER)
             if self.on_resigned is not None:
                 self.on_resigned()
         self._notify()
