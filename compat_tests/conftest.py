@@ -130,7 +130,7 @@ def spark() -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="session")
 def java_tools(tmp_path_factory: pytest.TempPathFactory) -> JavaTools:
-    """The command-line tools of Kafka 4.3.1, the newest that are published."""
+    """The command-line tools of Kafka 4.4.0."""
     return JavaTools(kafka_jars.tools_jars(), tmp_path_factory.mktemp("java-tools"))
 
 

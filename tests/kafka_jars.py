@@ -15,10 +15,10 @@ from pathlib import Path
 
 KAFKA_VERSION = "4.4.0"
 """The release that wirekafka is compared with."""
-TOOLS_VERSION = "4.3.1"
-"""The version of kafka-tools, kafka-streams and Connect, whose 4.4.0 is not published."""
 PREVIOUS_VERSION = "4.3.1"
 """The previous release, which has to read wirekafka's directories and the reverse."""
+CONNECT_VERSION = "4.3.1"
+"""The version of Kafka Connect, of which 4.4.0 is published in part only."""
 OLD_KAFKA_VERSION = "2.1.1"
 """The oldest client generation that a 4.4 broker accepts (KIP-896)."""
 
@@ -27,15 +27,20 @@ CACHE = Path(__file__).resolve().parent.parent / ".cache"
 _LOG4J = "org.apache.logging.log4j"
 _LOGGING = ((_LOG4J, "log4j-slf4j-impl", "2.25.5"), (_LOG4J, "log4j-core", "2.25.5"))
 _TOOLS = (
-    ("org.apache.kafka", "kafka_2.13", TOOLS_VERSION),
-    ("org.apache.kafka", "kafka-tools", TOOLS_VERSION),
-    ("org.apache.kafka", "kafka-streams", TOOLS_VERSION),
+    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-streams", KAFKA_VERSION),
     *_LOGGING,
 )
 _CONNECT = (
-    ("org.apache.kafka", "connect-runtime", TOOLS_VERSION),
-    ("org.apache.kafka", "connect-file", TOOLS_VERSION),
-    ("org.apache.kafka", "connect-mirror", TOOLS_VERSION),
+    ("org.apache.kafka", "connect-runtime", CONNECT_VERSION),
+    ("org.apache.kafka", "connect-file", CONNECT_VERSION),
+    ("org.apache.kafka", "connect-mirror", CONNECT_VERSION),
+    *_LOGGING,
+)
+_PREVIOUS = (
+    ("org.apache.kafka", "kafka_2.13", PREVIOUS_VERSION),
+    ("org.apache.kafka", "kafka-shell", PREVIOUS_VERSION),
     *_LOGGING,
 )
 _OLD = (
@@ -72,21 +77,18 @@ def kafka_jars() -> Path:
 
 
 def tools_jars() -> Path:
-    """The directory with the jars of Kafka 4.3.1: its tools, Streams, and what they run on.
-
-    The tools do not run on the clients of 4.4.
-    """
-    return _fetched(f"kafka-{TOOLS_VERSION}", _TOOLS)
+    """The directory with the jars of Kafka 4.4.0: its tools, Streams, and what they run on."""
+    return _fetched(f"kafka-{KAFKA_VERSION}", _TOOLS)
 
 
 def connect_jars() -> Path:
     """The directory with the jars of Kafka Connect 4.3.1, its file connectors and MirrorMaker."""
-    return _fetched(f"connect-{TOOLS_VERSION}", _CONNECT)
+    return _fetched(f"connect-{CONNECT_VERSION}", _CONNECT)
 
 
 def previous_release_jars() -> Path:
-    """The directory with the jars of Kafka 4.3.1: broker and clients."""
-    return tools_jars() if PREVIOUS_VERSION == TOOLS_VERSION else broker_jars(PREVIOUS_VERSION)
+    """The directory with the jars of Kafka 4.3.1: broker, clients and kafka-metadata-shell."""
+    return _fetched(f"previous-{PREVIOUS_VERSION}", _PREVIOUS)
 
 
 def broker_jars(version: str) -> Path:
