@@ -18,6 +18,8 @@ TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 NODE = "1"
 SET, DELETE = 0, 1
 STATIC = 4
+KINDS = ("consumer", "share", "streams")
+"""The kinds of groups with options of their own."""
 
 # A topic, the brokers, and the options that are set before each is described.
 OVERRIDES = {
@@ -34,6 +36,9 @@ DYNAMIC = {
     "message.max.bytes": "2000000",
     "log.cleaner.min.cleanable.ratio": "0.75",
     "no.such.option": "x",
+    "group.consumer.assignor.offload.enable": "false",
+    "group.share.assignor.offload.enable": "false",
+    "group.streams.assignor.offload.enable": "false",
     "leader.replication.throttled.rate": "1000000000",
     "follower.replication.throttled.rate": " 2000000000 ",
     "replica.alter.log.dirs.io.max.bytes.per.second": "3000000000",
@@ -154,6 +159,7 @@ def test_the_brokers_dynamic_defaults_are_described_alike(both, altered):
     ("kind", "values"),
     [
         (GROUP, {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "earliest"}),
+        (GROUP, {f"{kind}.assignor.offload.enable": "false" for kind in KINDS}),
         (CLIENT_METRICS, {"interval.ms": "60000", "metrics": "a,b"}),
     ],
 )
@@ -188,6 +194,7 @@ def test_groups_and_client_metrics_are_described_alike(both, unique, kind, value
         {"streams.rack.aware.assignment.tags": "zone,rack,zone"},
         {"errors.deadletterqueue.topic.name": "__letters"},
         {"errors.deadletterqueue.copy.record.enable": "maybe"},
+        *({f"{kind}.assignor.offload.enable": "maybe"} for kind in KINDS),
     ],
     ids=lambda values: ",".join(f"{name}={value}" for name, value in values.items()),
 )

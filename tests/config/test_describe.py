@@ -219,6 +219,13 @@ def test_groups_follow_the_brokers_group_options():
     ]
 
 
+def test_internal_options_of_a_group_are_listed_where_it_sets_them():
+    name = "streams.num.warmup.replicas"
+    assert name not in entries(describe_group(BrokerConfig.of(), {}))
+    entry = entries(describe_group(BrokerConfig.of(), {name: "3"}))[name]
+    assert (entry.value, entry.source) == ("3", Source.GROUP)
+
+
 def test_client_metrics_have_three_options():
     listed = entries(describe_client_metrics(BrokerConfig.of(), {"metrics": "a,b"}))
     assert {name: entry.value for name, entry in listed.items()} == {

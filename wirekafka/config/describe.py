@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from operator import attrgetter
@@ -74,8 +74,9 @@ def describe_topic(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[C
 
 
 def describe_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every option that can be set per group, by name."""
-    return [_layered(option, overrides, broker, Source.GROUP) for option in _shown(GROUP)]
+    """Every option that can be set per group, by name; internal ones only where it sets them."""
+    shown = _shown(GROUP, overrides)
+    return [_layered(option, overrides, broker, Source.GROUP) for option in shown]
 
 
 def describe_client_metrics(
@@ -112,8 +113,13 @@ def _plain_topic(broker: BrokerConfig) -> list[ConfigEntry]:
     return [_layered(option, {}, broker, Source.TOPIC) for option in _shown(TOPIC)]
 
 
-def _shown(table: Table) -> list[Option[Any]]:
-    return [option for _, option in sorted(table.items()) if not option.internal]
+def _shown(table: Table, configured: Container[str] = ()) -> list[Option[Any]]:
+    """The options that are not internal, or configured."""
+    return [
+        option
+        for name, option in sorted(table.items())
+        if not option.internal or name in configured
+    ]
 
 
 def _layered(

@@ -13,6 +13,9 @@ class PerGroupOptions:
     """Options of the GROUP resource, by attribute."""
 
     consumer_assignment_interval_ms = follows(Group.group_consumer_assignment_interval_ms)
+    consumer_assignor_offload_enable = follows(
+        Group.group_consumer_assignor_offload_enable, internal=True
+    )
     consumer_heartbeat_interval_ms = follows(Group.group_consumer_heartbeat_interval_ms)
     consumer_session_timeout_ms = follows(Group.group_consumer_session_timeout_ms)
     errors_deadletterqueue_copy_record_enable = boolean(
@@ -22,6 +25,9 @@ class PerGroupOptions:
         "", doc="The dead-letter topic of a share group; empty for none (KIP-1191)."
     )
     share_assignment_interval_ms = follows(Share.group_share_assignment_interval_ms)
+    share_assignor_offload_enable = follows(
+        Share.group_share_assignor_offload_enable, internal=True
+    )
     share_auto_offset_reset = string(
         "latest",
         offset_reset,
@@ -48,6 +54,9 @@ class PerGroupOptions:
         Group.group_streams_acceptable_recovery_lag, internal=True
     )
     streams_assignment_interval_ms = follows(Group.group_streams_assignment_interval_ms)
+    streams_assignor_offload_enable = follows(
+        Group.group_streams_assignor_offload_enable, internal=True
+    )
     streams_assignor_name = string(
         "sticky", doc="The assignor of a streams group, one of `group.streams.assignors`."
     )

@@ -8,6 +8,7 @@ from wirekafka.config.option import (
     HIGH,
     INT_MAX,
     LOW,
+    boolean,
     class_name,
     integer,
     listing,
@@ -25,6 +26,12 @@ class GroupOptions:
         at_least(0),
         update=CLUSTER_WIDE,
         doc="The least time between two assignments of one consumer group.",
+    )
+    group_consumer_assignor_offload_enable = boolean(
+        True,
+        update=CLUSTER_WIDE,
+        internal=True,
+        doc="Whether Apache Kafka computes assignments of consumer groups in a thread of its own.",
     )
     group_consumer_assignors = listing(
         ("uniform", "range"), doc="Server-side assignors of consumer groups, the default first."
@@ -114,6 +121,12 @@ class GroupOptions:
         at_least(0),
         update=CLUSTER_WIDE,
         doc="The least time between two assignments of one streams group.",
+    )
+    group_streams_assignor_offload_enable = boolean(
+        True,
+        update=CLUSTER_WIDE,
+        internal=True,
+        doc="Whether Apache Kafka computes assignments of streams groups in a thread of its own.",
     )
     group_streams_assignors = listing(
         ("sticky",), doc="Server-side assignors of streams groups; the first is the default."

@@ -35,9 +35,20 @@ class ShareOptions:
         update=CLUSTER_WIDE,
         doc="The least time between two assignments of one share group.",
     )
+    group_share_assignor_offload_enable = boolean(
+        True,
+        update=CLUSTER_WIDE,
+        internal=True,
+        doc="Whether Apache Kafka computes assignments of share groups in a thread of its own.",
+    )
     group_share_assignors = listing(("simple",), doc="Server-side assignors of share groups.")
     group_share_delivery_count_limit = integer(
         5, between(2, 10), doc="How often a record is delivered at most before it is archived."
+    )
+    group_share_dlq_manager_class_name = string(
+        "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager",
+        internal=True,
+        doc="The Java class that writes dead-letter records.",
     )
     group_share_heartbeat_interval_ms = integer(
         5000, at_least(1), doc="The heartbeat interval of members of share groups."
