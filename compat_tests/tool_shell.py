@@ -49,7 +49,10 @@ class ToolShell:
     ) -> tuple[str, str, str]:
         """The exit status, standard output and standard error of a tool."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        words = [SCRIPTS[tool], "--bootstrap-server", bootstrap or self.bootstrap, *arguments]
+        server = ("--bootstrap-server", bootstrap or self.bootstrap)
+        # It alone takes the server after its subcommand.
+        before = 1 if tool == "kafka-cluster" else 0
+        words = [SCRIPTS[tool], *arguments[:before], *server, *arguments[before:]]
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
         status, *texts = self._process.stdout.readline().rstrip("\n").split("\t")
