@@ -84,9 +84,9 @@ def make(cluster: Cluster, name: str, *, replicas: int = 1) -> None:
     create(cluster, name, replicas=replicas)
     client = {"bootstrap.servers": cluster.bootstrap, "log_level": 0}
     producer = Producer(client | {"acks": "all"})
-    delivered: list[object] = []
-    producer.produce(name, b"x", on_delivery=lambda error, message: delivered.append(error))
-    assert producer.flush(60) == 0 and delivered == [None]
+    delivered: list[str] = []
+    producer.produce(name, b"x", on_delivery=lambda error, message: delivered.append(str(error)))
+    assert producer.flush(60) == 0 and delivered == ["None"]
 
 
 def metadata_batches(node: Node) -> Iterator[bytes]:

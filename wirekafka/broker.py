@@ -163,7 +163,7 @@ class Broker:
     def _open_coordinators(self, foundation: Foundation) -> None:
         self.routing = Routing(self.node_id, self.image.leader_of)
         self._open_groups()
-        self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config)
+        self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config, self.clock)
         self.producer_ids = ProducerIdSupply(self._membership.allocate_producer_ids)
         self.transactions = TransactionCoordinator(
             TransactionParts(

@@ -91,7 +91,7 @@ class Cluster:
         self.producer_ids = ProducerIdSupply(
             lambda: self.controller_channel.allocate_producer_ids(1, self.image.brokers[1].epoch)
         )
-        self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config)
+        self.auto_creation = AutoCreation(self.controller_channel, lambda: self.config, self.clock)
 
     def new_machine(self):
         return Controller(self.current_config, self._new_id)

@@ -292,6 +292,43 @@ def test_request_is_sent_to_the_new_controller_after_not_controller() -> None:
     on_stage(2, scenario)
 
 
+def test_request_to_a_deposed_controller_that_does_not_respond_goes_to_the_new_one() -> None:
+    """That one may be cut off from the others: `controller.socket.timeout.ms` is 30 s."""
+
+    async def scenario(stage: Stage) -> None:
+        cut_off, other = stage.controllers
+        del cut_off.answers[AllocateProducerIdsRequest]
+        stage.search.learned(stage.controller(0), 4)
+        ids = asyncio.create_task(_ids(stage))
+        await cut_off.asked.get()
+        stage.lead(1)
+        stage.search.learned(stage.controller(1), 5)
+        async with asyncio.timeout(10):
+            assert await ids == Block(5000, 6000)
+        assert "AllocateProducerIdsRequest" in kinds(other)
+        # The first is active again, and gets a new connection.
+        stage.lead(0)
+        stage.search.learned(stage.controller(0), 6)
+        assert await _ids(stage) == Block(5000, 6000)
+
+    on_stage(2, scenario)
+
+
+def test_response_of_a_deposed_controller_is_still_awaited() -> None:
+    async def scenario(stage: Stage) -> None:
+        deposed, other = stage.controllers
+        del deposed.answers[AllocateProducerIdsRequest]
+        stage.search.learned(stage.controller(0), 4)
+        ids = asyncio.create_task(_ids(stage))
+        asked = await deposed.asked.get()
+        stage.search.learned(stage.controller(1), 5)
+        asked.answer(AllocateProducerIdsResponse(producer_id_start=7000, producer_id_len=10))
+        assert await ids == Block(7000, 7010)
+        assert "AllocateProducerIdsRequest" not in kinds(other)
+
+    on_stage(2, scenario)
+
+
 def test_request_is_sent_again_after_the_connection_broke() -> None:
     async def scenario(stage: Stage) -> None:
         active = stage.controllers[0]

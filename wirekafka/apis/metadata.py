@@ -6,8 +6,6 @@ v10: topic ids (KIP-516), v12: requests by topic id.
 
 from __future__ import annotations
 
-import logging
-
 from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.apis.topic_access import topics_by_id
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
@@ -67,8 +65,6 @@ class MetadataResponse(Response, answers=MetadataRequest):
 _Topic = MetadataResponse.Topic
 _Partition = _Topic.Partition
 _NO_ID = bytes(16)
-
-logger = logging.getLogger(__name__)
 
 
 @api(MetadataRequest, MetadataResponse)
@@ -201,12 +197,8 @@ async def _by_name(
 
 async def _create(names: list[str], call: Call) -> None:
     wanted = [name for name in names if name != METADATA_TOPIC]
-    if not wanted:
-        return
-    try:
+    if wanted:
         await call.broker.auto_creation.create(wanted, call)
-    except KafkaError as error:
-        logger.warning("Topics %s could not be created: %s", wanted[:10], error)
 
 
 def _why_missing(name: str) -> Error:

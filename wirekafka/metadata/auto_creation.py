@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wirekafka.clock import Clock
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.channel import ControllerChannel
@@ -14,15 +16,24 @@ from wirekafka.replication.internal_topics import (
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
+from wirekafka.replication.promise import Promise, start
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_MS = 500
 
 
 class AutoCreation:
     """Creates topics with the broker's defaults, internal ones with the settings Kafka uses."""
 
-    def __init__(self, channel: ControllerChannel, config: Callable[[], BrokerConfig]):
+    def __init__(
+        self, channel: ControllerChannel, config: Callable[[], BrokerConfig], clock: Clock
+    ):
         self._channel = channel
         self._config = config
-        self._in_flight: set[str] = set()
+        self._clock = clock
+        self._creations: dict[str, _Creation] = {}
+        """Those that have not ended, by topic."""
         self._failures: dict[str, _Failure] = {}
 
     async def create(
@@ -31,13 +42,24 @@ class AutoCreation:
         """Create topics; returns the error of each, None for those created.
 
         `wanted_by` is as in `ControllerChannel.create_topics`. This broker knows the created topics
-        when this returns. Raises `KafkaError` when the controller cannot be reached.
+        when this returns. It waits for at most half a second: without a controller, a client's
+        other requests would wait too. The creation goes on then, and the error of the topics is
+        REQUEST_TIMED_OUT until it has ended.
         """
-        topics = [_new_topic(name, self._config()) for name in names]
-        return await self._channel.create_topics(topics, wanted_by)
+        creations = {name: self._creations.get(name) for name in names}
+        missing = [name for name, creation in creations.items() if creation is None]
+        if missing:
+            topics = [_new_topic(name, self._config()) for name in missing]
+            creations |= dict.fromkeys(missing, self._begin(topics, wanted_by))
+        errors: dict[str, KafkaError | None] = {}
+        for name, creation in creations.items():
+            assert creation is not None
+            await creation.end(self._clock)
+            errors[name] = creation.error_of(name)
+        return errors
 
     async def ensure(self, name: str) -> None:
-        """Create a topic unless it exists at the controller. Raises KafkaError."""
+        """Create a topic unless it exists at the controller. Raises KafkaError, as `create`."""
         refusal = (await self.create([name]))[name]
         if refusal is not None and refusal.error is not Error.TOPIC_ALREADY_EXISTS:
             raise refusal
@@ -53,28 +75,25 @@ class AutoCreation:
     ) -> None:
         """Create a client's internal topics; failures are kept for `retry_after_ms`.
 
-        Topics that are being created, or whose creation failed recently, are passed over.
+        Topics that are being created, or whose creation failed recently, are passed over. It waits
+        as long as `create`.
         """
         failed = self.recent_failures((topic.name for topic in topics), now_ms)
         wanted = [
             topic
             for topic in topics
-            if topic.name not in failed and topic.name not in self._in_flight
+            if topic.name not in failed and topic.name not in self._creations
         ]
         if not wanted:
             return
-        names = {topic.name for topic in wanted}
-        self._in_flight |= names
-        try:
-            errors = await self._channel.create_topics(wanted, wanted_by)
-        except KafkaError as error:
-            errors = dict.fromkeys(names, error)
-        finally:
-            self._in_flight -= names
-        for name, refusal in errors.items():
-            if refusal is not None:
-                message = refusal.message or refusal.error.name
-                self._failures[name] = _Failure(message, now_ms + retry_after_ms)
+
+        def note(errors: Mapping[str, KafkaError | None]) -> None:
+            for name, refusal in errors.items():
+                if refusal is not None:
+                    message = refusal.message or refusal.error.name
+                    self._failures[name] = _Failure(message, now_ms + retry_after_ms)
+
+        await self._begin(wanted, wanted_by, note).end(self._clock)
 
     def recent_failures(self, names: Iterable[str], now_ms: int) -> dict[str, str]:
         """Return why topics could not be created, for those that failed recently."""
@@ -82,6 +101,63 @@ class AutoCreation:
             name: failure for name, failure in self._failures.items() if failure.until_ms > now_ms
         }
         return {name: self._failures[name].message for name in names if name in self._failures}
+
+    def _begin(
+        self, topics: Sequence[NewTopic], wanted_by: Any, note: _Note | None = None
+    ) -> _Creation:
+        creation = _Creation()
+        self._creations |= {topic.name: creation for topic in topics}
+        start(self._run(creation, topics, wanted_by, note))
+        return creation
+
+    async def _run(
+        self, creation: _Creation, topics: Sequence[NewTopic], wanted_by: Any, note: _Note | None
+    ) -> None:
+        try:
+            errors = await self._channel.create_topics(topics, wanted_by)
+        except KafkaError as error:
+            names = [topic.name for topic in topics]
+            logger.warning("Topics %s could not be created: %s", names[:10], error)
+            errors = dict.fromkeys(names, error)
+        finally:
+            for topic in topics:
+                del self._creations[topic.name]
+        if note is not None:
+            note(errors)
+        creation.finish(errors)
+
+
+_Note = Callable[[Mapping[str, KafkaError | None]], None]
+"""What is called with the error of each topic."""
+
+
+class _Creation:
+    """One request to create topics."""
+
+    def __init__(self) -> None:
+        self._errors: Mapping[str, KafkaError | None] | None = None
+        self._waiting: list[Promise] = []
+        self._is_slow = False
+
+    def finish(self, errors: Mapping[str, KafkaError | None]) -> None:
+        """Store the error of each topic, for those who wait."""
+        self._errors = errors
+        for each in self._waiting:
+            each.set(None)
+
+    async def end(self, clock: Clock) -> None:
+        """Wait for the end, unless that has taken another caller too long already."""
+        if self._errors is None and not self._is_slow:
+            over = Promise()
+            self._waiting.append(over)
+            await over.within(clock, _PATIENCE_MS)
+            self._is_slow = self._errors is None
+
+    def error_of(self, name: str) -> KafkaError | None:
+        """The error of a topic; REQUEST_TIMED_OUT before the end."""
+        if self._errors is None:
+            return KafkaError(Error.REQUEST_TIMED_OUT, f"topic {name} is being created")
+        return self._errors.get(name)
 
 
 class _Failure(NamedTuple):

@@ -57,6 +57,8 @@ class ControllerSearch:
         """The active controller; None while it is unknown."""
         self.cluster_id: str | None = None
         """The cluster's id as reported by a controller; None before the first response."""
+        self.on_learned: Callable[[Controller], None] = lambda controller: None
+        """Called with the leader of each newer epoch."""
         self._quorum = quorum
         self._connect = connect
         self._epoch = -1
@@ -92,6 +94,7 @@ class ControllerSearch:
         if epoch >= self._epoch:
             self._epoch = epoch
             self._found(controller)
+            self.on_learned(controller)
 
     def elected(self, leadership: Leadership, listener: str) -> None:
         """Store what the quorum's node in this process knows: its leader at that listener, or none.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -34,6 +35,7 @@ BACKOFF = Backoff(first_ms=50, longest_ms=500, jitter=0.2)
 """As in Kafka's quorum: the brokers of a cluster lose their controller at the same time."""
 _FORWARD_FOR_MS = 60_000
 _FOLLOW_FOR_MS = 2_000
+_LEAVE_AFTER_MS = 500
 _NEWEST_DESCRIBE_QUORUM = 2
 _READS: frozenset[type[Request]] = frozenset(
     {DescribeQuorumRequest, ListPartitionReassignmentsRequest}
@@ -59,7 +61,8 @@ class RemoteChannel(MessageChannel):
     """Sends a broker's requests to the active controller.
 
     A request is sent again, to the controller that is active then, when the connection is lost, no
-    response arrives in time, or the response is NOT_CONTROLLER. Heartbeats, ISR changes, directory
+    response arrives in time, another controller has become active, or the response is
+    NOT_CONTROLLER. Heartbeats, ISR changes, directory
     assignments and all other requests each have a connection of their own, as in Kafka, because
     controllers serve the requests of a connection one after the other.
     """
@@ -71,6 +74,8 @@ class RemoteChannel(MessageChannel):
         self._directories = _Lane(route, lambda: _FORWARD_FOR_MS)
         self._isrs = _Lane(route, lambda: _FORWARD_FOR_MS)
         self._heartbeats = _Lane(route, lambda: config().broker_session_timeout_ms // 2)
+        self._lanes = (self._general, self._directories, self._isrs, self._heartbeats)
+        route.search.on_learned = self._leave_others
 
     @property
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
@@ -116,8 +121,12 @@ class RemoteChannel(MessageChannel):
 
     def close(self) -> None:
         """Close all connections; outstanding and later requests fail."""
-        for lane in (self._general, self._directories, self._isrs, self._heartbeats):
+        for lane in self._lanes:
             lane.close()
+
+    def _leave_others(self, active: Controller) -> None:
+        for lane in self._lanes:
+            lane.leave_others(active)
 
     def _lane_of(self, request: type[Request]) -> _Lane:
         if request in (BrokerRegistrationRequest, BrokerHeartbeatRequest):
@@ -177,6 +186,20 @@ class _Lane:
             except _NotAnswered as failure:
                 logger.debug("%s is sent again: %s", type(request).__name__, failure)
             await pause(clock, BACKOFF.delay_ms(attempt))
+
+    def leave_others(self, active: Controller) -> None:
+        """Close the connection soon if it is to another controller than the active one.
+
+        That one may be cut off, and never respond; otherwise it responds in this time.
+        """
+        connected = self._connected
+        if connected is not None and connected.controller != active:
+            self._route.clock.call_later(_LEAVE_AFTER_MS, partial(self._leave, connected))
+
+    def _leave(self, connected: _Connected) -> None:
+        if self._connected is connected and connected.controller != self._route.search.active:
+            self._connected = None
+            connected.peer.close()
 
     def close(self) -> None:
         """Close the connection permanently."""
