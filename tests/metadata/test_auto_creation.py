@@ -50,10 +50,10 @@ def on_stage(scenario: Callable[[Stage], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_creation_is_awaited_for_half_a_second_and_goes_on() -> None:
+def test_creation_is_awaited_for_two_seconds_and_goes_on() -> None:
     async def scenario(stage: Stage) -> None:
         asked = await stage.begun(stage.creation.create(["a", "b"]))
-        stage.clock.advance(499)
+        stage.clock.advance(1999)
         await asyncio.sleep(0)
         assert not asked.done()
         stage.clock.advance(1)
@@ -101,13 +101,13 @@ def test_failure_of_an_internal_topic_is_kept_though_it_comes_late() -> None:
     async def scenario(stage: Stage) -> None:
         topics = [NewTopic(name="log")]
         asked = await stage.begun(stage.creation.create_internal(topics, 0, 10_000, None))
-        stage.clock.advance(500)
+        stage.clock.advance(2000)
         await asked
-        assert stage.creation.recent_failures(["log"], 500) == {}
-        await stage.creation.create_internal(topics, 500, 10_000, None)
+        assert stage.creation.recent_failures(["log"], 2000) == {}
+        await stage.creation.create_internal(topics, 2000, 10_000, None)
         stage.channel.responses[0].set({"log": KafkaError(Error.INVALID_PARTITIONS, "too many")})
         await asyncio.sleep(0)
-        assert stage.creation.recent_failures(["log"], 600) == {"log": "too many"}
+        assert stage.creation.recent_failures(["log"], 2100) == {"log": "too many"}
         assert stage.channel.asked == [["log"]]
 
     on_stage(scenario)

@@ -20,7 +20,7 @@ from wirekafka.replication.promise import Promise, start
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE_MS = 500
+_PATIENCE_MS = 2_000
 
 
 class AutoCreation:
@@ -42,7 +42,7 @@ class AutoCreation:
         """Create topics; returns the error of each, None for those created.
 
         `wanted_by` is as in `ControllerChannel.create_topics`. This broker knows the created topics
-        when this returns. It waits for at most half a second: without a controller, a client's
+        when this returns. It waits for at most two seconds: without a controller, a client's
         other requests would wait too. The creation goes on then, and the error of the topics is
         REQUEST_TIMED_OUT until it has ended.
         """
