@@ -12,7 +12,9 @@ from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from wirekafka.apis.describe_quorum import DescribeQuorumRequest
+from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.batch import batches
+from wirekafka.errors import Error
 from wirekafka.log.log_directory import METADATA_LOG
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.records import BrokerRegistrationChangeRecord
@@ -94,6 +96,24 @@ def metadata(node: Node) -> Iterator[object]:
     for at, header in batches(data):
         if not header.is_control:
             yield from MetadataCodec().decode(data[at : at + header.size_bytes])
+
+
+def test_a_connection_does_not_wait_for_topics_that_no_controller_creates(
+    cluster: Cluster, unique: str
+) -> None:
+    """Clients send their other requests on the same connection."""
+    paused = [node.id for node in cluster.nodes.values() if node.is_controller and node.is_running]
+    wire = Wire((HOST, cluster.nodes[BROKER].port), timeout_s=10)
+    wanted = MetadataRequest(topics=[MetadataRequest.Topic(name=unique)])
+    cluster.pause(*paused)
+    try:
+        for _ in range(8):
+            [topic] = wire.ask(wanted, 12).topics
+            assert topic.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION
+    finally:
+        cluster.go_on(*paused)
+    eventually(lambda: wire.ask(wanted, 12).topics[0].error_code == 0, timeout_s=60)
+    wire.close()
 
 
 def test_a_broker_that_was_paused_for_longer_than_its_session_returns(
