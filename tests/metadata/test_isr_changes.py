@@ -81,6 +81,17 @@ def test_replicas_that_leave_below_the_minimum_stay_eligible_as_leaders(cluster:
     assert partition(cluster).eligible_leader_replicas == []
 
 
+def test_a_replica_that_a_reassignment_removes_is_no_eligible_leader(cluster: Cluster) -> None:
+    """Added again later it is empty, and would lose the records of all as a clean leader."""
+    propose(cluster, 1)
+    assert partition(cluster).eligible_leader_replicas == [2, 3]
+    cluster.submit(Reassign([Move("t", 0, [2, 3, 4])]))
+    propose(cluster, 1, 4)
+    found = partition(cluster)
+    assert (found.replicas, found.isr, found.leader) == ([2, 3, 4], [4], 4)
+    assert found.eligible_leader_replicas == [2, 3]
+
+
 def test_a_recovering_leader_may_grow_the_isr_once_it_reports_its_recovery(
     cluster: Cluster,
 ) -> None:
