@@ -51,14 +51,17 @@ class Reader:
             raise
 
     async def _poll(self, max_wait_ms: int) -> Read:
-        by_leader: dict[Address, list[Place]] = {}
+        # What is known now, as the responses below may change it.
+        by_leader: dict[Address, dict[Place, int]] = {}
         for place in self.positions:
-            by_leader.setdefault(await self._wire.find(Leader(*place)), []).append(place)
+            leader = Leader(*place)
+            address = await self._wire.find(leader)
+            by_leader.setdefault(address, {})[place] = self._wire.leader_epoch(leader)
         read = Read(self._committed, [], self._is_fresh)
         names = {each: name for name, each in self._topic_ids.items()}
-        for places in by_leader.values():
-            request = self._request(places, max_wait_ms)
-            answer = await self._wire.ask(request, self._version, Leader(*places[0]), 5)
+        for address, epochs in by_leader.items():
+            request = self._request(epochs, max_wait_ms)
+            answer = await self._wire.ask(request, self._version, address, 5)
             if answer.error_code:
                 raise Refused(answer.error_code, "fetch")
             for topic in answer.responses:
@@ -76,14 +79,14 @@ class Reader:
             for place, position in self.positions.items()
         )
 
-    def _request(self, places: list[Place], max_wait_ms: int) -> FetchRequest:
+    def _request(self, epochs: dict[Place, int], max_wait_ms: int) -> FetchRequest:
         by_topic: dict[str, list[Any]] = {}
-        for name, index in places:
+        for (name, index), epoch in epochs.items():
             offset = self.positions[name, index]
             by_topic.setdefault(name, []).append(
                 FetchRequest.Topic.Partition(
                     partition=index,
-                    current_leader_epoch=self._wire.leader_epoch(Leader(name, index)),
+                    current_leader_epoch=epoch,
                     fetch_offset=offset,
                     partition_max_bytes=2_000,
                 )

@@ -75,7 +75,7 @@ class Coordinator:
     key: str
 
 
-Whom = Leader | Coordinator | None
+Whom = Leader | Coordinator | Address | None
 """The recipient of a request; None: any node."""
 
 GROUP, TRANSACTION = 0, 1
@@ -115,6 +115,8 @@ class Wire:
         """The node's address, looked up if it is not known. Raises Lost."""
         if whom is None:
             return self.network.random.choice(self._bootstrap)
+        if isinstance(whom, tuple):
+            return whom
         if whom not in self._found:
             if isinstance(whom, Leader):
                 await self._find_leaders(whom.topic)
