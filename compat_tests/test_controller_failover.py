@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
+from compat_tests.quorums import make
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from wirekafka.apis.describe_quorum import DescribeQuorumRequest
@@ -51,17 +50,6 @@ def active(cluster: Cluster) -> int:
     assert [each.replica_id for each in partition.observers] == [BROKER]
     leader: int = partition.leader_id
     return leader
-
-
-def make(cluster: Cluster, name: str) -> None:
-    """Create a topic, and write to it."""
-    client = {"bootstrap.servers": cluster.nodes[BROKER].bootstrap, "log_level": 0}
-    admin = AdminClient(client)
-    admin.create_topics([NewTopic(name, 2, 1)])[name].result(40)
-    producer = Producer(client | {"acks": "all"})
-    delivered: list[object] = []
-    producer.produce(name, b"x", on_delivery=lambda error, message: delivered.append(error))
-    assert producer.flush(40) == 0 and delivered == [None]
 
 
 def test_the_next_controller_is_followed_when_the_active_one_is_killed(

@@ -27,9 +27,6 @@ FILES: Mapping[str, str] = {
     "bad.json": '{"version": 1, "partitions": [{"topic": "no", "partition": 0, "replicas": [7]}]}',
     "delete.json": '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "offset": 5}]}',
 }
-SHARE_STATES = """share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-"""
 MASKED = (
     (r"[ \t]+", " "),
     (r"127\.0\.0\.1[ :]\d+", "ADDRESS"),
@@ -50,7 +47,7 @@ MASKED = (
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Path, str]]:
     """The directory and the address of Apache Kafka, and of wirekafka."""
     theirs, ours = (tmp_path_factory.mktemp(name) for name in ("kafka", "wirekafka"))
-    port, command = apache_kafka.prepare(theirs, apache_kafka.SMALL_JVM, SHARE_STATES)
+    port, command = apache_kafka.prepare(theirs, apache_kafka.SMALL_JVM)
     with (
         apache_kafka.running(command, theirs, port) as kafka,
         live_broker(ours / "data") as wirekafka,

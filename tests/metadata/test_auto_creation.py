@@ -73,6 +73,20 @@ def test_creation_is_awaited_for_two_seconds_and_goes_on() -> None:
     on_stage(scenario)
 
 
+def test_topics_of_several_creations_are_awaited_for_two_seconds_in_all() -> None:
+    async def scenario(stage: Stage) -> None:
+        await stage.begun(stage.creation.create(["a"]))
+        stage.clock.advance(1000)
+        asked = await stage.begun(stage.creation.create(["a", "b"]))
+        stage.clock.advance(1000)
+        await asyncio.sleep(0)
+        stage.clock.advance(1000)
+        errors = await asked
+        assert [errors[name].error for name in "ab"] == [Error.REQUEST_TIMED_OUT] * 2
+
+    on_stage(scenario)
+
+
 def test_requests_for_one_topic_share_its_creation() -> None:
     async def scenario(stage: Stage) -> None:
         first = await stage.begun(stage.creation.ensure("a"))

@@ -92,6 +92,17 @@ def test_a_replica_that_a_reassignment_removes_is_no_eligible_leader(cluster: Cl
     assert found.eligible_leader_replicas == [2, 3]
 
 
+def test_an_added_replica_is_no_eligible_leader_though_kafka_has_kept_it_as_one(
+    cluster: Cluster,
+) -> None:
+    """Apache Kafka's metadata log may name a replica that a reassignment had removed before."""
+    propose(cluster, 1)
+    cluster.controller.machine.image.topics["t"].partitions[0].eligible_leader_replicas = [2, 4]
+    cluster.submit(Reassign([Move("t", 0, [1, 2, 4])]))
+    assert partition(cluster).replicas == [1, 2, 4, 3]
+    assert partition(cluster).eligible_leader_replicas == [2]
+
+
 def test_a_recovering_leader_may_grow_the_isr_once_it_reports_its_recovery(
     cluster: Cluster,
 ) -> None:

@@ -21,6 +21,7 @@ from wirekafka.replication.promise import Promise, start
 logger = logging.getLogger(__name__)
 
 _PATIENCE_MS = 2_000
+"""How long after its request a creation is awaited."""
 
 
 class AutoCreation:
@@ -42,9 +43,9 @@ class AutoCreation:
         """Create topics; returns the error of each, None for those created.
 
         `wanted_by` is as in `ControllerChannel.create_topics`. This broker knows the created topics
-        when this returns. It waits for at most two seconds: without a controller, a client's
-        other requests would wait too. The creation goes on then, and the error of the topics is
-        REQUEST_TIMED_OUT until it has ended.
+        when this returns. It waits for at most two seconds, since all other requests of a client's
+        connection wait too; Apache Kafka does not wait at all. After that the creation goes on, and
+        the error of its topics is REQUEST_TIMED_OUT until it has ended.
         """
         creations = {name: self._creations.get(name) for name in names}
         missing = [name for name, creation in creations.items() if creation is None]
@@ -54,7 +55,7 @@ class AutoCreation:
         errors: dict[str, KafkaError | None] = {}
         for name, creation in creations.items():
             assert creation is not None
-            await creation.end(self._clock)
+            await creation.end()
             errors[name] = creation.error_of(name)
         return errors
 
@@ -93,7 +94,7 @@ class AutoCreation:
                     message = refusal.message or refusal.error.name
                     self._failures[name] = _Failure(message, now_ms + retry_after_ms)
 
-        await self._begin(wanted, wanted_by, note).end(self._clock)
+        await self._begin(wanted, wanted_by, note).end()
 
     def recent_failures(self, names: Iterable[str], now_ms: int) -> dict[str, str]:
         """Return why topics could not be created, for those that failed recently."""
@@ -105,7 +106,7 @@ class AutoCreation:
     def _begin(
         self, topics: Sequence[NewTopic], wanted_by: Any, note: _Note | None = None
     ) -> _Creation:
-        creation = _Creation()
+        creation = _Creation(self._clock)
         self._creations |= {topic.name: creation for topic in topics}
         start(self._run(creation, topics, wanted_by, note))
         return creation
@@ -134,10 +135,11 @@ _Note = Callable[[Mapping[str, KafkaError | None]], None]
 class _Creation:
     """One request to create topics."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._awaited_until_ms = clock.now_ms() + _PATIENCE_MS
         self._errors: Mapping[str, KafkaError | None] | None = None
         self._waiting: list[Promise] = []
-        self._is_slow = False
 
     def finish(self, errors: Mapping[str, KafkaError | None]) -> None:
         """Store the error of each topic, for those who wait."""
@@ -145,13 +147,13 @@ class _Creation:
         for each in self._waiting:
             each.set(None)
 
-    async def end(self, clock: Clock) -> None:
-        """Wait for the end, unless that has taken another caller too long already."""
-        if self._errors is None and not self._is_slow:
+    async def end(self) -> None:
+        """Wait for the end, but not for longer than `_PATIENCE_MS` after the request."""
+        left_ms = self._awaited_until_ms - self._clock.now_ms()
+        if self._errors is None and left_ms > 0:
             over = Promise()
             self._waiting.append(over)
-            await over.within(clock, _PATIENCE_MS)
-            self._is_slow = self._errors is None
+            await over.within(self._clock, left_ms)
 
     def error_of(self, name: str) -> KafkaError | None:
         """The error of a topic; REQUEST_TIMED_OUT before the end."""

@@ -142,16 +142,17 @@ class _Change:
             self._adding, self._removing = [], []
 
     def _eligible_leaders(self) -> list[int]:
-        """Those that left the ISR while it was smaller than the minimum.
+        """Replicas that left the ISR while it was smaller than the minimum (KIP-966).
 
-        Apache Kafka 4.4 keeps replicas that a reassignment has removed. Added again, such a replica
-        is empty, and as an eligible leader it loses the records of all others.
+        Apache Kafka 4.4 keeps those that a reassignment has removed. Added again, such a replica is
+        empty, and as an eligible leader it loses the records of all others.
         """
         if not self._rules.has_elr or len(self._isr) >= self._rules.min_isr:
             return []
         present, lost = self._partition, self._goal.lost
-        had = {*present.eligible_leader_replicas, *present.isr}.intersection(self._replicas)
-        return sorted(each for each in had.difference(self._isr) if each not in lost)
+        had = {*present.eligible_leader_replicas, *present.isr}
+        stayed = had.intersection(present.replicas, self._replicas)
+        return sorted(each for each in stayed.difference(self._isr) if each not in lost)
 
     def _elected(self) -> int:
         present, kind = self._partition, self._goal.election or self._rules.election

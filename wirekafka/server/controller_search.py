@@ -58,7 +58,7 @@ class ControllerSearch:
         self.cluster_id: str | None = None
         """The cluster's id as reported by a controller; None before the first response."""
         self.on_learned: Callable[[Controller], None] = lambda controller: None
-        """Called with the leader of each newer epoch."""
+        """Called with each leader of the quorum that is reported to `learned`."""
         self._quorum = quorum
         self._connect = connect
         self._epoch = -1

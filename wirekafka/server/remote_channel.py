@@ -62,9 +62,9 @@ class RemoteChannel(MessageChannel):
 
     A request is sent again, to the controller that is active then, when the connection is lost, no
     response arrives in time, another controller has become active, or the response is
-    NOT_CONTROLLER. Heartbeats, ISR changes, directory
-    assignments and all other requests each have a connection of their own, as in Kafka, because
-    controllers serve the requests of a connection one after the other.
+    NOT_CONTROLLER. Heartbeats, ISR changes, directory assignments and all other requests each have
+    a connection of their own, as in Kafka, because controllers serve the requests of a connection
+    one after the other.
     """
 
     def __init__(self, route: Route):
@@ -188,9 +188,9 @@ class _Lane:
             await pause(clock, BACKOFF.delay_ms(attempt))
 
     def leave_others(self, active: Controller) -> None:
-        """Close the connection soon if it is to another controller than the active one.
+        """Close the connection in half a second if it is to another controller than the active one.
 
-        That one may be cut off, and never respond; otherwise it responds in this time.
+        That one may be cut off and never respond; if it is not, it responds in this time.
         """
         connected = self._connected
         if connected is not None and connected.controller != active:
