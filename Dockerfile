@@ -1,12 +1,12 @@
-# syntax=docker/dockerfile:1
 # A broker on port 9092 that keeps its data in /var/lib/kafka/data.
 #
 #   docker build -t wirekafka .
 #   docker run -p 9092:9092 wirekafka
 #
-# As with Apache Kafka's image, KAFKA_* variables set options (KAFKA_LOG_RETENTION_MS=1000),
-# CLUSTER_ID names the cluster of a new volume, and a /mnt/shared/config/server.properties is read
-# when it is mounted.
+# It follows the conventions of Apache Kafka's image, so that compose files and Testcontainers made
+# for that one can use it: KAFKA_* variables set options (KAFKA_LOG_RETENTION_MS=1000), CLUSTER_ID
+# names the cluster of a new volume, /mnt/shared/config/server.properties is read when it is mounted,
+# and /etc/kafka/secrets has key stores and passwords.
 FROM python:3.12-slim AS build
 COPY requirements.lock pyproject.toml README.md LICENSE /src/
 COPY wirekafka /src/wirekafka
@@ -16,18 +16,19 @@ FROM python:3.12-slim
 RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     pip install --no-cache-dir --no-index --find-links /wheels wirekafka \
     && useradd --uid 1000 --user-group --no-create-home appuser \
-    && install --directory --owner=appuser --group=appuser /var/lib/kafka/data /mnt/shared/config
-# What a mounted file replaces as a whole, and a variable option by option.
-COPY <<EOF /etc/wirekafka/server.properties
+    && install --directory --owner=appuser --group=appuser \
+        /etc/kafka/secrets /mnt/shared/config /var/lib/kafka/data
+COPY docker/run /etc/kafka/docker/run
+# The settings if neither a file is mounted nor KAFKA_PROCESS_ROLES is set.
+COPY <<EOF /etc/kafka/docker/server.properties
 listeners=PLAINTEXT://0.0.0.0:9092
 advertised.listeners=PLAINTEXT://localhost:9092
 log.dirs=/var/lib/kafka/data
 EOF
 USER appuser
-VOLUME ["/var/lib/kafka/data", "/mnt/shared/config"]
+WORKDIR /var/lib/kafka/data
+VOLUME ["/etc/kafka/secrets", "/var/lib/kafka/data", "/mnt/shared/config"]
 EXPOSE 9092
 ENV PYTHONUNBUFFERED=1
-HEALTHCHECK --interval=10s --timeout=5s --start-period=5s \
-    CMD ["wirekafka", "topics", "list", "--bootstrap-server", "localhost:9092"]
 STOPSIGNAL SIGTERM
-CMD ["sh", "-c", "f=/mnt/shared/config/server.properties; [ -f $f ] || f=/etc/wirekafka/server.properties; exec wirekafka serve --config $f"]
+CMD ["/etc/kafka/docker/run"]

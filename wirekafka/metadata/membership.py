@@ -95,6 +95,8 @@ class Membership:
         # The session may end, and the next heartbeat renew it, before the metadata arrives here.
         self._beat_later()
         await self._follower.until(lambda image: _serves(image, id))
+        # Kafka's words, which Testcontainers and scripts wait for in a container's log.
+        logger.info("The broker has been unfenced. Transitioning from RECOVERY to RUNNING.")
 
     async def leave(self, cut_off: Callable[[], Awaitable[None]]) -> None:
         """Stop heartbeats, and perform a controlled shutdown: leaderships move to other brokers.
