@@ -242,6 +242,26 @@ def test_key_stores_and_passwords_are_files_in_the_directory_of_secrets(
         assert secured.version() == "TLSv1.3"
 
 
+def test_users_are_in_the_jaas_file_that_kafka_opts_name(
+    container: Container, tmp_path: Path
+) -> None:
+    plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    jaas = container.secrets / "broker_jaas.conf"
+    jaas.write_text(f'KafkaServer {{ {plain} required user_alice="alice-secret"; }};')
+    container.start(
+        KAFKA_ADVERTISED_LISTENERS=f"SASL_PLAINTEXT://localhost:{container.port}",
+        KAFKA_INTER_BROKER_LISTENER_NAME="SASL_PLAINTEXT",
+        KAFKA_SASL_ENABLED_MECHANISMS="PLAIN",
+        KAFKA_OPTS=f"-Djava.security.auth.login.config={jaas}",
+    )
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f"sasl.jaas.config={plain} required username=alice password=alice-secret;\n"
+    )
+    container.ask("topics", "create", "orders", "--command-config", str(properties))
+
+
 def test_a_missing_secret_is_named(container: Container) -> None:
     output = container.fail(KAFKA_SSL_KEYSTORE_FILENAME="none.jks")
     assert output == (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wirekafka.security.jaas import JaasError, parse
+from wirekafka.security.jaas import JaasError, LoginModule, parse, parse_file
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -44,3 +44,45 @@ def test_anything_else_is_refused_without_its_values(text: str, reason: str) -> 
 
 def test_options_are_hidden() -> None:
     assert "hush" not in repr(parse(f'{PLAIN} required password="hush";'))
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def test_a_file_has_modules_by_name() -> None:
+    text = f"""
+        // The users of every listener.
+        KafkaServer {{
+            {PLAIN} required
+                user_alice="a";
+            {SCRAM} required username=broker;
+        }};
+        inside-1.KafkaServer {{ {PLAIN} required; }};
+        Client {{}};
+    """
+    assert parse_file(text) == {
+        "KafkaServer": (
+            LoginModule(PLAIN, {"user_alice": "a"}),
+            LoginModule(SCRAM, {"username": "broker"}),
+        ),
+        "inside-1.KafkaServer": (LoginModule(PLAIN, {}),),
+        "Client": (),
+    }
+    assert parse_file("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("KafkaServer", "KafkaServer of JAAS file has no opening brace"),
+        ("{ };", "Name of an entry not specified"),
+        (f'KafkaServer {{ {PLAIN} required password="hush"; ', "has no closing brace"),
+        (f'KafkaServer {{ {PLAIN} required password="hush" }};', "not terminated by semi-colon"),
+        ("KafkaServer { }", "KafkaServer of JAAS file not terminated by semi-colon"),
+        ("KafkaServer { }; KafkaServer { };", "several entries for KafkaServer"),
+    ],
+)
+def test_no_other_file_is_accepted(text: str, reason: str) -> None:
+    with pytest.raises(JaasError, match=reason) as refusal:
+        parse_file(text)
+    assert "hush" not in str(refusal.value)

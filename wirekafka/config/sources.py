@@ -12,6 +12,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.providers import resolved
 
 BUILT_IN = "built in"
+_JAAS_FILE = "-Djava.security.auth.login.config="
 _SECURITY = re.compile(r"(^|\.)(ssl|sasl)\.")
 
 NODE = {
@@ -75,7 +76,7 @@ class Sources:
     aliases: Mapping[str, str] = field(default_factory=dict)
     """For an option whose value was set under another name (`with_prefix`): that name."""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The variables that a config provider may read later."""
+    """The variables that are read later: by config providers, and for `jaas_file`."""
 
     @classmethod
     def of(
@@ -157,7 +158,17 @@ class Sources:
                 layer.pop(plain, None)
                 if name in layer:
                     layer[plain] = layer[name]
-        return Sources(static=static, cluster=cluster, broker=broker, aliases=aliases)
+        return replace(self, static=static, cluster=cluster, broker=broker, aliases=aliases)
+
+    @property
+    def jaas_file(self) -> Path | None:
+        """The JAAS file that KAFKA_OPTS names by Java's system property."""
+        path = None
+        # Kafka's scripts let the shell split the variable, so that quotes have no meaning.
+        for word in self.environment.get("KAFKA_OPTS", "").split():
+            if word.startswith(_JAAS_FILE):
+                path = word.removeprefix(_JAAS_FILE).lstrip("=")
+        return Path(path.removeprefix("file:")) if path else None
 
     def configured_name(self, name: str) -> str:
         """The name under which an option is set, which may have a listener's prefix."""

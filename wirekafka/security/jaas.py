@@ -1,4 +1,4 @@
-"""Reads `sasl.jaas.config`: one login module of Java's JAAS with its options."""
+"""Reads Java's JAAS: the login module of `sasl.jaas.config`, and files of several entries."""
 
 from __future__ import annotations
 
@@ -51,6 +51,27 @@ def parse(text: str) -> LoginModule:
     return module
 
 
+def parse_file(text: str) -> dict[str, tuple[LoginModule, ...]]:
+    """Read a JAAS file, entries of the form `<name> { <module>… };`: the modules of each name.
+
+    Raises JaasError for anything else, and for a name that appears twice.
+    """
+    words = _words(text)
+    entries: dict[str, tuple[LoginModule, ...]] = {}
+    while words:
+        name = _word(words, "Name of an entry not specified in JAAS file")
+        if name in entries:
+            raise JaasError(f"JAAS file has several entries for {name}")
+        _sign(words, "{", f"Entry {name} of JAAS file has no opening brace")
+        modules = []
+        while words and words[-1] != (False, "}"):
+            modules.append(_entry(words))
+        _sign(words, "}", f"Entry {name} of JAAS file has no closing brace")
+        _sign(words, ";", f"Entry {name} of JAAS file not terminated by semi-colon")
+        entries[name] = tuple(modules)
+    return entries
+
+
 def _words(text: str) -> list[tuple[bool, str]]:
     """(whether it is a name or value, text) of each token, last one first."""
     found = []
@@ -78,12 +99,16 @@ def _entry(words: list[tuple[bool, str]]) -> LoginModule:
     options: dict[str, str] = {}
     while words and words[-1][0]:
         key = _word(words, "")
-        if not words or words.pop() != (False, "="):
-            raise JaasError(f"Value not specified for key '{key}' in JAAS config")
-        options[key] = _word(words, f"Value not specified for key '{key}' in JAAS config")
-    if not words or words.pop() != (False, ";"):
-        raise JaasError("JAAS config entry not terminated by semi-colon")
+        missing = f"Value not specified for key '{key}' in JAAS config"
+        _sign(words, "=", missing)
+        options[key] = _word(words, missing)
+    _sign(words, ";", "JAAS config entry not terminated by semi-colon")
     return LoginModule(name, options)
+
+
+def _sign(words: list[tuple[bool, str]], sign: str, otherwise: str) -> None:
+    if not words or words.pop() != (False, sign):
+        raise JaasError(otherwise)
 
 
 def _word(words: list[tuple[bool, str]], otherwise: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _JAAS = "sasl.jaas.config"
+_JAAS_PROPERTY = "java.security.auth.login.config"
+_SERVER = "KafkaServer"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer."
 _SIGNED = f"{_OAUTH}OAuthBearerValidatorCallbackHandler"
 _UNSIGNED = f"{_OAUTH}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -129,7 +133,7 @@ def _login_module(place: _Place) -> jaas.LoginModule | None:
     text = place.config.sasl_jaas_config
     # Kafka ignores login modules that are not set for the mechanism of a listener.
     if text is None or place.config.sources.configured_name(_JAAS) != place.jaas_name:
-        return None
+        return _module_of_file(place)
     try:
         module = jaas.parse(text)
     except jaas.JaasError as error:
@@ -138,6 +142,32 @@ def _login_module(place: _Place) -> jaas.LoginModule | None:
     if module.name != expected:
         raise _hidden(place, f"the login module of {place.mechanism} is {expected}")
     return module
+
+
+def _module_of_file(place: _Place) -> jaas.LoginModule | None:
+    """The mechanism's module in the JAAS file, without options if the entry has none for it.
+
+    The entry is `<listener>.KafkaServer` or else `KafkaServer`; None without both.
+    """
+    path = place.config.sources.jaas_file
+    if path is None:
+        return None
+    try:
+        entries = _entries(path)
+    except (OSError, ValueError) as error:
+        reason = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        raise ConfigError(_JAAS_PROPERTY, path, reason) from None
+    modules = entries.get(f"{place.listener.lower()}.{_SERVER}", entries.get(_SERVER))
+    if modules is None:
+        return None
+    expected = _LOGIN_MODULES[place.mechanism]
+    return next((each for each in modules if each.name == expected), jaas.LoginModule(expected, {}))
+
+
+@cache
+def _entries(path: Path) -> Mapping[str, Sequence[jaas.LoginModule]]:
+    """The entries of a JAAS file, which is read once, as by Java. Raises OSError, ValueError."""
+    return jaas.parse_file(path.read_text())
 
 
 def _hidden(place: _Place, reason: str) -> ConfigError:
