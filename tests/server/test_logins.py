@@ -300,11 +300,12 @@ def test_without_a_limit_sessions_do_not_end(node: InProcessBroker, clock: Manua
     ids=str,
 )
 def test_a_start_without_usable_credentials_is_refused(
-    changed: dict[str, str], tmp_path: Path, clock: ManualClock
+    changed: dict[str, str], tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(ConfigError) as refusal:
+    with caplog.at_level(logging.INFO), pytest.raises(ConfigError) as refusal:
         InProcessBroker(tmp_path, clock, **settings(**changed))
     assert "ush" not in str(refusal.value)
+    assert "RUNNING" not in caplog.text, "it has registered and been given leaderships"
 
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer"

@@ -40,6 +40,11 @@ class Binding:
 
                 listener.tls = ListenerTls(listener, each.protocol, self._config)
 
+    async def prepare(self, host: Host) -> None:
+        """Refuse settings with which no client could log in. Raises ConfigError."""
+        for listener in self.listeners:
+            await listener.prepare(host)
+
     async def start(self, host: Host) -> None:
         """Accept connections, and serve them from `host`. Raises ConfigError."""
         self._host = host

@@ -88,12 +88,16 @@ class Listener:
         """The name and version of the software of each client that is connected (KIP-511)."""
         return (connection.software for connection in tuple(self._connections))
 
-    async def start(self, broker: Host) -> None:
-        """Accept connections and serve them from `broker`. Raises ConfigError."""
-        self.broker = broker
+    async def prepare(self, broker: Host) -> None:
+        """Read how clients log in, and fetch keys for it. Raises ConfigError."""
         if self._logins is None and _needs_login(self.name, broker.config):
             self._logins = Logins(broker, self.name, self._limits.pipeline, self.authentications)
             await self._logins.start()
+
+    async def start(self, broker: Host) -> None:
+        """Accept connections and serve them from `broker`. Raises ConfigError."""
+        await self.prepare(broker)
+        self.broker = broker
         self.request_limit_bytes = broker.config.socket_request_max_bytes
         await self._port.accept(lambda: Arrival(self._acceptor))
 

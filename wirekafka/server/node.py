@@ -140,6 +140,8 @@ class Node:
                     listener.connection = _measured(measures)
             broker.check_config = self._bindings.check
             self._connect_to_brokers()
+            # A broker that cannot serve must not register: it would be given leaderships.
+            await clients.prepare(broker)
             if nodes.listeners:
                 # The quorum may need this node's vote before the broker can join.
                 host = ControllerHost(broker.controller, broker.metadata, self._platform.new_id)
