@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Awaitable, Callable
 from weakref import ref
 
@@ -98,7 +100,7 @@ class Walk:
     def __init__(self, *awaited: Callable[[], Awaitable[object]]):
         self.seen: list[object] = []
         self._awaited = awaited
-        self.run = DirectRun(self._walk())
+        self.run = DirectRun(self._walk)
 
     async def _walk(self) -> None:
         try:
@@ -161,6 +163,24 @@ def test_a_direct_run_that_is_stopped_ends_where_it_waits() -> None:
         assert early.seen == []
 
     asyncio.run(scenario())
+
+
+def test_a_direct_run_that_never_begins_makes_no_coroutine() -> None:
+    async def crash() -> None:
+        Walk(asyncio.Future)
+        Walk(asyncio.Future).run.stop()
+        # The loop ends with its current turn, as that of a simulated node that crashes.
+        loop.stop()
+
+    loop = asyncio.new_event_loop()
+    crashing = loop.create_task(crash())
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        loop.run_forever()
+        loop.close()
+        del crashing
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
 
 
 def test_a_direct_run_that_stops_itself_ends_at_its_next_wait() -> None:

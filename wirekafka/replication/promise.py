@@ -93,31 +93,37 @@ class DirectRun:
 
     __slots__ = ("_coroutine", "_has_stopped", "_is_running")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None]):
-        """The coroutine begins at the event loop's next turn."""
-        self._coroutine = coroutine
+    def __init__(self, function: Callable[[], Coroutine[Any, Any, None]]):
+        """The coroutine is made, and begins, at the event loop's next turn."""
+        self._coroutine: Coroutine[Any, Any, None] | None = None
         self._has_stopped = False
         self._is_running = False
-        asyncio.get_running_loop().call_soon(self._resume)
+        asyncio.get_running_loop().call_soon(self._begin, function)
 
     def stop(self) -> None:
         """End the coroutine where it waits; at its next wait if it is the caller."""
         self._has_stopped = True
-        if not self._is_running:
+        if self._coroutine is not None and not self._is_running:
             self._coroutine.close()
 
+    def _begin(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if not self._has_stopped:
+            self._coroutine = function()
+            self._resume()
+
     def _resume(self, _: object = None) -> None:
-        if self._has_stopped:
+        coroutine = self._coroutine
+        if self._has_stopped or coroutine is None:
             return
         self._is_running = True
         try:
-            waited = self._coroutine.send(None)
+            waited = coroutine.send(None)
         except StopIteration:
             return
         finally:
             self._is_running = False
         if self._has_stopped:
-            self._coroutine.close()
+            coroutine.close()
         elif waited.__class__ is DirectPromise:
             waited.resume = self._resume
         elif waited is None:

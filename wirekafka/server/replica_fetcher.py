@@ -175,7 +175,7 @@ class _LeaderFetcher:
         self._fetches = FollowerFetch(
             surroundings.node_id, surroundings.config, surroundings.broker_epoch
         )
-        self._run = DirectRun(self._fetch_all())
+        self._run = DirectRun(self._fetch_all)
 
     def stop(self) -> None:
         """End fetching, and close the connection."""
