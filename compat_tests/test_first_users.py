@@ -10,6 +10,7 @@ from wirekafka.log.files import RealDisk
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.first_users import parse
 from wirekafka.metadata.records import UserScramCredentialRecord
+from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 SALT = "MWx2NHBkbnc0ZndxN25vdGN4bTB5Y3g3cTA="
 USERS = [
@@ -26,13 +27,15 @@ listener.security.protocol.map=CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEX
 inter.broker.listener.name=SASL_PLAINTEXT
 sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512
 sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config={module} required;
+listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config={module} required;
 log.dirs={data}
 """
 
 
 def test_users_of_the_format_command_log_in(tmp_path: Path) -> None:
     data, properties = tmp_path / "data", tmp_path / "server.properties"
-    properties.write_text(PROPERTIES.format(data=data))
+    properties.write_text(PROPERTIES.format(data=data, module=LOGIN_MODULE))
     format_command = [
         *java_command(tmp_path),
         *SMALL_JVM,

@@ -287,6 +287,8 @@ def test_without_a_limit_sessions_do_not_end(node: InProcessBroker, clock: Manua
         {"sasl.enabled.mechanisms": ""},
         {"sasl.enabled.mechanisms": "CRAM-MD5"},
         {"sasl.enabled.mechanisms": "OAUTHBEARER"},
+        {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"},
+        {"sasl.enabled.mechanisms": "SCRAM-SHA-256,PLAIN"},
         {"listener.name.sasl.plain.sasl.jaas.config": "nonsense hush"},
         {"listener.name.sasl.plain.sasl.jaas.config": "com.example.Hush required;"},
         {
@@ -306,6 +308,17 @@ def test_a_start_without_usable_credentials_is_refused(
         InProcessBroker(tmp_path, clock, **settings(**changed))
     assert "ush" not in str(refusal.value)
     assert "RUNNING" not in caplog.text, "it has registered and been given leaderships"
+
+
+def test_a_listener_with_nothing_but_scram_needs_no_login_module(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    both = settings(**{"sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512"})
+    del both["listener.name.sasl.plain.sasl.jaas.config"]
+    node = InProcessBroker(tmp_path, clock, **both)
+    answer = Client(node).ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1)
+    assert sorted(answer.mechanisms) == ["SCRAM-SHA-256", "SCRAM-SHA-512"]
+    node.stop()
 
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer"

@@ -13,6 +13,7 @@ import pytest
 from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.topics import NewTopic
@@ -129,22 +130,22 @@ def test_a_start_that_waits_for_the_quorum_is_logged_with_the_reason(
     )
 
 
+_CONTROLLERS_LOG_IN = {
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        'username="node" password="node-secret" user_node="node-secret";'
+    ),
+}
+
+
 def test_controllers_with_sasl_log_in_at_each_other_and_serve_nobody_who_does_not(
     tmp_path: Path,
 ) -> None:
-    login = (
-        "org.apache.kafka.common.security.plain.PlainLoginModule required "
-        'username="node" password="node-secret" user_node="node-secret";'
-    )
-    settings = {
-        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.controller.plain.sasl.jaas.config": login,
-    }
-
     async def scenario() -> None:
-        given = configs(tmp_path, "controller", 3, **settings)
+        given = configs(tmp_path, "controller", 3, **_CONTROLLERS_LOG_IN)
         nodes = [ControllerNode(each, platform()) for each in given]
         await asyncio.gather(*(node.start() for node in nodes))
         await until(lambda: any(node.source.controller.is_active for node in nodes))
@@ -154,6 +155,21 @@ def test_controllers_with_sasl_log_in_at_each_other_and_serve_nobody_who_does_no
         writer.close()
         for node in nodes:
             node.abort()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_a_controller_needs_a_login_module_for_each_mechanism_of_its_listener(
+    tmp_path: Path,
+) -> None:
+    enabled = {"listener.name.controller.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
+    module = "listener.name.controller.scram-sha-256.sasl.jaas.config"
+
+    async def scenario() -> None:
+        [config, *_] = configs(tmp_path, "controller", 3, **(_CONTROLLERS_LOG_IN | enabled))
+        node = ControllerNode(config, platform())
+        with pytest.raises(ConfigError, match=f"{module}: SCRAM-SHA-256 needs a login module"):
+            await node.start()
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
 

@@ -21,8 +21,10 @@ from wirekafka.apis.expire_delegation_token import ExpireDelegationTokenRequest
 from wirekafka.apis.renew_delegation_token import RenewDelegationTokenRequest
 from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.config.prefixed import jaas_option
 from wirekafka.errors import Error
 from wirekafka.metadata.records import DelegationTokenRecord
+from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 CHECK_MS = 10_000
 SECRET = "the secret of all nodes"
@@ -38,6 +40,7 @@ def clock() -> ManualClock:
 def started(directory: Path, clock: ManualClock, **more: str) -> InProcessBroker:
     values = {
         "sasl.enabled.mechanisms": f"PLAIN,{','.join(SCRAM)}",
+        **{jaas_option("SASL", each): f"{LOGIN_MODULE} required;" for each in SCRAM},
         "delegation.token.expiry.time.ms": str(3 * CHECK_MS),
         "delegation.token.expiry.check.interval.ms": str(CHECK_MS),
         **more,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,9 +14,10 @@ from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import controller_names, listeners, to_controllers
 from wirekafka.config.option import ConfigError
+from wirekafka.config.prefixed import jaas_option
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.security import certificates, client_settings
-from wirekafka.security.sasl.scram import SHA_512
+from wirekafka.security.sasl.scram import LOGIN_MODULE, SHA_512
 
 ADMIN = "admin"
 """The first user, who may do everything."""
@@ -159,7 +160,7 @@ def of_nodes(config: BrokerConfig) -> dict[str, str]:
         "ssl.truststore.location": str(directory / _AUTHORITY_FILE),
         "ssl.truststore.type": "PEM",
         f"config.providers.{_PROVIDER}.class": _PROVIDER_CLASS,
-        **{f"listener.name.{name}.{SHA_512.name}.{_JAAS}".lower(): login for name in names},
+        **{jaas_option(name, SHA_512.name): login for name in names},
     }
     for name in added:
         if sources.text(name) is not None:
@@ -208,12 +209,17 @@ def prepare(config: BrokerConfig) -> tuple[Secured, str]:
     return secured, str(_certificate(directory, authority, hosts))
 
 
-def with_keystore(config: BrokerConfig, keystore: str) -> BrokerConfig:
-    """The same configuration with the broker's certificate."""
-    from wirekafka.config.sources import Setting, Sources
+def of_one_broker(config: BrokerConfig, keystore: str) -> BrokerConfig:
+    """The same configuration with the broker's certificate, and a login module where none is."""
+    from wirekafka.config.sources import Setting
 
-    static = {**config.sources.static, "ssl.keystore.location": Setting(keystore, _OPTION)}
-    return BrokerConfig(Sources(static=static))
+    names = [jaas_option(each.name, SHA_512.name) for each in listeners(config).bound]
+    static = {
+        **dict.fromkeys(names, Setting(f"{LOGIN_MODULE} required;", _OPTION)),
+        **config.sources.static,
+        "ssl.keystore.location": Setting(keystore, _OPTION),
+    }
+    return BrokerConfig(replace(config.sources, static=static))
 
 
 def _data(config: BrokerConfig) -> Path:

@@ -51,7 +51,7 @@ def main(words: Sequence[str]) -> int:
         from wirekafka.cli import secure
 
         secured, keystore = secure.prepare(config)
-        config = secure.with_keystore(config, keystore)
+        config = secure.of_one_broker(config, keystore)
         users, ready = [*secured.first_users(), *users], secured.announce
         authority = secured.authority_file
     console = _console(config, authority)

@@ -52,6 +52,11 @@ def prefixes(listener: str, mechanism: str | None = None) -> list[str]:
     return found
 
 
+def jaas_option(listener: str, mechanism: str) -> str:
+    """The name of the option that has the login module of a mechanism of a listener."""
+    return f"{prefixes(listener, mechanism)[-1]}sasl.jaas.config"
+
+
 def overridden(name: str) -> Option[Any] | None:
     """The option that a name with a listener prefix overrides; None if there is none."""
     parts = split(name)

@@ -13,10 +13,11 @@ from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredential
 from wirekafka.apis.create_acls import CreateAclsRequest
 from wirekafka.apis.delete_acls import DeleteAclsRequest
 from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.prefixed import jaas_option
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security import client_settings
 from wirekafka.security.acl import Acl, Operation, PatternType, Permission, ResourceType
-from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, SHA_512
+from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, LOGIN_MODULE, SHA_512
 from wirekafka.testing.acls import Allow
 from wirekafka.testing.engine import Engine
 from wirekafka.testing.settings import OWNER, unknown
@@ -66,6 +67,7 @@ class Security:
         """Add the broker's settings to `settings`, with a new certificate for `host`."""
         if self.users:
             settings["sasl.enabled.mechanisms"] = SHA_512.name
+            settings[jaas_option(self.protocol, SHA_512.name)] = f"{LOGIN_MODULE} required;"
         if self.acls is not None:
             settings.setdefault(_AUTHORIZER, STANDARD_AUTHORIZER)
         if _AUTHORIZER in settings:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import prefixes
+from wirekafka.config.prefixed import jaas_option
 from wirekafka.security import jaas
 from wirekafka.security.sasl import oauthbearer, plain, scram
 from wirekafka.security.sasl.exchange import Mechanism
@@ -69,7 +69,7 @@ class _Place(NamedTuple):
 
     @property
     def jaas_name(self) -> str:
-        return f"{prefixes(self.listener, self.mechanism)[-1]}{_JAAS}"
+        return jaas_option(self.listener, self.mechanism)
 
     def refused(self, name: str, value: object, reason: str) -> ConfigError:
         return ConfigError(self.config.sources.configured_name(name), value, reason)
@@ -83,7 +83,7 @@ def enabled_mechanisms(config: BrokerConfig, listener: str, accounts: Accounts) 
         raise ConfigError("sasl.enabled.mechanisms", "", "No SASL mechanisms are enabled")
     places = [_Place(listener, name, config.for_listener(listener, name)) for name in names]
     return Enabled(
-        {place.mechanism: _mechanism(place, accounts) for place in places},
+        {place.mechanism: _mechanism(place, accounts, names) for place in places},
         {place.mechanism: max(0, place.config.connections_max_reauth_ms) for place in places},
     )
 
@@ -101,12 +101,17 @@ def login_module(config: BrokerConfig, listener: str, mechanism: str) -> jaas.Lo
     return module
 
 
-def _mechanism(place: _Place, accounts: Accounts) -> Mechanism:
+def _mechanism(place: _Place, accounts: Accounts, enabled: Sequence[str]) -> Mechanism:
     name = place.mechanism
     if name not in _LOGIN_MODULES:
         known = ", ".join(_LOGIN_MODULES)
         raise place.refused("sasl.enabled.mechanisms", name, f"not one of {known}")
     module = _login_module(place)
+    # The users of SCRAM are in the metadata, so that a listener with nothing else needs no module,
+    # as it does in Kafka. Beside others, SCRAM may have been enabled for another listener.
+    if module is None and not scram.ALGORITHMS.keys() >= {*enabled}:
+        reason = f"{name} needs a login module, {_LOGIN_MODULES[name]}"
+        raise ConfigError(place.jaas_name, None, reason)
     handler = place.config.sasl_server_callback_handler_class
     if handler is not None and name != oauthbearer.NAME:
         raise place.refused(
@@ -120,8 +125,7 @@ def _mechanism(place: _Place, accounts: Accounts) -> Mechanism:
             token=lambda token_id: accounts.token(token_id, algorithm.number),
             new_nonce=accounts.new_nonce,
         )
-    if module is None:
-        raise ConfigError(place.jaas_name, None, f"{name} needs a login module")
+    assert module is not None
     if name == plain.NAME:
         return plain.Plain.of(module)
     if name == oauthbearer.NAME:
