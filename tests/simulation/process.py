@@ -82,8 +82,9 @@ class Process:
         if self.is_dead:
             return
         self.is_dead = True
-        self._held = None
+        # Before `_held` is dropped, which may have the only reference to a task.
         tasks = [each for each in self._tasks if not each.done()]
+        self._held = None
         self._loop.keep(tasks)
         for task in tasks:
             coroutine = task.get_coro()
