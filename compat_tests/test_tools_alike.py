@@ -30,14 +30,15 @@ FILES: Mapping[str, str] = {
 MASKED = (
     (r"[ \t]+", " "),
     (r"127\.0\.0\.1[ :]\d+", "ADDRESS"),
+    (r"\bA{22}\b", "NONE"),
     (r"\b[A-Za-z0-9_-]{22}\b", "ID"),
     (r"\b\d{13}\b", "TIME"),
     (r"20\d\d-\d\d-\d\d[T ][\d:.,]+", "TIME"),
     (r"\d+ ms ago", "AGO"),
     (r"(HighWatermark|Epoch): \d+", r"\1: N"),
     # The embedded controller has no listener.
-    (r"CurrentVoters: .*", "VOTERS"),
-    (r"1 ID \d+", "1 ID OFFSET"),
+    (r', "endpoints": \[.*?\]', ""),
+    (r"1 (ID|NONE) \d+", r"1 \1 OFFSET"),
     (r"\n\s*at .*", ""),
 )
 """What differs by broker, as patterns and what replaces them."""

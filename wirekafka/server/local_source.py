@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 
 from wirekafka.apis.controller_channel import LocalChannel
@@ -10,6 +11,7 @@ from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.compatibility import check_alone, check_compatible
 from wirekafka.metadata.source import SourceParts
+from wirekafka.replication.raft.messages import NO_DIRECTORY
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.server.controller_registrar import ControllerRegistrar, registration_of
 from wirekafka.server.quorum_channel import QuorumChannel
@@ -164,8 +166,11 @@ def _controller_parts(parts: SourceParts, known: Controllers) -> ControllerParts
 
 
 def _static_voters(known: Controllers, own: Voter) -> VoterSet:
-    """The voters of the configuration; this node alone if that names no controllers at all."""
+    """The voters of the configuration; this node alone if that names no controllers at all.
+
+    As in Kafka, their directory ids are not known.
+    """
     is_named = bool(known.servers)
     if known.voters.ids == (own.id,) or not is_named:
-        return VoterSet((own,))
+        return VoterSet((replace(own, directory_id=NO_DIRECTORY),))
     return known.voters
