@@ -9,6 +9,7 @@ from typing import Any
 
 from compat_tests import apache_kafka
 from compat_tests.wire import CLOSED, SILENT, Wire
+from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
@@ -25,7 +26,7 @@ _SETTINGS = {
     "super.users": f"User:{ADMIN};User:ANONYMOUS",
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
-    "share.coordinator.state.topic.num.partitions": "2",
+    **share_state_topic.settings(2),
     "group.initial.rebalance.delay.ms": "0",
     # Members need not send heartbeats to stay while the brokers are compared.
     "group.share.session.timeout.ms": "3600000",
@@ -35,8 +36,6 @@ _SETTINGS = {
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.share.assignment.interval.ms": "0",
     "group.streams.assignment.interval.ms": "0",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.wire import Wire
+from tests import share_state_topic
 from tests.apis.share_member import share_acknowledge_request, share_fetch_request
 from tests.eventually import eventually
 from tests.in_process import InProcessBroker, batch
@@ -29,9 +30,7 @@ from wirekafka.codec.record import Record, decode_records
 from wirekafka.coordinator.share_state.states import ShareKey, coordinator_key
 
 LOCK_MS = 10_000
-SETTINGS = f"""share.coordinator.state.topic.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+SETTINGS = f"""{share_state_topic.lines()}\
 group.share.min.record.lock.duration.ms=1000
 group.share.record.lock.duration.ms={LOCK_MS}
 group.share.partition.max.record.locks=100

@@ -22,6 +22,7 @@ from compat_tests.differential_streams import Life as StreamsLife
 from compat_tests.lives import SESSION_MS, Lives, Topics
 from compat_tests.share_pair import BothShareBrokers
 from compat_tests.streams_pair import BothStreams
+from tests import share_state_topic
 from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 
@@ -35,9 +36,7 @@ group.{kind}.assignment.interval.ms=0
 """
     for kind in ("consumer", "share", "streams")
 )
-_OF_SHARE_GROUPS = """share.coordinator.state.topic.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+_OF_SHARE_GROUPS = f"""{share_state_topic.lines()}\
 share.coordinator.append.linger.ms=0
 group.coordinator.append.linger.ms=0
 """

@@ -17,6 +17,7 @@ from compat_tests.group_stage import GroupStage
 from compat_tests.java_tools import JavaTools
 from compat_tests.tool_shell import ToolShell
 from spark_examples.live_broker import live_broker
+from tests import share_state_topic
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -70,18 +71,11 @@ def _masked(text: str) -> list[str]:
     return [line for line in lines if not line.startswith("\tat ")]
 
 
-_SHARE_STATES = """share.coordinator.state.topic.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-"""
-"""Apache Kafka alone cannot keep the states of share groups on three brokers."""
-
-
 @pytest.fixture(scope="module")
 def pair(java_tools: JavaTools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Brokers of its own: the groups of other tests would be listed."""
     directory = tmp_path_factory.mktemp("kafka")
-    settings = apache_kafka.SMALL_CLEANER + _SHARE_STATES
+    settings = apache_kafka.SMALL_CLEANER + share_state_topic.lines()
     port, command = apache_kafka.prepare(directory, apache_kafka.SMALL_JVM, settings)
     with (
         apache_kafka.running(command, directory, port) as kafkas,

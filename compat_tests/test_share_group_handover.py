@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compat_tests.turns import Turn, Turns
+from tests import share_state_topic
 from tests.eventually import eventually
 from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
@@ -16,9 +17,7 @@ from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 _SETTINGS = (
     "offsets.topic.num.partitions=1",
-    "share.coordinator.state.topic.num.partitions=1",
-    "share.coordinator.state.topic.replication.factor=1",
-    "share.coordinator.state.topic.min.isr=1",
+    *share_state_topic.lines().splitlines(),
     "group.share.assignment.interval.ms=0",
 )
 _PARTITIONS = 3

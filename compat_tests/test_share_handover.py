@@ -15,6 +15,7 @@ import pytest
 from compat_tests.java_tools import JavaTools
 from compat_tests.share_states import PARTITIONS, Scenario, find_coordinators, summaries
 from compat_tests.turns import Turn, Turns
+from tests import share_state_topic
 from tests.eventually import eventually
 from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.apis.read_share_group_state import (
@@ -24,9 +25,7 @@ from wirekafka.apis.read_share_group_state import (
 from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
 
 SETTINGS = (
-    "share.coordinator.state.topic.num.partitions=1",
-    "share.coordinator.state.topic.replication.factor=1",
-    "share.coordinator.state.topic.min.isr=1",
+    *share_state_topic.lines().splitlines(),
     "share.coordinator.snapshot.update.records.per.snapshot=3",
 )
 QUICK = (

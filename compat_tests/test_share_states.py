@@ -11,14 +11,13 @@ import pytest
 
 from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from compat_tests.share_states import KINDS, BothCoordinators, Scenario
+from tests import share_state_topic
 from wirekafka.errors import Error
 
 SCENARIOS = int(os.environ.get("WIREKAFKA_SHARE_SCENARIOS", "40"))
 STEPS = 60
 SETTINGS = {
-    "share.coordinator.state.topic.num.partitions": "2",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
+    **share_state_topic.settings(2),
     "share.coordinator.snapshot.update.records.per.snapshot": "4",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
@@ -16,7 +17,7 @@ OFFSETS_PARTITIONS = 4
 _SETTINGS = {
     "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
     "transaction.state.log.num.partitions": str(OFFSETS_PARTITIONS),
-    "share.coordinator.state.topic.num.partitions": str(OFFSETS_PARTITIONS),
+    **share_state_topic.settings(OFFSETS_PARTITIONS),
     "group.initial.rebalance.delay.ms": "0",
 }
 

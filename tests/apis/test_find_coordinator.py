@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import share_state_topic
 from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
@@ -138,10 +139,8 @@ def test_the_share_state_topic_is_created_with_kafkas_options(
     kafka = InProcessBroker(
         tmp_path / "data",
         manual_clock,
-        share_coordinator_state_topic_num_partitions="3",
-        share_coordinator_state_topic_replication_factor="1",
-        share_coordinator_state_topic_min_isr="1",
         share_coordinator_state_topic_segment_bytes="2097152",
+        **share_state_topic.settings(3),
     )
     request = FindCoordinatorRequest(key_type=2, coordinator_keys=[SHARE_KEY])
     [found] = kafka.call(request, 6).coordinators

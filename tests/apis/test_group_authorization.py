@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
@@ -71,9 +72,7 @@ class Secured:
                 "group.streams.initial.rebalance.delay.ms": "0",
                 "group.share.assignment.interval.ms": "0",
                 "offsets.topic.num.partitions": "1",
-                "share.coordinator.state.topic.num.partitions": "1",
-                "share.coordinator.state.topic.replication.factor": "1",
-                "share.coordinator.state.topic.min.isr": "1",
+                **share_state_topic.settings(),
             },
         )
         kind = CreateTopicsRequest.CreatableTopic

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import heartbeat_cost
+from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.apis.streams_group_heartbeat import KeyValue
@@ -30,7 +31,7 @@ class Stable:
             directory / "broker",
             ManualClock(),
             offsets_topic_num_partitions="1",
-            share_coordinator_state_topic_num_partitions="1",
+            **share_state_topic.settings(),
         )
         self.broker.create("topic", 4)
         self._beats = asyncio.run(heartbeat_cost.beats_of_stable_members(self.broker, groups=1))

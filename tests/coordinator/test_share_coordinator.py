@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import share_state_topic
 from tests.coordinator.test_share_shard import (
     DOOMED,
     KEY,
@@ -44,9 +45,7 @@ from wirekafka.replication.promise import Promise, start
 
 PRUNE_MS = 10_000
 SETTINGS = {
-    "share_coordinator_state_topic_num_partitions": "1",
-    "share_coordinator_state_topic_replication_factor": "1",
-    "share_coordinator_state_topic_min_isr": "1",
+    **share_state_topic.settings(),
     "share_coordinator_snapshot_update_records_per_snapshot": "4",
     "share_coordinator_state_topic_prune_interval_ms": str(PRUNE_MS),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from tests import share_state_topic
 from tests.crash import streams
 from tests.crash.disk import SitedDisk
 from tests.crash.observed import Observed, ObservedTransaction, Place, Sent
@@ -36,9 +37,7 @@ from wirekafka.log.files import Disk
 from wirekafka.metadata.framing import MetadataCodec
 
 SETTINGS = {
-    "share.coordinator.state.topic.num.partitions": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
+    **share_state_topic.settings(),
     "share.coordinator.snapshot.update.records.per.snapshot": "2",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",

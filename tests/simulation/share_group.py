@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from tests import share_state_topic
 from tests.histories.history import Place
 from tests.simulation.wire import BUSY, GROUP, Coordinator, Leader, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, TOPICS, World, ask_until, sleep
@@ -27,9 +28,7 @@ SETTINGS = {
     "group.share.min.record.lock.duration.ms": "1000",
     "group.share.record.lock.duration.ms": "2000",
     "group.share.max.delivery.count.limit": "25",
-    "share.coordinator.state.topic.num.partitions": "2",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
+    **share_state_topic.settings(2),
 }
 MOST_DELIVERIES = 25
 """So many deliveries that the network cannot lose all of one record's."""
