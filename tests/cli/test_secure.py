@@ -39,7 +39,7 @@ def produce(settings: dict[str, Any], topic: str) -> confluent_kafka.KafkaError 
     errors: list[Any] = []
     producer = confluent_kafka.Producer(settings)
     producer.produce(topic, b"v", on_delivery=lambda error, _: errors.append(error))
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     return errors[0]
 
 
@@ -50,10 +50,10 @@ def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(tmp_path: Pat
         assert produce(client(directory, port), "orders") is None
         refusals: list[confluent_kafka.KafkaError] = []
         wrong = client(directory, port, **{"sasl.password": "guessed"})
-        assert AdminClient({**wrong, "error_cb": refusals.append}).poll(20) > 0
+        assert AdminClient({**wrong, "error_cb": refusals.append}).poll(60) > 0
         assert refusals[0].code() == confluent_kafka.KafkaError._AUTHENTICATION
         broker.process.send_signal(signal.SIGTERM)
-        printed, log = broker.process.communicate(timeout=20)
+        printed, log = broker.process.communicate(timeout=60)
     password = (directory / "password").read_text().strip()
     assert f"127.0.0.1:{port}" in printed
     assert printed.count(password) == 2, "once for Java, once for confluent-kafka"
@@ -70,7 +70,7 @@ def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(tmp_path: Pat
         new_port = broker.port
         assert produce(client(directory, new_port), "orders") is None
         broker.process.send_signal(signal.SIGTERM)
-        printed, _ = broker.process.communicate(timeout=20)
+        printed, _ = broker.process.communicate(timeout=60)
     assert password not in printed
     properties = read_properties(directory / "client.properties")
     assert properties["bootstrap.servers"] == f"127.0.0.1:{new_port}"
@@ -89,7 +89,7 @@ def test_several_brokers_share_secrets_and_have_no_unsecured_listener(tmp_path: 
             produced = client(directory, port, acks="all")
             admin = AdminClient(produced)
             topic = f"orders-{port}"
-            admin.create_topics([NewTopic(topic, 4, 2)])[topic].result(20)
+            admin.create_topics([NewTopic(topic, 4, 2)])[topic].result(60)
             assert produce(produced, topic) is None
             alice = {**produced, "sasl.username": "alice", "sasl.password": "secret"}
             error = produce(alice, topic)
@@ -109,7 +109,7 @@ def test_several_brokers_share_secrets_and_have_no_unsecured_listener(tmp_path: 
             with pytest.raises(RawClient.Closed), RawClient(port) as plain:
                 plain.call(ApiVersionsRequest(), 0)
         cluster.process.send_signal(signal.SIGTERM)
-        printed, log = cluster.process.communicate(timeout=20)
+        printed, log = cluster.process.communicate(timeout=60)
     assert printed.count(password) == 2 and password not in log
     assert cluster.process.returncode == 0
     with Serving(data, "--secure", "--brokers", "3") as cluster:
@@ -117,7 +117,7 @@ def test_several_brokers_share_secrets_and_have_no_unsecured_listener(tmp_path: 
         assert len(cluster.ready.split(",")) == 3
         written = read_properties(directory / "client.properties")["bootstrap.servers"]
         cluster.process.send_signal(signal.SIGTERM)
-        printed, _ = cluster.process.communicate(timeout=20)
+        printed, _ = cluster.process.communicate(timeout=60)
     assert cluster.ready.endswith(written) and password not in printed
     assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o600}
 
@@ -174,7 +174,7 @@ def test_options_that_would_weaken_security_are_refused(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     with Serving(tmp_path / "data", "--secure", *arguments, listen="") as broker:
-        assert broker.process.wait(20) == 1
+        assert broker.process.wait(60) == 1
         assert broker.stop() == 1
     assert message in broker.errors
     assert not (tmp_path / "data-security").exists()
