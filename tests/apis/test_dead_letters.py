@@ -268,6 +268,24 @@ def test_dead_letters_are_split_by_the_topics_max_message_bytes(sharing: Sharing
     assert sharing.partition("dlq.orders").log.end_offset == 7
 
 
+def test_originals_beyond_the_topics_max_message_bytes_are_not_copied(sharing: Sharing) -> None:
+    async def reject() -> None:
+        sharing.acknowledge(0, 4, REJECT)
+        while sharing.stored() != (StateBatch(0, 4, ARCHIVED, 1),):
+            sharing.clock.advance(1)
+            await asyncio.sleep(0)
+
+    sharing.create("dlq.orders", max_message_bytes="2000", **ALLOWED)
+    sharing.keep_dead_letters(errors_deadletterqueue_copy_record_enable="true")
+    sharing.produce(b"a" * 1_500, b"b" * 1_500, compression=1)  # Together, they inflate beyond it.
+    sharing.produce(b"c" * 1_500, compression=1)
+    sharing.produce(b"d" * 2_000, b"e")
+    sharing.fetch()
+    asyncio.run(asyncio.wait_for(reject(), 10))
+    values = [each.value for each in sharing.dead_letters()]
+    assert values == [None, None, b"c" * 1_500, None, b"e"]
+
+
 def test_the_creation_of_the_topic_is_retried(
     tmp_path: Path, manual_clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

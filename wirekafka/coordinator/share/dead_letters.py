@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wirekafka.clock import Clock
-from wirekafka.codec.batch import HEADER_BYTES, batches
+from wirekafka.codec.batch import HEADER_BYTES, BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records, encode_batch, encode_record
 from wirekafka.coordinator.other_brokers import OutgoingBatch, Routing
 from wirekafka.coordinator.share.reading_options import DEAD_LETTER_TOPIC
@@ -83,7 +83,9 @@ class DeadLetterWriter:
         """Append one record for each dead letter of a partition, and wait until all are committed.
 
         A record has Kafka's headers. It has the original's key and value if the group is
-        configured to copy them and the log still has the original. Temporary errors are retried.
+        configured to copy them, the log still has the original, and the original, or its batch if
+        that is compressed, is not beyond the topic's max.message.bytes. Temporary errors are
+        retried.
         Raises UnusableTopic, KafkaError.
         """
         topic = self._topic(group_id)
@@ -93,13 +95,11 @@ class DeadLetterWriter:
         offset = letters.first
         while offset <= letters.last:
             last, contents = letters.last, dict[int, _Content]()
+            most_bytes = self._host.topic_config(topic).max_message_bytes
             if self._host.image.config(GROUP, group_id).get(_COPY_RECORD, "").lower() == "true":
-                last, contents = await _originals(source, offset, letters.last)
+                last, contents = await _originals(source, range(offset, last + 1), most_bytes)
             encoded, offset = batch.encode(
-                range(offset, last + 1),
-                contents,
-                self._host.clock.now_ms(),
-                self._host.topic_config(topic).max_message_bytes,
+                range(offset, last + 1), contents, self._host.clock.now_ms(), most_bytes
             )
             append = partial(self._append, topic, source.index, encoded)
             await self._retry(append, _PRODUCE_RETRIED)
@@ -242,25 +242,50 @@ class _Batch(NamedTuple):
         )
 
 
-async def _originals(source: Partition, offset: int, last: int) -> tuple[int, dict[int, _Content]]:
-    """Read records from `offset` to `last`, inclusive, or as many of them as one read returns.
+async def _originals(
+    source: Partition, offsets: range, most_bytes: int
+) -> tuple[int, dict[int, _Content]]:
+    """Read the records at these offsets, or as many of them as one read returns.
 
     Returns the last offset that was read, and the contents by offset. Records that cannot be read
-    are left out, as in Kafka: their dead letters have headers only.
+    are left out, as in Kafka: their dead letters have headers only. So are records, and all of a
+    compressed batch, of more than `most_bytes`. Reading ends after about as much content.
     """
+    first, last = offsets[0], offsets[-1]
     contents: dict[int, _Content] = {}
     try:
-        found = source.read(ReadRange(offset=offset, max_bytes=_MOST_READ_BYTES))
+        found = source.read(ReadRange(offset=first, max_bytes=_MOST_READ_BYTES))
         result = found if isinstance(found, ReadResult) else await found
         data = b"" if result.records is None else b"".join(result.records.buffers())
-        end = offset
+        end, size_bytes = first, 0
         for position, header in batches(data):
             end = header.end_offset
-            if header.is_control:
-                continue
-            for record in decode_records(memoryview(data)[position:], header):
-                if offset <= record.offset <= last:
+            for record in _copied(memoryview(data)[position:], header, most_bytes):
+                if first <= record.offset <= last:
                     contents[record.offset] = record.key, record.value
+                    size_bytes += len(record.key or b"") + len(record.value or b"")
+            if size_bytes >= most_bytes:
+                break
     except KafkaError:
         return last, {}
-    return (min(end - 1, last) if end > offset else last), contents
+    return (min(end - 1, last) if end > first else last), contents
+
+
+def _copied(batch: memoryview, header: BatchHeader, most_bytes: int) -> list[Record]:
+    """The records of a batch that are copied; none of a batch that is broken or too large."""
+    if header.is_control:
+        return []
+    try:
+        if header.compression:
+            return decode_records(batch, header, limit_bytes=most_bytes)
+        records = decode_records(batch, header)
+    except KafkaError:
+        return []
+    if header.size_bytes <= most_bytes:
+        return records
+    return [each for each in records if _size_bytes(each, header) <= most_bytes]
+
+
+def _size_bytes(record: Record, header: BatchHeader) -> int:
+    offset_delta = record.offset - header.base_offset
+    return len(encode_record(record, offset_delta, record.timestamp - header.base_timestamp))
