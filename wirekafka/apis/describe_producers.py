@@ -77,12 +77,14 @@ def _of_topic(topic: str, indexes: list[int], call: Call) -> list[_Partition]:
 def _describe(topic: str, index: int, call: Call) -> _Partition:
     partition = call.broker.partitions.get((topic, index))
     if partition is None:
+        found = call.broker.image.topics.get(topic)
+        if found is not None and index in found.partitions:
+            return _Partition(partition_index=index, error_code=Error.NOT_LEADER_OR_FOLLOWER)
         # As in Kafka: a message for a missing topic, none for a missing partition.
-        is_missing = topic not in call.broker.image.topics
         return _Partition(
             partition_index=index,
             error_code=Error.UNKNOWN_TOPIC_OR_PARTITION,
-            error_message=_NOT_HOSTED if is_missing else None,
+            error_message=_NOT_HOSTED if found is None else None,
         )
     return _Partition(
         partition_index=index,
