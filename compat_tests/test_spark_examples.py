@@ -190,3 +190,31 @@ def example_process(
         text=True,
         timeout=600,
     )
+
+
+def test_jars_are_downloaded_although_maven_has_left_their_description(tmp_path: Path) -> None:
+    artifact = tmp_path / ".m2/repository/org/slf4j/slf4j-api/2.0.16/slf4j-api-2.0.16.pom"
+    artifact.parent.mkdir(parents=True)
+    artifact.write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.slf4j</groupId>"
+        "<artifactId>slf4j-api</artifactId><version>2.0.16</version></project>"
+    )
+    options = {
+        "spark.jars.packages": "org.slf4j:slf4j-api:2.0.16",
+        "spark.jars.ivy": str(tmp_path / "ivy"),
+    }
+    program = f"from spark_examples import session; session.kafka_session('test', **{options})"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={
+            **os.environ,
+            **environment("local[1]"),
+            "JAVA_TOOL_OPTIONS": f"-Duser.home={tmp_path}",
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "ivy" / "jars").glob("*slf4j-api*.jar"))

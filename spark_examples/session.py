@@ -22,6 +22,12 @@ CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{pyspark.__version__
 TIMEOUTS = {"kafka.request.timeout.ms": "15000", "kafka.default.api.timeout.ms": "20000"}
 """Reader options that turn a wrong address into an error within seconds instead of a minute."""
 
+_DOWNLOADED = {
+    "spark.jars.packages": CONNECTOR,
+    "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
+    "spark.jars.ivySettings": str(HERE / "ivysettings.xml"),
+}
+
 _REASONS = (
     (r"a record of topic \S+ \(partition \d+ offset \d+\) does not fit the schema", None),
     (r"UnknownTopicOrPartition", "the topic does not exist"),
@@ -58,8 +64,7 @@ def kafka_session(name: str, **options: str) -> SparkSession:
     jars = os.environ.get("SPARK_KAFKA_JARS")
     settings = {
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
-        **({"spark.jars": jars} if jars else {"spark.jars.packages": CONNECTOR}),
-        "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
+        **({"spark.jars": jars} if jars else _DOWNLOADED),
         "spark.driver.extraJavaOptions": quiet,
         "spark.executor.extraJavaOptions": quiet,
         # Executors' Python finds this package where it was not installed, and what we find.
