@@ -3,6 +3,8 @@
 #   docker build -t wirekafka .
 #   docker run -p 9092:9092 wirekafka
 #
+# The build needs BuildKit, with which Docker builds by itself since version 23.
+#
 # It follows the conventions of Apache Kafka's image, so that compose files and Testcontainers made
 # for that one can use it: KAFKA_* variables set options (KAFKA_LOG_RETENTION_MS=1000), CLUSTER_ID
 # names the cluster of a new volume, /mnt/shared/config/server.properties is read when it is mounted,

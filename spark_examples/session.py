@@ -27,6 +27,7 @@ _DOWNLOADED = {
     "spark.jars.ivy": str(HERE.parent / ".cache" / "spark-ivy"),
     "spark.jars.ivySettings": str(HERE / "ivysettings.xml"),
 }
+"""Options with which Spark downloads the connector."""
 
 _REASONS = (
     (r"a record of topic \S+ \(partition \d+ offset \d+\) does not fit the schema", None),

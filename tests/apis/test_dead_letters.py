@@ -251,37 +251,37 @@ def test_nothing_is_written_for_a_rejection_that_could_not_be_stored(sharing: Sh
     assert sharing.stored() == (StateBatch(0, 0, ACKNOWLEDGED, 1),)
 
 
-def test_dead_letters_are_split_by_the_topics_max_message_bytes(sharing: Sharing) -> None:
+def _reject(sharing: Sharing, last: int) -> None:
+    """Reject the records from 0 to `last`, and wait until their dead letters are written."""
+
     async def reject() -> None:
-        sharing.acknowledge(0, 6, REJECT)
-        while sharing.stored() != (StateBatch(0, 6, ARCHIVED, 1),):
+        sharing.acknowledge(0, last, REJECT)
+        while sharing.stored() != (StateBatch(0, last, ARCHIVED, 1),):
             sharing.clock.advance(1)
             await asyncio.sleep(0)
 
+    asyncio.run(asyncio.wait_for(reject(), 10))
+
+
+def test_dead_letters_are_split_by_the_topics_max_message_bytes(sharing: Sharing) -> None:
     sharing.create("dlq.orders", max_message_bytes="500", **ALLOWED)
     sharing.keep_dead_letters()
     sharing.produce(*(b"%d" % index for index in range(7)))
     sharing.fetch()
-    asyncio.run(asyncio.wait_for(reject(), 10))
+    _reject(sharing, last=6)
     offsets = [dict(each.headers)["__dlq.errors.offset"] for each in sharing.dead_letters()]
     assert offsets == [b"%d" % index for index in range(7)]
     assert sharing.partition("dlq.orders").log.end_offset == 7
 
 
 def test_originals_beyond_the_topics_max_message_bytes_are_not_copied(sharing: Sharing) -> None:
-    async def reject() -> None:
-        sharing.acknowledge(0, 4, REJECT)
-        while sharing.stored() != (StateBatch(0, 4, ARCHIVED, 1),):
-            sharing.clock.advance(1)
-            await asyncio.sleep(0)
-
     sharing.create("dlq.orders", max_message_bytes="2000", **ALLOWED)
     sharing.keep_dead_letters(errors_deadletterqueue_copy_record_enable="true")
     sharing.produce(b"a" * 1_500, b"b" * 1_500, compression=1)  # Together, they inflate beyond it.
     sharing.produce(b"c" * 1_500, compression=1)
     sharing.produce(b"d" * 2_000, b"e")
     sharing.fetch()
-    asyncio.run(asyncio.wait_for(reject(), 10))
+    _reject(sharing, last=4)
     values = [each.value for each in sharing.dead_letters()]
     assert values == [None, None, b"c" * 1_500, None, b"e"]
 

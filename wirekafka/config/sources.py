@@ -162,7 +162,7 @@ class Sources:
 
     @property
     def jaas_file(self) -> Path | None:
-        """The JAAS file that KAFKA_OPTS names by Java's system property."""
+        """The file that `java.security.auth.login.config` in KAFKA_OPTS names; None without it."""
         path = None
         # Kafka's scripts let the shell split the variable, so that quotes have no meaning.
         for word in self.environment.get("KAFKA_OPTS", "").split():

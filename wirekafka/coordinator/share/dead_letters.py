@@ -249,7 +249,8 @@ async def _originals(
 
     Returns the last offset that was read, and the contents by offset. Records that cannot be read
     are left out, as in Kafka: their dead letters have headers only. So are records, and all of a
-    compressed batch, of more than `most_bytes`. Reading ends after about as much content.
+    compressed batch, of more than `most_bytes`. Reading ends with the batch that makes the contents
+    as large as that.
     """
     first, last = offsets[0], offsets[-1]
     contents: dict[int, _Content] = {}

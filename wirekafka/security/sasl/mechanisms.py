@@ -82,8 +82,11 @@ def enabled_mechanisms(config: BrokerConfig, listener: str, accounts: Accounts) 
     if not names:
         raise ConfigError("sasl.enabled.mechanisms", "", "No SASL mechanisms are enabled")
     places = [_Place(listener, name, config.for_listener(listener, name)) for name in names]
+    # The users of SCRAM are in the metadata, so that a listener with nothing else needs no login
+    # module, as it does in Kafka. Beside others, SCRAM may have been enabled for another listener.
+    needs_module = any(name not in scram.ALGORITHMS for name in names)
     return Enabled(
-        {place.mechanism: _mechanism(place, accounts, names) for place in places},
+        {place.mechanism: _mechanism(place, accounts, needs_module) for place in places},
         {place.mechanism: max(0, place.config.connections_max_reauth_ms) for place in places},
     )
 
@@ -101,15 +104,13 @@ def login_module(config: BrokerConfig, listener: str, mechanism: str) -> jaas.Lo
     return module
 
 
-def _mechanism(place: _Place, accounts: Accounts, enabled: Sequence[str]) -> Mechanism:
+def _mechanism(place: _Place, accounts: Accounts, needs_module: bool) -> Mechanism:
     name = place.mechanism
     if name not in _LOGIN_MODULES:
         known = ", ".join(_LOGIN_MODULES)
         raise place.refused("sasl.enabled.mechanisms", name, f"not one of {known}")
     module = _login_module(place)
-    # The users of SCRAM are in the metadata, so that a listener with nothing else needs no module,
-    # as it does in Kafka. Beside others, SCRAM may have been enabled for another listener.
-    if module is None and not scram.ALGORITHMS.keys() >= {*enabled}:
+    if module is None and needs_module:
         reason = f"{name} needs a login module, {_LOGIN_MODULES[name]}"
         raise ConfigError(place.jaas_name, None, reason)
     handler = place.config.sasl_server_callback_handler_class
@@ -125,7 +126,7 @@ def _mechanism(place: _Place, accounts: Accounts, enabled: Sequence[str]) -> Mec
             token=lambda token_id: accounts.token(token_id, algorithm.number),
             new_nonce=accounts.new_nonce,
         )
-    assert module is not None
+    assert module is not None, "only listeners with nothing but SCRAM have none"
     if name == plain.NAME:
         return plain.Plain.of(module)
     if name == oauthbearer.NAME:
@@ -171,7 +172,7 @@ def _module_of_file(place: _Place) -> jaas.LoginModule | None:
 @cache
 def _entries(path: Path) -> Mapping[str, Sequence[jaas.LoginModule]]:
     """The entries of a JAAS file, which is read once, as by Java. Raises OSError, ValueError."""
-    return jaas.parse_file(path.read_text())
+    return jaas.parse_file(path.read_text(encoding="utf-8"))
 
 
 def _hidden(place: _Place, reason: str) -> ConfigError:
