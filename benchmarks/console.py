@@ -30,7 +30,7 @@ from urllib.parse import urlencode
 from benchmarks.driver import Connection, Pipeline, batch_of, check_produced, create_topic
 from benchmarks.driver import produce_frame as frame_of
 from benchmarks.peers import Target, Wirekafka
-from compat_tests.apache_kafka import free_ports
+from tests.ports import free_ports
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from wirekafka.config.address import Address

@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 from benchmarks.driver import Connection
 from compat_tests import apache_kafka
 from tests.certificates import Authority
+from tests.ports import free_ports
 
 START_SCRIPT_JVM = (
     "-Xmx1G",
@@ -83,7 +84,7 @@ class Secured:
     def at_new_port(cls, directory: Path, security: Security) -> tuple[Secured, dict[str, str]]:
         """With the options of the listener, whose certificate is made in the directory."""
         authority = Authority(directory)
-        secured = cls(apache_kafka.free_ports(1)[0], authority.file, security)
+        secured = cls(free_ports(1)[0], authority.file, security)
         return secured, {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": authority.issue("CN=broker", "127.0.0.1", key="rsa").pem(),
@@ -171,7 +172,7 @@ class Wirekafka:
     @contextmanager
     def start(self, directory: Path, security: Security = Security.NONE) -> Iterator[Target]:
         data = directory / "data"
-        port = apache_kafka.free_ports(1)[0]
+        port = free_ports(1)[0]
         command = [sys.executable, "-m", "wirekafka", "serve", "--data", str(data)]
         command += ["--listen", f"127.0.0.1:{port}", *self._arguments]
         target = Target(self.name, "127.0.0.1", port, data=data)

@@ -11,7 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests import kafka_jars
-from tests.eventually import eventually
+from tests.eventually import Hopeless, eventually
+from tests.ports import free_ports
 
 CLUSTER_ID = "b1R0aGVyIG9yYWNsZSEhIQ"
 
@@ -53,7 +54,7 @@ def apache_kafka_on(
 
     `jars` select another release of Apache Kafka. `settings` are further lines of its properties.
     """
-    port = _two_ports()
+    port, _ = free_ports(2)
     printed = handover(*data, port=port)
     assert printed.returncode == 0, printed.stderr
     properties = scratch / "server.properties"
@@ -151,31 +152,6 @@ def _run_once(option: str) -> None:
             process.wait()
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for bound in sockets:
-        bound.bind(("127.0.0.1", 0))
-    ports = [bound.getsockname()[1] for bound in sockets]
-    for bound in sockets:
-        bound.close()
-    return ports
-
-
-def _two_ports() -> int:
-    """A free port whose next port is free as well."""
-    while True:
-        (port,) = free_ports(1)
-        try:
-            # Both stay bound until both are known to be free.
-            with (
-                socket.create_server(("127.0.0.1", port)),
-                socket.create_server(("127.0.0.1", port + 1)),
-            ):
-                return port
-        except (OSError, OverflowError):
-            continue
-
-
 def _accepts(port: int) -> bool:
     with closing(socket.socket()) as attempt:
         return attempt.connect_ex(("127.0.0.1", port)) == 0
@@ -187,5 +163,5 @@ def _assert_alive(process: "subprocess.Popen[bytes]", directory: Path) -> bool:
     return False
 
 
-class KafkaDied(BaseException):
-    """Apache Kafka ended while starting. A BaseException, so that retry loops do not catch it."""
+class KafkaDied(Hopeless):
+    """A broker or controller ended while starting; the text is the end of what it wrote."""

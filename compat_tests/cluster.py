@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, KafkaDied, free_ports, java_command
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, KafkaDied, java_command
 from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
+from tests.ports import free_ports
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.message import Message
 from wirekafka.log.checkpoints import meta_properties_text, uuid_text

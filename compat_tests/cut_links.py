@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from compat_tests.apache_kafka import free_ports
 from compat_tests.cluster import HOST, Cluster, Node, Shape
+from tests.ports import free_ports
 
 CONTROLLERS, BROKERS, REQUESTS = "controllers", "brokers", "requests"
 """What a broker is cut off from; REQUESTS are those to controllers, except for fetches of metadata.

@@ -16,7 +16,8 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from compat_tests.apache_kafka import end, free_ports, started
+from compat_tests.apache_kafka import end, started
+from tests.ports import free_ports
 
 Sample = tuple[str, tuple[tuple[str, str], ...], float | None]
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from types import CoroutineType, SimpleNamespace
 from typing import Any
 
+from tests.ports import free_ports
 from wirekafka.apis import routes
 from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import Route
@@ -33,7 +34,7 @@ class Proxy:
 
     def __init__(self, kafka: Address):
         self._kafka = kafka
-        self.address: Address = ("127.0.0.1", 0)
+        self.address: Address = ("127.0.0.1", *free_ports(1))
         self.rules = RuleBook()
         self.recorder = Recorder()
         self.hook = FaultsAndTraffic(self.rules, self.recorder)
@@ -46,7 +47,6 @@ class Proxy:
         """Accept connections, on the same port as before. Raises OSError."""
         if self._server is None:
             self._server = await asyncio.start_server(self._serve, *self.address, limit=_LARGEST)
-            self.address = self._server.sockets[0].getsockname()[:2]
 
     async def refuse(self) -> None:
         """Stop accepting connections, and close the existing ones."""

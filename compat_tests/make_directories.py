@@ -16,10 +16,11 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, running
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, running
 from compat_tests.eventually import eventually
 from tests import kafka_jars
 from tests.directories import contents
+from tests.ports import free_ports
 
 PROPERTIES = """process.roles=broker,controller
 node.id=1

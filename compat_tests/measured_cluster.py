@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compat_tests.apache_kafka import free_ports
 from compat_tests.cluster import HOST, Cluster, Node, Shape
 from compat_tests.prometheus import Target
+from tests.ports import free_ports
 
 CLUSTER = "my-cluster"
 LABELS = {

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from spark_examples.live_broker import READY, BrokerFailed
+from tests.ports import free_ports
 
 
 class MortalBroker:
@@ -17,8 +17,7 @@ class MortalBroker:
     def __init__(self, data: Path, *settings: str):
         self._data = data
         self._settings = settings
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port: int = free.getsockname()[1]
+        [self._port] = free_ports(1)
         self._process: subprocess.Popen[str] | None = None
         self.log = data.with_name(f"{data.name}.log")
 

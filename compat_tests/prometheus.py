@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from compat_tests.apache_kafka import end, free_ports, started
+from compat_tests.apache_kafka import end, started
 from tests.eventually import eventually
+from tests.ports import free_ports
 
 PROGRAM = shutil.which("prometheus")
 _EVERY = "1s"

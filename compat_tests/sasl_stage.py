@@ -9,7 +9,8 @@ from pathlib import Path
 
 from joserfc.jwk import RSAKey
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, prepare, running
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
+from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
 from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest

@@ -12,6 +12,7 @@ from compat_tests.wire import CLOSED, SILENT, Wire
 from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
+from tests.ports import free_ports
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
@@ -108,7 +109,7 @@ def secured_kafka(directory: Path, users: Sequence[str], **more: str) -> Iterato
     logins = " ".join(f'user_{user}="{_PASSWORD}"' for user in (ADMIN, *users))
     module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     jaas = f'{module} username="{ADMIN}" password="{_PASSWORD}" {logins};'
-    [sasl_port] = apache_kafka.free_ports(1)
+    [sasl_port] = free_ports(1)
     settings = {
         **_SETTINGS,
         "listener.security.protocol.map": (

@@ -16,12 +16,13 @@ from urllib.request import urlopen
 import pytest
 from confluent_kafka import Producer
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, prepare, running
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from compat_tests.java_tools import JavaTools
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.telemetry.sequences import MAX_BYTES, SEQUENCES, TelemetryClient, alter
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest

@@ -15,13 +15,13 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from compat_tests.apache_kafka import free_ports
 from compat_tests.java_tools import JavaTools
 from compat_tests.mortal_broker import MortalBroker
 from compat_tests.reading import read_to_end
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
 from tests.eventually import eventually as at_some_time
+from tests.ports import free_ports
 
 PATIENCE_S = 120
 """A worker takes long to start, or to notice a failure, on a busy machine."""

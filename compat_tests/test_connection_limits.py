@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, prepare, running
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.raw_client import RawClient
 from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
 from wirekafka.apis.api_versions import ApiVersionsRequest

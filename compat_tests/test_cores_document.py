@@ -6,21 +6,20 @@ import os
 import re
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from random import randrange
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, free_ports, java_command
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, java_command
 from compat_tests.java_tools import JavaTools
 from tests.eventually import eventually
+from tests.ports import free_ports
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "cores.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.DOTALL)
@@ -34,7 +33,7 @@ class Reader:
 
     def __init__(self, directory: Path, tools: JavaTools):
         self.directory = directory
-        first = _consecutive_ports(4)
+        first, *_ = free_ports(4)
         controller, elsewhere = free_ports(2)
         self._ports = {"9092": first, "9093": first + 1, "19092": controller, "9192": elsewhere}
         self.bootstrap = f"127.0.0.1:{first}"
@@ -92,18 +91,6 @@ class Reader:
 def _write_script(path: Path, command: list[str]) -> None:
     path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
     path.chmod(0o755)
-
-
-def _consecutive_ports(count: int) -> int:
-    while True:
-        first = randrange(20_000, 32_000)
-        with ExitStack() as bound:
-            try:
-                for port in range(first, first + count):
-                    bound.enter_context(socket.create_server(("127.0.0.1", port)))
-            except OSError:
-                continue
-            return first
 
 
 def brokers(bootstrap: str) -> set[int]:

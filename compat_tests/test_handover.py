@@ -18,12 +18,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat_tests.apache_kafka import apache_kafka_on, free_ports, handover, running
+from compat_tests.apache_kafka import apache_kafka_on, handover, running
 from compat_tests.consumer_members import Member, Requests
 from compat_tests.visible_state import START_MS, view
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
+from tests.ports import free_ports
 from wirekafka.codec.message import Request
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

@@ -21,6 +21,7 @@ import pytest
 
 from tests.certificates import PASSWORD, Authority, client_context
 from tests.eventually import eventually
+from tests.ports import free_ports
 
 ROOT = Path(__file__).parents[1]
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -66,7 +67,7 @@ class Container:
     """The container's command with its own data, mounted files and secrets."""
 
     def __init__(self, image: Path, directory: Path):
-        self.port = _free_port()
+        [self.port] = free_ports(1)
         self.data = directory / "data"
         self.mounted = directory / "mounted"
         self.secrets = directory / "secrets"
@@ -173,7 +174,7 @@ def test_arguments_are_variables(container: Container) -> None:
 
 
 def test_variables_of_a_whole_node_as_testcontainers_sets_them(container: Container) -> None:
-    inside, controller = _free_port(), _free_port()
+    inside, controller = free_ports(2)
     container.start(
         CLUSTER_ID=CLUSTER_ID,
         KAFKA_LISTENERS=f"PLAINTEXT://0.0.0.0:{container.port},BROKER://0.0.0.0:{inside},"
@@ -208,7 +209,8 @@ def test_a_mounted_file_replaces_the_settings_of_the_image(container: Container)
 
 
 def test_listeners_follow_from_the_advertised_ones(container: Container) -> None:
-    advertised = f"PLAINTEXT://kafka.example:{_free_port()},HOST://[::1]:{container.port}"
+    [inside] = free_ports(1)
+    advertised = f"PLAINTEXT://kafka.example:{inside},HOST://[::1]:{container.port}"
     container.start(
         KAFKA_ADVERTISED_LISTENERS=advertised,
         KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="PLAINTEXT:PLAINTEXT,HOST:PLAINTEXT,"
@@ -304,9 +306,3 @@ def _shell(command: str, image: Path) -> None:
         timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        port: int = bound.getsockname()[1]
-    return port

@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from compat_tests.apache_kafka import free_ports
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.java_tools import JavaTools
 from tests import kafka_jars
 from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.sasl_client import SaslClient
 from tests.server.serving import Serving
 from wirekafka.security import jaas

@@ -20,10 +20,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, end, free_ports, prepare, running
+from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, end, prepare, running
 from compat_tests.wire import CLOSED, Wire
 from tests import kafka_jars
 from tests.eventually import eventually
+from tests.ports import free_ports
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.update_features import UpdateFeaturesRequest

@@ -25,11 +25,11 @@ import pytest
 
 from benchmarks.driver import LEADER, Connection, batch_of, create_topic, produce_frame
 from benchmarks.peers import Target, Wirekafka
-from compat_tests.apache_kafka import free_ports
 from compat_tests.conftest import RunningBroker
 from compat_tests.java_lines import JavaLines
 from compat_tests.test_client_quotas import Client
 from spark_examples.live_broker import live_broker
+from tests.ports import free_ports
 from wirekafka.cli.clients import reports
 from wirekafka.client.client import Client as NodeClient
 

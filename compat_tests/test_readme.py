@@ -2,16 +2,14 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from random import randrange
 
 import pytest
 
 from compat_tests.conftest import RunningBroker
+from tests.ports import free_ports
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
@@ -67,13 +65,5 @@ def test_the_commands_of_the_cluster_start_three_nodes(
 
 
 def _free_prefix() -> str:
-    """Four digits that, followed by 1, 2 or 3, are the number of a free port."""
-    while True:
-        prefix = str(randrange(2000, 3200))
-        with ExitStack() as bound:
-            try:
-                for last in "123":
-                    bound.enter_context(socket.create_server(("127.0.0.1", int(prefix + last))))
-            except OSError:
-                continue
-            return prefix
+    """Digits that, followed by 1, 2 or 3, are the number of a free port."""
+    return str(next(port for port in free_ports(12) if port % 10 == 1) // 10)

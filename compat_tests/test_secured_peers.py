@@ -11,16 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from compat_tests.apache_kafka import (
-    CLUSTER_ID,
-    SMALL_CLEANER,
-    SMALL_JVM,
-    free_ports,
-    prepare,
-    running,
-)
+from compat_tests.apache_kafka import CLUSTER_ID, SMALL_CLEANER, SMALL_JVM, prepare, running
 from tests.certificates import Authority
 from tests.manual_clock import ManualClock
+from tests.ports import free_ports
 from wirekafka.apis import registry
 from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wirekafka.apis.create_topics import CreateTopicsRequest

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import confluent_kafka
 
-from compat_tests.apache_kafka import free_ports
 from compat_tests.java_tools import JavaTools
+from tests.ports import free_ports
 from wirekafka.security.client_settings import Access, confluent
 
 TEXT = (Path(__file__).resolve().parent.parent / "docs" / "security.md").read_text()

@@ -17,11 +17,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
-from compat_tests.apache_kafka import free_ports
 from compat_tests.conftest import RunningBroker
 from compat_tests.spark_session import progress
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
+from tests.ports import free_ports
 
 TOPIC, PARTITIONS = "flights", 2
 PER_S = 200

@@ -11,6 +11,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+class Hopeless(Exception):
+    """Raised by a condition that cannot become true any more: `eventually` passes it on."""
+
+
 def eventually(condition: Callable[[], T], timeout_s: float = 30, every_s: float = 0.05) -> T:
     """The first true value of `condition`; AssertionError with its last value or error."""
     deadline = time.monotonic() + timeout_s
@@ -21,6 +25,8 @@ def eventually(condition: Callable[[], T], timeout_s: float = 30, every_s: float
             if value:
                 return value
             last = value
+        except Hopeless:
+            raise
         except Exception as error:
             last = error
         if time.monotonic() > deadline:

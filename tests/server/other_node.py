@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.ports import free_ports
 from wirekafka.apis import registry
 from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.apis.envelope import EnvelopeRequest
@@ -70,13 +71,12 @@ class OtherNode:
             ApiVersionsRequest: VERSIONS
         }
         self.writers: list[asyncio.StreamWriter] = []
-        self.address = ("", 0)
+        self.address = ("127.0.0.1", *free_ports(1))
 
     @asynccontextmanager
     async def listening(self, **options: Any) -> AsyncIterator[OtherNode]:
         """Accept connections meanwhile."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", self.address[1], **options)
-        self.address = server.sockets[0].getsockname()
+        server = await asyncio.start_server(self._serve, *self.address, **options)
         try:
             yield self
         finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.raw_client import RawClient
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.server.supervisor import READY
@@ -24,7 +25,8 @@ class SeveralBrokers:
     def __init__(self, data: Path, brokers: int, *arguments: str):
         self._log = data.with_name(f"{data.name}.log")
         command = [sys.executable, "-m", "wirekafka", "serve", "--brokers", str(brokers)]
-        command += ["--data", str(data), "--listen", "127.0.0.1:0", *arguments]
+        first, *_ = free_ports(brokers + 1)  # The controller's port is the last.
+        command += ["--data", str(data), "--listen", f"127.0.0.1:{first}", *arguments]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
                 command,

@@ -12,9 +12,9 @@ from contextlib import suppress
 
 import pytest
 
-from compat_tests.apache_kafka import free_ports
 from tests.certificates import Authority, client_context
 from tests.eventually import eventually
+from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.sasl_client import SaslClient, plain
 from tests.server.test_monitoring import Monitored

@@ -23,9 +23,9 @@ from itertools import islice
 import psutil
 import pytest
 
-from compat_tests.apache_kafka import free_ports
 from tests.certificates import Authority, client_context
 from tests.fuzz.frames import is_unfinished, malformed_frames, odd_frames
+from tests.ports import free_ports
 from tests.raw_client import RawClient, frame
 from tests.sasl_client import SaslClient, ScramClient, plain
 from tests.server.serving import Serving

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from tests.ports import free_ports
 from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
@@ -32,9 +31,7 @@ QUICK = {
 
 def configs(path: Path, roles: str, count: int, **further: str) -> list[BrokerConfig]:
     """The configurations of the nodes 1, 2, ... with these roles, which are the voters."""
-    with ExitStack() as bound:
-        sockets = [bound.enter_context(socket.create_server((HOST, 0))) for _ in range(count)]
-        ports = [each.getsockname()[1] for each in sockets]
+    ports = free_ports(count)
     voters = ",".join(f"{id}@{HOST}:{port}" for id, port in enumerate(ports, 1))
     found = []
     for id, port in enumerate(ports, 1):
