@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import confluent_kafka
 import pytest
 
 from tests.console.site import Site
+from tests.eventually import eventually
 from wirekafka import Broker
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
@@ -48,7 +50,14 @@ def producer(broker: Broker, client_id: str) -> confluent_kafka.Producer:
 
 def test_clients_are_listed(broker, insider):
     made = producer(broker, HOSTILE)
-    shown = insider.get("/wire", q="onerror")
+
+    def page() -> Any:
+        # librdkafka may replace its connection after it has the list of brokers.
+        made.list_topics(timeout=10)
+        found = insider.get("/wire", q="onerror")
+        return found.rows("#clients")[0][0] != "No clients." and found
+
+    shown = eventually(page)
     assert not shown.soup.select("main img")
     assert "\u202e" not in shown.words("#clients")
     rows = shown.rows("#clients")
