@@ -6,6 +6,7 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join_and_sync, join_request, refusal
+from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.apis.join_group import JoinGroupRequest
 from wirekafka.errors import Error
 
@@ -85,7 +86,30 @@ def test_no_protocols_are_inconsistent(version: int) -> None:
 
 def test_38_not_coordinator_before_the_offsets_topic_exists() -> None:
     answer = GroupBroker().ask(join_request(member_id="q"), 9)
-    assert refusal(answer) == (Error.NOT_COORDINATOR, "q")
+    assert refusal(answer) == (Error.NOT_COORDINATOR, "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"protocol_type": "connect"}, Error.INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": []}, Error.INCONSISTENT_GROUP_PROTOCOL),
+        ({"group_instance_id": "i"}, Error.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_group_of_the_consumer_protocol_refuses_without_a_member_id(wrong, error) -> None:
+    broker = GroupBroker().ready()
+    member = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m" * 22,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert broker.ask(member, 1).error_code == Error.NONE
+    answer = broker.ask(join_request(member_id="q", **wrong), 9)
+    assert refusal(answer) == (error, "")
 
 
 def test_41_a_restarted_static_leader_skips_the_assignment() -> None:

@@ -21,7 +21,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined, JoinRefused
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
 from wirekafka.security.acl import GROUP, READ
 
 
@@ -111,16 +111,9 @@ async def join_group(request: JoinGroupRequest, call: Call) -> JoinGroupResponse
 def join_group_failure(
     request: JoinGroupRequest, error: KafkaError, call: Call
 ) -> JoinGroupResponse:
-    """Report the error, with the member id to join with next."""
+    """Report the error, with a member id only if a classic group or its checks refused."""
     return JoinGroupResponse(
         error_code=error.error,
         protocol_name=None if call.version >= _NULL_PROTOCOL_SINCE else "",
-        member_id=_member_id(request, error),
+        member_id=error.member_id if isinstance(error, JoinRefused) else "",
     )
-
-
-def _member_id(request: JoinGroupRequest, error: KafkaError) -> str:
-    """The member id to join with next; none if the request did not get as far as the group."""
-    if isinstance(error, JoinRefused):
-        return error.member_id
-    return "" if error.error is Error.GROUP_AUTHORIZATION_FAILED else request.member_id

@@ -114,14 +114,14 @@ class ClassicMembers:
     def _check_join(self, group: ConsumerGroup, command: Join, member_id: str) -> None:
         config = self._context.config
         if config.migration_policy == "disabled":
-            raise JoinRefused(Error.INCONSISTENT_GROUP_PROTOCOL, member_id)
+            raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
         is_known = member_id in group.members or (
             command.instance_id is not None and command.instance_id in group.static_member_ids
         )
         if not is_known and len(group.members) >= config.max_size:
-            raise JoinRefused(Error.GROUP_MAX_SIZE_REACHED, member_id)
+            raise KafkaError(Error.GROUP_MAX_SIZE_REACHED)
         if command.protocol_type != CONSUMER_PROTOCOL or not _agrees(group, command):
-            raise JoinRefused(Error.INCONSISTENT_GROUP_PROTOCOL, member_id)
+            raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
         if command.needs_known_member_id:
             raise JoinRefused(Error.MEMBER_ID_REQUIRED, member_id)
 
@@ -295,7 +295,7 @@ def _subscription(command: Join) -> ConsumerProtocolSubscription:
     try:
         return parse_subscription(command.protocols[0].metadata)
     except MalformedMessage:
-        raise JoinRefused(Error.INCONSISTENT_GROUP_PROTOCOL, command.member_id) from None
+        raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL) from None
 
 
 def _updated(
