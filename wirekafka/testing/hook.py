@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from types import CoroutineType
 from typing import Any
 
@@ -221,8 +220,7 @@ async def _intervene(rule: LiveRule) -> bool:
     match rule.spec.kind:
         case Kind.DELAY:
             # Ends with the rule, so that no request outlives its test.
-            with suppress(TimeoutError):
-                await asyncio.wait_for(rule.released(), rule.spec.seconds)
+            await rule.released(rule.spec.seconds)
         case Kind.HOLD:
             await rule.released()
         case Kind.DROP:

@@ -87,12 +87,12 @@ class LiveRule:
         self.spec = spec
         self.hits = 0
         self.seen = 0
-        self.waiting = 0
         self.mistake: str | None = None
         """The error that `when` raised, as text."""
         # Which requests fail must be repeatable.
         self._random = Random(spec.seed)  # noqa: S311
-        self._released = asyncio.Event()
+        self._is_released = False
+        self._held: set[asyncio.Future[None]] = set()
 
     def takes(self, named: Subjects, request: Request, client_id: str | None) -> bool:
         """Whether the rule acts on this request; updates the counters."""
@@ -115,17 +115,32 @@ class LiveRule:
         self.hits += 1
         return True
 
-    async def released(self) -> None:
-        """Wait until `release`."""
-        self.waiting += 1
+    @property
+    def waiting(self) -> int:
+        """How many requests are held or delayed at present."""
+        return len(self._held)
+
+    async def released(self, within_s: float | None = None) -> None:
+        """Wait until `release`, but no longer than `within_s` seconds."""
+        if self._is_released:
+            return
+        loop = asyncio.get_running_loop()
+        held = loop.create_future()
+        # asyncio.wait_for demands a task, in which requests are not served.
+        timer = None if within_s is None else loop.call_later(within_s, _let_go, held)
+        self._held.add(held)
         try:
-            await self._released.wait()
+            await held
         finally:
-            self.waiting -= 1
+            self._held.discard(held)
+            if timer is not None:
+                timer.cancel()
 
     def release(self) -> None:
         """Let waiting requests continue, and hold no further ones."""
-        self._released.set()
+        self._is_released = True
+        for held in self._held:
+            _let_go(held)
 
     def _is_when(self, request: Request) -> bool:
         if self.spec.when is None:
@@ -290,3 +305,8 @@ def _check_any(spec: RuleSpec, can: Callable[..., bool], reason: str) -> None:
     served = {each.name: each for each in routes.BROKERS.served()}
     if not any(can(served[api].request, served[api].response) for api in spec.apis):
         raise ValueError(f"a rule for {', '.join(spec.apis[:3])} can never match: {reason}")
+
+
+def _let_go(held: asyncio.Future[None]) -> None:
+    if not held.done():
+        held.set_result(None)
