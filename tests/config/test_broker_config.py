@@ -6,6 +6,7 @@ import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import INT_MAX, ConfigError
+from wirekafka.config.options import BROKER
 from wirekafka.config.sources import option_name
 
 KRAFT_FILE = """
@@ -225,3 +226,54 @@ def test_a_password_is_never_shown():
     config = BrokerConfig.of({"ssl.keystore.password": "hunter2"})
     assert config.ssl_keystore_password == "hunter2"
     assert "hunter2" not in repr(config.ssl_keystore_password)
+
+
+# Kafka 4.4.0's own words, of the validators in its ConfigDef.
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (name, text, f"Configuration '{name}' {reason}")
+        for names, text, reason in [
+            (
+                "config.providers early.start.listeners controller.listener.names listeners "
+                "advertised.listeners group.consumer.assignors group.share.assignors "
+                "group.streams.assignors group.streams.rack.aware.assignment.tags log.dir "
+                "log.dirs cordoned.log.dirs metric.reporters kafka.metrics.reporters "
+                "ssl.enabled.protocols ssl.cipher.suites sasl.enabled.mechanisms "
+                "sasl.kerberos.principal.to.local.rules sasl.oauthbearer.expected.audience",
+                "a,,b",
+                "values must not be empty.",
+            ),
+            (
+                "controller.listener.names listeners group.consumer.assignors "
+                "group.share.assignors group.streams.assignors log.dir log.dirs",
+                "",
+                "must not be empty. Valid values include: any non-empty value",
+            ),
+            ("process.roles", " ", "must not be empty. Valid values include: [broker, controller]"),
+            (
+                "group.coordinator.rebalance.protocols",
+                "",
+                "must not be empty. Valid values include: [consumer, classic, share, streams]",
+            ),
+        ]
+        for name in names.split()
+    ],
+)
+def test_lists_have_no_empty_items_and_some_have_at_least_one(name, text, message):
+    with pytest.raises(ConfigError) as error:
+        BROKER[name].parse(text)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log.cleanup.policy",
+        "sasl.enabled.mechanisms",
+        "controller.quorum.voters",
+        "metric.reporters",
+    ],
+)
+def test_other_lists_may_be_empty(name):
+    assert BROKER[name].parse("") == ()

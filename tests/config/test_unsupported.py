@@ -116,7 +116,7 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
             {"process.roles": "broker", "controller.quorum.voters": "1@a:1,2@b:1"},
             "the node id 1 must not be included in the set of voters",
         ),
-        (BROKER | {"controller.listener.names": ""}, "must contain at least one value"),
+        (BROKER | {"controller.listener.names": ""}, "must not be empty"),
         (
             BROKER | {"listeners": "PLAINTEXT://:1,CONTROLLER://:2"},
             "must not contain a value appearing in the 'listeners' configuration",

@@ -188,6 +188,10 @@ def test_one_broker_may_have_security_settings_that_no_listener_reloads(name):
             "streams.rack.aware.assignment.tags must not contain duplicate tag keys.",
         ),
         (
+            {"streams.rack.aware.assignment.tags": "zone,,rack"},
+            "Configuration 'streams.rack.aware.assignment.tags' values must not be empty.",
+        ),
+        (
             {"errors.deadletterqueue.topic.name": "__dlq"},
             "errors.deadletterqueue.topic.name: DLQ topic name must not start with '__'",
         ),

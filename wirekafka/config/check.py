@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wirekafka.config.option import Check, ConfigError
+from wirekafka.config.option import Check, ConfigError, no_empty_item
 
 _DURATION = r"P(\d+D)?(?:T(?=\d)(\d+H)?(\d+M)?(\d+(?:\.\d{1,9})?S)?)?"
 _PAIR = r"\d+:\d+"
@@ -55,14 +55,20 @@ def one_of_any_case(*words: str) -> Check:
     return _described(check, f"(case insensitive) [{', '.join(words)}]")
 
 
-def all_of(*words: str) -> Check:
+def some_items(name: str, value: Any) -> None:
+    """at least one item, and no empty one"""
+    _check_not_empty(name, value, "any non-empty value")
+    no_empty_item(name, value)
+
+
+def all_of(*words: str, can_be_empty: bool = False) -> Check:
     """A list whose every item is one of `words`."""
 
     def check(name: str, value: Any) -> None:
+        if not can_be_empty:
+            _check_not_empty(name, value, f"[{', '.join(words)}]")
+        no_empty_item(name, value)
         for item in value:
-            if not item:
-                reason = "values must not be empty."
-                raise ConfigError(name, item, reason, f"Configuration '{name}' {reason}")
             if item not in words:
                 raise ConfigError(name, item, f"String must be one of: {', '.join(words)}")
 
@@ -105,6 +111,12 @@ def replica_list(name: str, value: Any) -> None:
         f"{name} must be the literal '*' or a list of replicas in the following "
         "format: [partitionId]:[brokerId],[partitionId]:[brokerId],...",
     )
+
+
+def _check_not_empty(name: str, value: Any, valid: str) -> None:
+    if not value:
+        reason = f"must not be empty. Valid values include: {valid}"
+        raise ConfigError(name, value, reason, f"Configuration '{name}' {reason}")
 
 
 def _described(check: Check, bounds: str) -> Check:

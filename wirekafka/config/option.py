@@ -169,8 +169,15 @@ def double(default: float, check: Check | None = None, **row: Unpack[Row]) -> Op
     return Option(Type.DOUBLE, default, check, row)
 
 
+def no_empty_item(name: str, value: Any) -> None:
+    """no empty item"""
+    if "" in value:
+        reason = "values must not be empty."
+        raise ConfigError(name, value, reason, f"Configuration '{name}' {reason}")
+
+
 def listing(
-    default: Sequence[str] | None = (), check: Check | None = None, **row: Unpack[Row]
+    default: Sequence[str] | None = (), check: Check | None = no_empty_item, **row: Unpack[Row]
 ) -> Option[tuple[str, ...]]:
     """An option of comma-separated strings; default None is "not set" and reads as empty."""
     option = Option(Type.LIST, tuple(default or ()), check, row)

@@ -109,8 +109,6 @@ def validate_client_metrics(values: Mapping[str, str]) -> None:
             value = CLIENT_METRICS[name].parse(text)
         except ConfigError as error:
             raise _invalid(str(error)) from None
-        if CLIENT_METRICS[name].type is Type.LIST and "" in value:
-            raise _invalid(f"Configuration '{name}' values must not be empty.")
         if name == "interval.ms" and not 100 <= value <= 3_600_000:
             raise _refused(
                 f"Invalid value {value} for interval.ms, interval must be between 100 "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import all_of, at_least
+from wirekafka.config.check import all_of, at_least, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -35,6 +35,7 @@ class ClusterOptions:
     )
     controller_listener_names = listing(
         None,
+        some_items,
         importance=HIGH,
         doc="Names of the controllers' listeners; brokers connect to the first.",
     )
@@ -57,7 +58,7 @@ class ClusterOptions:
         False, importance=LOW, doc="A starting controller joins the quorum's voters automatically."
     )
     controller_quorum_bootstrap_servers = listing(
-        (), importance=HIGH, doc="Nodes to discover the quorum from, as host:port pairs."
+        (), None, importance=HIGH, doc="Nodes to discover the quorum from, as host:port pairs."
     )
     controller_quorum_election_backoff_max_ms = integer(
         1000, at_least(0), importance=HIGH, doc="The longest backoff after a lost election."
@@ -93,7 +94,7 @@ class ClusterOptions:
         doc="How long to wait before a request between nodes of the quorum is retried.",
     )
     controller_quorum_voters = listing(
-        (), importance=HIGH, doc="The voters of a static quorum, as id@host:port."
+        (), None, importance=HIGH, doc="The voters of a static quorum, as id@host:port."
     )
     controller_quota_window_num = integer(
         11, at_least(1), importance=LOW, doc="How many samples the quota on topic changes covers."

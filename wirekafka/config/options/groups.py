@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import all_of, at_least, one_of_any_case
+from wirekafka.config.check import all_of, at_least, one_of_any_case, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -34,7 +34,9 @@ class GroupOptions:
         doc="Whether Apache Kafka computes assignments of consumer groups in a thread of its own.",
     )
     group_consumer_assignors = listing(
-        ("uniform", "range"), doc="Server-side assignors of consumer groups, the default first."
+        ("uniform", "range"),
+        some_items,
+        doc="Server-side assignors of consumer groups, the default first.",
     )
     group_consumer_heartbeat_interval_ms = integer(
         5000, at_least(1), doc="The heartbeat interval of members of consumer groups."
@@ -129,7 +131,9 @@ class GroupOptions:
         doc="Whether Apache Kafka computes assignments of streams groups in a thread of its own.",
     )
     group_streams_assignors = listing(
-        ("sticky",), doc="Server-side assignors of streams groups; the first is the default."
+        ("sticky",),
+        some_items,
+        doc="Server-side assignors of streams groups; the first is the default.",
     )
     group_streams_heartbeat_interval_ms = integer(
         5000, at_least(1), doc="The heartbeat interval of members of streams groups."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import all_of, at_least, between, gzip_level, one_of
+from wirekafka.config.check import all_of, at_least, between, gzip_level, one_of, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -117,13 +117,14 @@ class LogOptions:
     log_cleaner_threads = integer(1, at_least(0), update=CLUSTER_WIDE, doc="Threads that compact.")
     log_cleanup_policy = listing(
         ("delete",),
-        all_of("compact", "delete"),
+        all_of("compact", "delete", can_be_empty=True),
         update=CLUSTER_WIDE,
         doc="What happens to old records: `delete` drops whole segments, `compact` keeps the "
         "latest of each key; both may be given.",
     )
     log_dir = listing(
         ("/tmp/kafka-logs",),  # noqa: S108 (Kafka's default)
+        some_items,
         importance=HIGH,
         doc="The directory of the data, if `log.dirs` is not set.",
     )
@@ -133,7 +134,7 @@ class LogOptions:
         importance=LOW,
         doc="A broker that cannot report a failed directory to the controller for this long stops.",
     )
-    log_dirs = listing(None, importance=HIGH, doc="The directories of the data.")
+    log_dirs = listing(None, some_items, importance=HIGH, doc="The directories of the data.")
     log_flush_interval_messages = long(
         LONG_MAX,
         at_least(1),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import at_least
+from wirekafka.config.check import at_least, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -67,6 +67,7 @@ class NetworkOptions:
     )
     listeners = listing(
         ("PLAINTEXT://:9092",),
+        some_items,
         importance=HIGH,
         update=PER_BROKER,
         doc="The endpoints to listen on, as NAME://host:port; an empty host is every interface.",

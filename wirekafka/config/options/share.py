@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import at_least, between
+from wirekafka.config.check import at_least, between, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -41,7 +41,9 @@ class ShareOptions:
         internal=True,
         doc="Whether Apache Kafka computes assignments of share groups in a thread of its own.",
     )
-    group_share_assignors = listing(("simple",), doc="Server-side assignors of share groups.")
+    group_share_assignors = listing(
+        ("simple",), some_items, doc="Server-side assignors of share groups."
+    )
     group_share_delivery_count_limit = integer(
         5, between(2, 10), doc="How often a record is delivered at most before it is archived."
     )
