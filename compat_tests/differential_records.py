@@ -304,13 +304,18 @@ def records_deleted_and_offsets_after(stage: Stage) -> Any:
 
 
 def zstd_to_old_clients(stage: Stage) -> Any:
-    """Produce below version 7 and Fetch below version 10 do not support zstd (KIP-110)."""
-    name = f"{stage.topic}-zstd"
-    if name not in stage.ids:
-        stage.create(name)
-    zstd = batch(compression=ZSTD)
-    story = [stage.ask(produce_request(stage, name, zstd), version) for version in (3, 6, 7)]
-    return story + [stage.ask(fetch(stage, name), version) for version in (4, 9, 10, 12)]
+    """Produce below version 7 does not support zstd; Fetch does in every version (KIP-110)."""
+    story = []
+    for name, options in (
+        (f"{stage.topic}-zstd", {}),
+        (f"{stage.topic}-always-zstd", {"compression_type": "zstd"}),
+    ):
+        if name not in stage.ids:
+            stage.create(name, **options)
+        zstd = batch(compression=ZSTD)
+        story += [stage.ask(produce_request(stage, name, zstd), version) for version in (3, 6, 7)]
+        story += [stage.ask(fetch(stage, name), version) for version in (4, 9, 10, 12)]
+    return story
 
 
 def log_append_time(stage: Stage) -> Any:

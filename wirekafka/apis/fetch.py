@@ -248,7 +248,6 @@ def _terms(request: FetchRequest, version: int, account: Account | None) -> Fetc
         min_bytes=request.min_bytes,
         max_bytes=max_bytes,
         committed=request.isolation_level == _READ_COMMITTED,
-        refuses_zstd=version < 10,
         from_any_replica=replica_id == _DEBUGGER or (replica_id == CONSUMER and version >= 11),
     )
 

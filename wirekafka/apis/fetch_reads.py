@@ -40,8 +40,6 @@ class FetchTerms(NamedTuple):
     max_bytes: int
     committed: bool
     """Read no further than the last stable offset."""
-    refuses_zstd: bool
-    """The request's version is before 10, whose clients may not support zstd (KIP-110)."""
     from_any_replica: bool
     """Followers may be read too: by consumers since version 11, and by debuggers (KIP-392)."""
 
@@ -349,12 +347,9 @@ class Reads:
             raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
         if isinstance(topic, bytes):
             return self._broker.partition_by_id(topic, wanted.partition)
-        partition = self._broker.partitions.get(
-            (topic, wanted.partition)
-        ) or self._broker.partition(topic, wanted.partition)
-        if self.terms.refuses_zstd and partition.log.config.compression_type == "zstd":
-            raise KafkaError(Error.UNSUPPORTED_COMPRESSION_TYPE)
-        return partition
+        return self._broker.partitions.get((topic, wanted.partition)) or self._broker.partition(
+            topic, wanted.partition
+        )
 
     def _read_one(
         self, partition: LocalPartition, wanted: Wanted, left_bytes: int
