@@ -425,6 +425,7 @@ class Broker:
         for topic in {partition.topic for partition in self.partitions.values()}:
             self.configure_topic(topic, self.image.config(TOPIC, topic))
         self.fetching.configured()
+        self._membership.configured()
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
         """Change quotas, and notify the groups of topics that have changed."""
