@@ -79,9 +79,8 @@ class Broker:
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.waiting = Waiting(self.clock)
         self.new_id = foundation.new_id
-        self.sessions = FetchSessions(
+        self.sessions = FetchSessions(  # A session id is no secret.
             self.config.max_incremental_fetch_session_cache_slots,
-            # A session id is no secret.
             Random(self.new_id()),  # noqa: S311
         )
         self.readers = Readers()

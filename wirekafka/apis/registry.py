@@ -286,8 +286,7 @@ class ControllerCall(Access):
     def for_client(self) -> ControllerCall:
         """A copy for the request in an envelope, whose client has still to be set."""
         call = ControllerCall(self.controller, self.version)
-        call.authorizer = self.authorizer
-        call.listener = self.listener
+        call.authorizer, call.listener = self.authorizer, self.listener
         call._is_clients = True
         return call
 
