@@ -85,7 +85,7 @@ class Broker:
         )
         self.readers = Readers()
         self.measures = foundation.measures
-        self.stored_quotas = ClientQuotas.of_broker(self.config)
+        self.stored_quotas = ClientQuotas.of_broker(self.config, foundation.resolve)
         self.quotas: ClientQuotas | None = None
         """The quotas of clients; None while none is stored."""
         self.check_config: Callable[[BrokerConfig], None] = lambda config: None
