@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from tests.memory_transport import Address, MemoryTransport
@@ -33,6 +34,9 @@ class MemoryNet:
 
     def own_name(self) -> str:
         return "localhost"
+
+    def resolve(self, host: str, done: Callable[[str | None], None]) -> None:
+        done("127.0.0.1" if host == "localhost" else None)
 
     def open(self, address: Address) -> MemoryConnection:
         """A client's connection to a listener. Raises ConnectionRefusedError."""

@@ -79,14 +79,13 @@ class Broker:
         self.partitions: dict[tuple[str, int], Partition] = {}
         self.waiting = Waiting(self.clock)
         self.new_id = foundation.new_id
-        self.sessions = FetchSessions(
+        self.sessions = FetchSessions(  # A session id is no secret.
             self.config.max_incremental_fetch_session_cache_slots,
-            # A session id is no secret.
             Random(self.new_id()),  # noqa: S311
         )
         self.readers = Readers()
         self.measures = foundation.measures
-        self.stored_quotas = ClientQuotas.of_broker(self.config)
+        self.stored_quotas = ClientQuotas.of_broker(self.config, foundation.resolve)
         self.quotas: ClientQuotas | None = None
         """The quotas of clients; None while none is stored."""
         self.check_config: Callable[[BrokerConfig], None] = lambda config: None
@@ -425,6 +424,7 @@ class Broker:
         for topic in {partition.topic for partition in self.partitions.values()}:
             self.configure_topic(topic, self.image.config(TOPIC, topic))
         self.fetching.configured()
+        self._membership.configured()
 
     def image_changed(self, committed: Committed, removed: Sequence[TopicImage]) -> None:
         """Change quotas, and notify the groups of topics that have changed."""

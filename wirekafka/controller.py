@@ -24,6 +24,7 @@ from wirekafka.metadata.image import BROKER, MetadataImage
 from wirekafka.metadata.quotas import enforce
 from wirekafka.metadata.registration import Endpoint, RegisterController
 from wirekafka.metadata.source import Published
+from wirekafka.quotas.address_quotas import Resolve, unresolved
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.replication.metadata_log import Sync, sync_inline
 from wirekafka.replication.observation import Committed
@@ -65,6 +66,7 @@ class ControllerParts:
     bootstrap: Sequence[Message]
     sync: Sync = sync_inline
     failed: Callable[[Exception], None] | None = None
+    resolve: Resolve = unresolved
 
 
 class ControllerRole:
@@ -86,6 +88,8 @@ class ControllerRole:
         """Decides on forwarded requests; None allows everything."""
         self.quotas = ClientQuotas.of_controller(parts.config)
         """The limits on changes of topics."""
+        self.resolve = parts.resolve
+        """Looks up the host names that get quotas."""
         self.parts = parts
         """The dependencies."""
         self._waiting: dict[Promise, None] = {}

@@ -138,6 +138,12 @@ def test_a_dry_run_changes_nothing(cluster):
     assert describe(cluster) == []
 
 
+def test_a_host_that_has_an_address_may_have_a_quota(cluster):
+    entity = {"ip": "clients.test"}
+    assert alter(cluster, (entity, {"connection_creation_rate": 3.0})) == [(0, None)]
+    assert describe(cluster) == [(entity, {"connection_creation_rate": 3.0})]
+
+
 @pytest.mark.parametrize(
     ("entity", "values", "message"),
     [
@@ -160,6 +166,11 @@ def test_a_dry_run_changes_nothing(cluster):
             {"ip": "not an ip!"},
             {"connection_creation_rate": 1.0},
             "not an ip! is not a valid IP or resolvable host.",
+        ),
+        (
+            {"ip": "nobody.test"},
+            {"connection_creation_rate": 1.0},
+            "nobody.test is not a valid IP or resolvable host.",
         ),
         (USER, {"producer_byte_rate": -1.0}, "Quota producer_byte_rate must be greater than 0"),
         (USER, {"producer_byte_rate": 1.5}, "producer_byte_rate cannot be a fractional value."),

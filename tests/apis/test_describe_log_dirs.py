@@ -66,6 +66,12 @@ def test_a_cordoned_directory_is_reported_as_such(cluster):
     assert not ask(cluster, 4, [])[0].is_cordoned
 
 
+def test_no_directory_is_cordoned_below_metadata_version_4_3(cluster):
+    cluster.config = cluster.config.with_dynamic({}, {"cordoned.log.dirs": "*"})
+    cluster.image.features["metadata.version"] = 29
+    assert not ask(cluster, 5, [])[0].is_cordoned
+
+
 def test_a_failing_directory_has_its_own_error(cluster):
     cluster.directories[0].path = "/nowhere/at/all"
     assert ask(cluster, 4, None)[0].error_code == Error.KAFKA_STORAGE_ERROR

@@ -78,6 +78,22 @@ def test_a_partition_without_a_leader_has_an_error(cluster):
     assert (partition.isr_nodes, partition.offline_replicas) == ([], [1])
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_version_0_leaves_out_replicas_of_unreachable_brokers(version):
+    cluster = Cluster(1, 2, 3)
+    cluster.create("a", replication_factor=3)
+    cluster.beat(3, wants_fence=True)
+    [partition] = ask(cluster, version, "a").topics[0].partitions
+    order = cluster.image.topics["a"].partitions[0].replicas
+    if version == 0:
+        assert partition.error_code == Error.REPLICA_NOT_AVAILABLE
+        assert partition.replica_nodes == [id for id in order if id != 3]
+    else:
+        assert (partition.error_code, partition.replica_nodes) == (Error.NONE, order)
+    assert sorted(partition.isr_nodes) == [1, 2]
+    assert partition.leader_id in (1, 2)
+
+
 def test_a_missing_topic_is_created_and_reported_as_missing_the_first_time(cluster):
     [topic] = ask(cluster, 12, "new", allow_auto_topic_creation=True).topics
     assert (topic.error_code, topic.partitions) == (Error.UNKNOWN_TOPIC_OR_PARTITION, [])

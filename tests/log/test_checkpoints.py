@@ -68,6 +68,11 @@ def test_meta_properties_are_version_1_with_base64url_ids() -> None:
 def test_properties_are_read_as_kafka_writes_them() -> None:
     text = b"#\n#Sat Nov 21 11:29:00 UTC 2026\ncluster.id=x=y\nversion=1\n\n node.id = 1 \n"
     assert properties_from(text) == {"cluster.id": "x=y", "version": "1", "node.id": "1"}
+    assert properties_from(rb"cluster.id=x\=\\\:y") == {"cluster.id": r"x=\:y"}
+
+
+def test_characters_of_a_cluster_id_are_escaped_as_java_does() -> None:
+    assert rb"cluster.id=x\=\\\:\#\!y z" in meta_properties_text(r"x=\:#!y z", 3, TOPIC_ID)
 
 
 def test_the_clean_shutdown_marker_is_kafkas_json() -> None:

@@ -155,3 +155,51 @@ def test_configs_are_deleted_with_their_topic_and_restored_from_the_log(cluster)
     alter(cluster, TOPIC, "t", ("retention.ms", SET, "7"))
     cluster.controller.load()
     assert cluster.controller.machine.image.config(TOPIC, "t") == {"retention.ms": "7"}
+
+
+def cordon(cluster, *paths, name="1", is_direct=True):
+    change = Change("cordoned.log.dirs", SET, ",".join(paths))
+    resource = ResourceChanges(BROKER, name, [change])
+    [error] = cluster.submit(AlterConfigs([resource], is_direct=is_direct))
+    return error and (error.error, error.message)
+
+
+def test_directories_are_cordoned_through_a_broker_and_released_at_a_controller_too(cluster):
+    unknown = (
+        Error.INVALID_CONFIG,
+        "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the "
+        "current configuration value.",
+    )
+    assert cordon(cluster, "/a") == unknown
+    assert cordon(cluster, "/a", " /b", is_direct=False) is None
+    assert cordon(cluster, "/a ", "/b") is None
+    assert cordon(cluster, "/a", "/c") == cordon(cluster, "*") == unknown
+    assert cordon(cluster, "/b") is None
+    assert cordon(cluster, "/a", "/b") == unknown
+    assert cordon(cluster, " ") is None
+    assert cluster.image.config(BROKER, "1") == {"cordoned.log.dirs": " "}
+    assert alter(cluster, BROKER, "1", ("cordoned.log.dirs", DELETE, None)) is None
+
+
+def test_replacing_configs_at_a_controller_cordons_nothing_new(cluster):
+    change = Change("cordoned.log.dirs", SET, "/a")
+    resource = ResourceChanges(BROKER, "1", [change])
+    [error] = cluster.submit(ReplaceConfigs([resource], is_direct=True))
+    assert error.error is Error.INVALID_CONFIG
+    assert cluster.submit(ReplaceConfigs([resource])) == [None]
+    assert cluster.submit(ReplaceConfigs([ResourceChanges(BROKER, "1", [])], is_direct=True)) == [
+        None
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+def test_directories_cannot_be_cordoned_below_metadata_version_4_3(cluster, name):
+    cluster.image.features["metadata.version"] = 29
+    cluster.controller.machine.image.features["metadata.version"] = 29
+    assert cordon(cluster, "/a", name=name, is_direct=False) == (
+        Error.INVALID_CONFIG,
+        "The cordoned.log.dirs configuration value cannot be set because it requires "
+        "metadata.version >= 4.3-IV0",
+    )
+    assert cordon(cluster, name=name)[0] is Error.INVALID_CONFIG
+    assert alter(cluster, BROKER, name, ("log.cleaner.threads", SET, "2")) is None

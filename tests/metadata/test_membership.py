@@ -84,6 +84,7 @@ class Stage:
         self.follower = Follower()
         self.clock = ManualClock()
         self.controllers = Controllers(self.clock)
+        self.cordoned: list[bytes] = []
         self.cut_off = Promise()
         """Set once no majority of the controllers can be reached."""
         config = BrokerConfig.of({name.replace("_", "."): text for name, text in settings.items()})
@@ -100,6 +101,7 @@ class Stage:
                 log_dirs=[],
             ),
             lambda: config,
+            cordoned=lambda: self.cordoned,
         )
 
     async def join(self, most_ms: int = 300_000) -> Error | None:
@@ -268,6 +270,20 @@ def test_failed_directory_is_reported_at_once_and_in_every_later_heartbeat(stage
     stage.membership.report_failed(b"e" * 16)
     stage.clock.advance(2_000)
     assert stage.controllers.beats[-1].offline_directories == [b"d" * 16, b"e" * 16]
+
+
+def test_newly_cordoned_directories_are_reported_at_once(stage: Stage) -> None:
+    stage.membership.configured()
+    assert not stage.controllers.beats
+    assert asyncio.run(stage.join()) is None
+    del stage.controllers.beats[:]
+    stage.membership.configured()
+    assert not stage.controllers.beats
+    for stage.cordoned in ([b"d" * 16], []):
+        stage.membership.configured()
+        stage.membership.configured()
+        assert stage.controllers.beats.pop().cordoned_directories == stage.cordoned
+        assert not stage.controllers.beats
 
 
 @pytest.mark.parametrize("is_answered", [True, False])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wirekafka.quotas.address_quotas import AddressQuotas
 from wirekafka.quotas.rate import Windows
 
@@ -53,3 +55,30 @@ def test_a_flood_of_addresses_is_bounded() -> None:
     for number in range(25_000):
         assert not stored.throttle_ms(f"10.{number >> 8}.{number & 255}.1", NOW_MS)
     assert len(stored._rates) + len(stored._old_rates) <= 20_000
+
+
+def test_a_host_is_looked_up_when_its_quota_is_set() -> None:
+    asked: list[tuple[str, Callable[[str | None], None]]] = []
+    stored = AddressQuotas(Windows(11, 1000), lambda host, done: asked.append((host, done)))
+    stored.change("clients.test", 1)
+    [(host, done)] = asked
+    assert host == "clients.test"
+    assert opened(stored, "10.0.0.9", NOW_MS) == 50
+    done("10.0.0.9")
+    assert opened(stored, "10.0.0.9", NOW_MS) == 10
+    assert opened(stored, "10.0.0.1", NOW_MS) == 50
+    stored.change("clients.test", None)
+    assert opened(stored, "10.0.0.9", NOW_MS) == 50
+
+
+def test_only_the_last_look_up_of_a_host_counts() -> None:
+    asked: list[Callable[[str | None], None]] = []
+    stored = AddressQuotas(Windows(11, 1000), lambda host, done: asked.append(done))
+    for limit in (1, 2, None):
+        stored.change("clients.test", limit)
+    stored.change("clients.test", 3)
+    for done, address in zip(asked, ("10.0.0.1", "10.0.0.2", "10.0.0.3"), strict=True):
+        done(address)
+    stored.change("nobody.test", 1)
+    asked[-1](None)
+    assert [opened(stored, f"10.0.0.{last}", NOW_MS) for last in (1, 2, 3)] == [50, 50, 30]

@@ -18,6 +18,7 @@ from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest
 from wirekafka.apis.fetch import FetchRequest
 from wirekafka.apis.fetch_snapshot import FetchSnapshotRequest
+from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.registry import load
@@ -308,3 +309,28 @@ def replace_fields(request, **changes):
     for name, value in changes.items():
         setattr(request, name, value)
     return request
+
+
+def test_only_the_broker_cordons_its_directories(kafka) -> None:
+    """The controller knows of them at once, and may be asked itself to release one (KIP-1066)."""
+    [directory] = kafka.broker.config.data_directories
+
+    def alter(value: str, listener: str | None = None) -> int:
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+        config = resource.AlterableConfig(name="cordoned.log.dirs", config_operation=0, value=value)
+        request = IncrementalAlterConfigsRequest(
+            resources=[resource(resource_type=4, resource_name="1", configs=[config])]
+        )
+        exchange = kafka.begin(request, 1, listener=listener)
+        assert exchange.is_done
+        [answer] = exchange.response.responses
+        return answer.error_code
+
+    def cordoned() -> int:
+        [broker] = kafka.broker.image.brokers.values()
+        return len(broker.registration.cordoned_log_dirs)
+
+    assert alter(directory, LISTENER) == Error.INVALID_CONFIG
+    assert (alter(directory), cordoned()) == (Error.NONE, 1)
+    assert alter(directory, LISTENER) == Error.NONE
+    assert (alter("", LISTENER), cordoned()) == (Error.NONE, 0)

@@ -91,3 +91,14 @@ def test_a_connection_to_a_closed_port_is_refused() -> None:
             await net.connect(*port.address, Asker)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("host", "address"), [("localhost", "127.0.0.1"), ("a.invalid", None)])
+def test_host_names_are_looked_up_apart_from_the_event_loop(host: str, address: str | None) -> None:
+    async def look_up() -> str | None:
+        found: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        SocketNet().resolve(host, found.set_result)
+        assert not found.done()
+        return await found
+
+    assert asyncio.run(look_up()) == address

@@ -234,10 +234,21 @@ def test_the_environment_names_the_cluster_of_a_new_directory(data: Path) -> Non
             serving.client() as client,
         ):
             assert client.call(MetadataRequest(topics=None), 9).cluster_id == first
-    with Serving(data, "--cluster-id", "nonsense") as serving:
+    with Serving(data, "--cluster-id", "two\nlines") as serving:
         assert serving.stop() == 1
         [line] = serving.errors.strip().splitlines()
-        assert "nonsense" in line and "such as 5L6g3nShT-eMCtK--X86sw" in line
+        assert r"two\nlines" in line and "such as 5L6g3nShT-eMCtK--X86sw" in line
+
+
+@pytest.mark.parametrize(
+    "id", ["MkU3OEVBNTcwNTJENTM2Qk", "test-cluster", "MkU3OEVBNTcwNTJENTM2Qg==", r"a: \b #!"]
+)
+def test_any_cluster_id_is_kept_as_given(data: Path, id: str) -> None:
+    """Such as one of 22 letters with bits that no UUID has, which many compose files set."""
+    for given in (id, None):
+        environment = {} if given is None else {"CLUSTER_ID": given}
+        with Serving(data, environment=environment) as serving, serving.client() as client:
+            assert client.call(MetadataRequest(topics=None), 9).cluster_id == id
 
 
 def test_the_standard_event_loop_serves_as_well(data: Path) -> None:

@@ -15,8 +15,9 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import AlterQuotas, QuotaChange, in_order
+from wirekafka.metadata.quotas import AlterQuotas, QuotaChange, hosts, in_order
 from wirekafka.quotas.precedence import Entity
+from wirekafka.replication.promise import Promise
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
 
@@ -65,10 +66,18 @@ async def alter_client_quotas(
         QuotaChange(_entity(entry), {op.key: None if op.remove else op.value for op in entry.ops})
         for entry in request.entries
     ]
-    outcome = await call.controller.submit(AlterQuotas(changes, request.validate_only))
+    unknown = {host for host in hosts(changes) if await _address(host, call) is None}
+    outcome = await call.controller.submit(AlterQuotas(changes, request.validate_only, unknown))
     return AlterClientQuotasResponse(
         entries=[_result(entity, error) for entity, error in outcome.items()]
     )
+
+
+async def _address(host: str, call: ControllerCall) -> str | None:
+    found = Promise()
+    call.controller.resolve(host, found.set)
+    address: str | None = await found
+    return address
 
 
 def _entity(entry: AlterClientQuotasRequest.EntryData) -> Entity:

@@ -47,7 +47,9 @@ async def _on_controller(
 ) -> AlterConfigsResponse:
     resources = _resources(request)
     reply = await config_changes.submit_authorized(
-        resources, call, lambda allowed: ReplaceConfigs(allowed, request.validate_only)
+        resources,
+        call,
+        lambda allowed: ReplaceConfigs(allowed, request.validate_only, call.is_direct),
     )
     return AlterConfigsResponse(
         responses=[

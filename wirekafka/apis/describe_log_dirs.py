@@ -24,6 +24,7 @@ from wirekafka.errors import Error
 from wirekafka.log.checkpoints import TopicPartition
 from wirekafka.log.log import Log
 from wirekafka.log.log_directory import LogDirectory
+from wirekafka.metadata.framing import CORDONED_SINCE
 from wirekafka.security.acl import CLUSTER, DESCRIBE
 
 
@@ -79,8 +80,10 @@ def describe_log_dirs(request: DescribeLogDirsRequest, call: Call) -> DescribeLo
 
 
 def _directory(directory: LogDirectory, wanted: set[TopicPartition] | None, call: Call) -> _Result:
+    can_be_cordoned = call.broker.image.metadata_version >= CORDONED_SINCE
     result = _Result(
-        log_dir=abspath(directory.path), is_cordoned=call.broker.config.is_cordoned(directory.path)
+        log_dir=abspath(directory.path),
+        is_cordoned=can_be_cordoned and call.broker.config.is_cordoned(directory.path),
     )
     if directory.failure is not None:
         result.error_code = Error.KAFKA_STORAGE_ERROR

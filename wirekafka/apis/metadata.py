@@ -109,6 +109,8 @@ class _Descriptions:
         self._view = View(call.broker.image, call.listener)
         # Before v6 clients know only LEADER_NOT_AVAILABLE for an unreachable leader.
         self._knows_listener_errors = call.version >= 6
+        # The first clients took every replica for one of the brokers listed.
+        self._omits_unreachable = call.version == 0
         self._call = call
         self._includes_operations = request.include_topic_authorized_operations
 
@@ -140,13 +142,18 @@ class _Descriptions:
         error, leader_id, offline = self._view.partition(partition)
         if error is Error.LISTENER_NOT_FOUND and not self._knows_listener_errors:
             error = Error.LEADER_NOT_AVAILABLE
+        replicas, isr = partition.replicas, partition.isr
+        if self._omits_unreachable:
+            replicas, isr = self._view.reachable(replicas), self._view.reachable(isr)
+            if error is Error.NONE and len(replicas) < len(partition.replicas):
+                error = Error.REPLICA_NOT_AVAILABLE
         return _Partition(
             error_code=error,
             partition_index=partition.index,
             leader_id=leader_id,
             leader_epoch=partition.leader_epoch,
-            replica_nodes=partition.replicas,
-            isr_nodes=partition.isr,
+            replica_nodes=replicas,
+            isr_nodes=isr,
             offline_replicas=offline,
         )
 

@@ -254,8 +254,8 @@ class Call(Access):
 class ControllerCall(Access):
     """A request at the controller, from a client through a broker, or from a broker itself.
 
-    The client's name, address, principal and version are those of the request that a broker
-    forwarded (KIP-590). A node's requests to its own controller are not authorized.
+    The client's name, address, principal and version are those of the request that a broker has
+    forwarded (KIP-590), unless `is_direct`. A node's own requests are not authorized.
     """
 
     __slots__ = (
@@ -265,6 +265,7 @@ class ControllerCall(Access):
         "client_host",
         "client_id",
         "controller",
+        "is_direct",
         "listener",
         "principal",
         "version",
@@ -280,12 +281,12 @@ class ControllerCall(Access):
         self.listener = asked_by.listener if asked_by else ""
         self.principal = asked_by.principal if asked_by else "User:ANONYMOUS"
         self._is_clients = asked_by is not None
+        self.is_direct = asked_by is not None and asked_by.is_for_controllers
 
     def for_client(self) -> ControllerCall:
         """A copy for the request in an envelope, whose client has still to be set."""
         call = ControllerCall(self.controller, self.version)
-        call.authorizer = self.authorizer
-        call.listener = self.listener
+        call.authorizer, call.listener = self.authorizer, self.listener
         call._is_clients = True
         return call
 

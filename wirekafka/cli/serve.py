@@ -21,7 +21,6 @@ from wirekafka.config.own import (
     console_listener,
 )
 from wirekafka.config.unsupported import refuse_unsupported
-from wirekafka.log.checkpoints import uuid_from, uuid_text
 
 if TYPE_CHECKING:
     from wirekafka.metadata.bootstrap import FirstUsers
@@ -153,8 +152,8 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster-id",
         metavar="ID",
         default=os.environ.get("CLUSTER_ID"),
-        help="cluster id of a new data directory: a UUID in Kafka's form (default:"
-        " CLUSTER_ID in the environment, or else a random one)",
+        help="cluster id of a new data directory (default: CLUSTER_ID in the environment, or"
+        " else a random UUID)",
     )
     parser.add_argument(
         "--add-scram",
@@ -251,14 +250,13 @@ def _count(text: str) -> int:
 
 
 def _cluster_id(text: str | None) -> str | None:
-    if not text:
+    """Any text is the id of a cluster, as it is to Kafka's format tool. Raises ConfigError."""
+    if not text or not text.strip():
         return None
-    try:
-        return uuid_text(uuid_from(text))
-    except ValueError:
-        expected = "expected a UUID in Kafka's form, such as 5L6g3nShT-eMCtK--X86sw"
-        message = f"--cluster-id {text}: {expected}"
-        raise ConfigError("cluster.id", text, expected, message) from None
+    if not text.isprintable():
+        expected = "expected printable characters, such as 5L6g3nShT-eMCtK--X86sw"
+        raise ConfigError("cluster.id", text, expected, f"--cluster-id {text!r}: {expected}")
+    return text.strip()
 
 
 def _first_users(texts: Sequence[str]) -> FirstUsers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from functools import lru_cache
@@ -19,6 +20,9 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
 UNKNOWN_BROKER_EPOCH = -1
+_ESCAPED = re.compile(r"[\\=:#!]")
+"""Characters that Java writes with a backslash in the values of a properties file."""
+_ESCAPE = re.compile(r"\\(.)")
 
 
 class BadCheckpoint(ValueError):
@@ -60,9 +64,10 @@ def partition_metadata_from(text: bytes) -> bytes | None:
 
 def meta_properties_text(cluster_id: str, node_id: int, directory_id: bytes) -> bytes:
     """The `meta.properties` file, version 1: the node that owns a log directory (KIP-631)."""
+    escaped = _ESCAPED.sub(r"\\\g<0>", cluster_id)
     lines = [
         "#",
-        f"cluster.id={cluster_id}",
+        f"cluster.id={escaped}",
         f"directory.id={uuid_text(directory_id)}",
         f"node.id={node_id}",
         "version=1",
@@ -77,7 +82,7 @@ def properties_from(text: bytes) -> dict[str, str]:
         line = line.strip()
         if line and line[0] not in "#!":
             name, _, value = line.partition("=")
-            properties[name.strip()] = value.strip()
+            properties[name.strip()] = _ESCAPE.sub(r"\1", value.strip())
     return properties
 
 

@@ -14,11 +14,13 @@ from wirekafka.config.options import BROKER as BROKER_OPTIONS
 from wirekafka.config.options import TOPIC as TOPIC_OPTIONS
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.command import ControllerState, Decision, bounded
+from wirekafka.metadata.framing import CORDONED_SINCE
 from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from wirekafka.metadata.records import ClearElrRecord, ConfigRecord
 from wirekafka.metadata.topic_names import check_name
 
 MIN_ISR = "min.insync.replicas"
+_CORDONED = "cordoned.log.dirs"
 
 
 class Kind(IntEnum):
@@ -59,10 +61,12 @@ class AlterConfigs:
 
     resources: Sequence[ResourceChanges]
     validate_only: bool = False
+    is_direct: bool = False
+    """Whether no broker has checked the values, as `ControllerCall.is_direct`."""
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return the config records of every resource whose changes are valid."""
-        return _decide(self.resources, self.validate_only, state, changed)
+        return _decide(self, state, changed)
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,12 @@ class ReplaceConfigs:
 
     resources: Sequence[ResourceChanges]
     validate_only: bool = False
+    is_direct: bool = False
+    """Whether no broker has checked the values, as `ControllerCall.is_direct`."""
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return a record for each value that differs."""
-        return _decide(self.resources, self.validate_only, state, replaced)
+        return _decide(self, state, replaced)
 
 
 Values = Mapping[str, str]
@@ -82,26 +88,32 @@ _Apply = Callable[[ResourceChanges, Values], dict[str, str]]
 
 
 def _decide(
-    resources: Sequence[ResourceChanges], validate_only: bool, state: ControllerState, apply: _Apply
+    command: AlterConfigs | ReplaceConfigs, state: ControllerState, apply: _Apply
 ) -> Decision:
     records: list[Message] = []
     reply: Reply = []
-    for resource in resources:
+    for resource in command.resources:
         try:
-            records += _alter(resource, state, apply)
+            records += _alter(resource, state, apply, is_direct=command.is_direct)
             reply.append(None)
         except KafkaError as error:
             reply.append(error)
-    return Decision(() if validate_only else bounded(records), reply)
+    return Decision(() if command.validate_only else bounded(records), reply)
 
 
-def _alter(resource: ResourceChanges, state: ControllerState, apply: _Apply) -> list[Message]:
+def _alter(
+    resource: ResourceChanges, state: ControllerState, apply: _Apply, *, is_direct: bool
+) -> list[Message]:
     _check_resource(resource, state)
     before = state.image.config(resource.type, resource.name)
     after = apply(resource, before)
     touched = {change.name for change in resource.changes}
     if resource.type == BROKER and state.image.has_elr:
         _keep_cluster_min_isr(resource, before, after)
+    if resource.type == BROKER and (
+        _CORDONED in touched or before.get(_CORDONED) != after.get(_CORDONED)
+    ):
+        _check_cordoned(before.get(_CORDONED), after.get(_CORDONED), state, is_direct=is_direct)
     _check_values(resource.type, after, touched, state)
     records: list[Message] = [
         ConfigRecord(
@@ -233,6 +245,33 @@ def _keep_cluster_min_isr(resource: ResourceChanges, before: Values, after: Valu
         raise KafkaError(
             Error.INVALID_CONFIG, f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
         )
+
+
+def _check_cordoned(
+    before: str | None, after: str | None, state: ControllerState, *, is_direct: bool
+) -> None:
+    """Refuse cordoned directories before there are such, and unknown ones (KIP-1066).
+
+    Only the broker knows its directories: without it, entries can be removed but not added.
+    """
+    if state.image.metadata_version < CORDONED_SINCE:
+        raise KafkaError(
+            Error.INVALID_CONFIG,
+            f"The {_CORDONED} configuration value cannot be set because it requires "
+            "metadata.version >= 4.3-IV0",
+        )
+    if is_direct and not _paths(after) <= _paths(before):
+        raise KafkaError(
+            Error.INVALID_CONFIG,
+            f"When updating {_CORDONED} via controllers,  the new value must be a subset of the "
+            "current configuration value.",
+        )
+
+
+def _paths(value: str | None) -> set[str]:
+    if value is None or not value.strip():
+        return set()
+    return {path.strip() for path in value.split(",")}
 
 
 def _check_values(type: int, values: Values, touched: set[str], state: ControllerState) -> None:

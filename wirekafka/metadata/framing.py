@@ -25,7 +25,7 @@ ELR_FEATURE = "eligible.leader.replicas.version"
 
 # The metadata.version from which a record version may be written (KIP-858, 966, 1066).
 _DIRECTORIES = 17
-_CORDONED_LOG_DIRS = 30
+CORDONED_SINCE = 30
 
 _TYPES: dict[int, type[Message]] = {
     schema.key: schema
@@ -84,7 +84,7 @@ def record_version(record: Message, metadata_version: int, with_elr: bool) -> in
         case PartitionRecord() | PartitionChangeRecord():
             return 2 if with_elr else int(metadata_version >= _DIRECTORIES)
         case RegisterBrokerRecord():
-            if metadata_version >= _CORDONED_LOG_DIRS:
+            if metadata_version >= CORDONED_SINCE:
                 return 4
             return 3 if metadata_version >= _DIRECTORIES else 1
         case BrokerRegistrationChangeRecord():

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 from wirekafka.codec.message import Message
 from wirekafka.metadata import elections
 from wirekafka.metadata.command import ControllerState, Decision
+from wirekafka.metadata.framing import CORDONED_SINCE
 from wirekafka.metadata.image import BrokerImage
 from wirekafka.metadata.records import BrokerRegistrationChangeRecord
 from wirekafka.metadata.registration import registered
 from wirekafka.metadata.sweep import Sweep, begin
-
-_CORDONING = 30
-"""The metadata.version from which log directories can be cordoned (KIP-1066)."""
 
 
 class Standing(NamedTuple):
@@ -149,7 +147,7 @@ class Heartbeat:
 
     def _cordoned(self, state: ControllerState, broker: BrokerImage) -> list[Message]:
         known = broker.registration.cordoned_log_dirs
-        if self.cordoned is None or state.image.metadata_version < _CORDONING:
+        if self.cordoned is None or state.image.metadata_version < CORDONED_SINCE:
             return []
         if known is not None and set(known) == set(self.cordoned):
             return []

@@ -72,6 +72,7 @@ class Membership:
         self._config = config
         self._cordoned = cordoned
         self._timer: Timer | None = None
+        self._reported_cordoned: Sequence[bytes] = ()
         self._failed_directories: dict[bytes, bool] = {}
         """By id of a failed log directory: whether a controller knows of it."""
         self.on_unreported: Callable[[Exception], None] = lambda error: None
@@ -130,6 +131,15 @@ class Membership:
             self._config().log_dir_failure_timeout_ms, lambda: self._check_reported(directory)
         )
         if self.broker_epoch >= 0 and not self._is_leaving:
+            start(self._try_beat())
+
+    def configured(self) -> None:
+        """Report log directories that a new configuration cordons, or no longer does, at once.
+
+        The controllers take them into account when they next place replicas (KIP-1066).
+        """
+        is_unknown = self._cordoned() != self._reported_cordoned
+        if is_unknown and self.broker_epoch >= 0 and not self._is_leaving:
             start(self._try_beat())
 
     def stop(self) -> None:
@@ -206,6 +216,7 @@ class Membership:
 
     async def _beat(self, *, wants_fence: bool = False, wants_shut_down: bool = False) -> Standing:
         failed = list(self._failed_directories)
+        self._reported_cordoned = cordoned = self._cordoned()
         standing = await self._channel.heartbeat(
             Beat(
                 broker_id=self.broker_id,
@@ -214,7 +225,7 @@ class Membership:
                 wants_fence=wants_fence,
                 wants_shut_down=wants_shut_down,
                 offline_directories=failed,
-                cordoned_directories=self._cordoned(),
+                cordoned_directories=cordoned,
             )
         )
         self._failed_directories.update(dict.fromkeys(failed, True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.command import ControllerState, Decision, bounded
 from wirekafka.metadata.records import ClientQuotaRecord
 from wirekafka.metadata.security import SecurityImage
+from wirekafka.quotas.address_quotas import is_address
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER, Entity
 from wirekafka.replication.observation import Committed
@@ -56,6 +57,8 @@ class AlterQuotas:
 
     changes: Sequence[QuotaChange]
     validate_only: bool = False
+    unknown_hosts: Container[str] = ()
+    """Those of `hosts` that have no address."""
 
     def decide(self, state: ControllerState, now_ms: int) -> Decision:
         """Return a record for each quota that changes."""
@@ -69,15 +72,27 @@ class AlterQuotas:
                 )
                 continue
             try:
-                records += _changed(change, state.image.security)
+                records += _changed(change, self.unknown_hosts, state.image.security)
                 reply[change.entity] = None
             except KafkaError as error:
                 reply[change.entity] = error
         return Decision(() if self.validate_only else bounded(records), reply)
 
 
-def _changed(change: QuotaChange, image: SecurityImage) -> list[Message]:
-    allowed = _allowed(change.entity)
+def hosts(changes: Sequence[QuotaChange]) -> set[str]:
+    """Return the host names in place of IP addresses."""
+    return {
+        name
+        for change in changes
+        for kind, name in change.entity
+        if kind == IP and name and _HOST.fullmatch(name) and not is_address(name)
+    }
+
+
+def _changed(
+    change: QuotaChange, unknown_hosts: Container[str], image: SecurityImage
+) -> list[Message]:
+    allowed = _allowed(change.entity, unknown_hosts)
     present = entities(image).get(change.entity, {})
     records: list[Message] = []
     for key, value in change.values.items():
@@ -100,7 +115,7 @@ def _changed(change: QuotaChange, image: SecurityImage) -> list[Message]:
     return records
 
 
-def _allowed(entity: Entity) -> frozenset[str]:
+def _allowed(entity: Entity, unknown_hosts: Container[str]) -> frozenset[str]:
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     types = {kind for kind, _ in entity}
@@ -117,7 +132,7 @@ def _allowed(entity: Entity) -> frozenset[str]:
             "User or ClientId"
         )
     [(_, address)] = entity
-    if address is not None and not _HOST.fullmatch(address):
+    if address is not None and (not _HOST.fullmatch(address) or address in unknown_hosts):
         raise _invalid(f"{address} is not a valid IP or resolvable host.")
     return _OF_ADDRESSES
 

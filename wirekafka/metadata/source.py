@@ -15,6 +15,7 @@ from wirekafka.metadata.channel import ControllerChannel
 from wirekafka.metadata.feed import MetadataFeed
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metadata.registration import Endpoint
+from wirekafka.quotas.address_quotas import Resolve, unresolved
 from wirekafka.replication.metadata_log import MetadataLog, Sync, sync_inline
 from wirekafka.replication.observation import Committed
 
@@ -50,6 +51,8 @@ class Foundation:
     """The node's counters; None while there are no metrics."""
     controller_endpoints: Sequence[Endpoint] = ()
     """The advertised listeners of the controller in this process."""
+    resolve: Resolve = unresolved
+    """Looks up the host names that have quotas."""
     users: FirstUsers = ()
     """The SCRAM credentials of a new cluster; ignored in an existing one."""
 

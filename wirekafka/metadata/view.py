@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wirekafka.errors import Error
@@ -52,6 +52,10 @@ class View:
         if leader == NO_LEADER or alive is None or alive.fenced:
             return PartitionView(Error.LEADER_NOT_AVAILABLE, NO_LEADER, offline)
         return PartitionView(Error.LISTENER_NOT_FOUND, NO_LEADER, offline)
+
+    def reachable(self, replicas: Sequence[int]) -> list[int]:
+        """The replicas whose broker is in service and has the listener."""
+        return [replica for replica in replicas if replica in self._reachable]
 
 
 def controller_for_clients(image: MetadataImage, node_id: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_address
 
 from wirekafka.quotas.rate import Rate, Windows
@@ -9,12 +11,42 @@ from wirekafka.quotas.rate import Rate, Windows
 CONNECTIONS = "connection_creation_rate"
 _MOST_ADDRESSES = 10_000
 
+Resolve = Callable[[str, Callable[[str | None], None]], None]
+"""Looks a host name up and calls back with its address, None if there is none."""
+
+
+def unresolved(host: str, done: Callable[[str | None], None]) -> None:
+    """A `Resolve` without names."""
+    done(None)
+
+
+def is_address(text: str) -> bool:
+    """Whether this is an IP address, not a host name."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+class _Host:
+    """A quota of a host by name; its address is None until it is looked up."""
+
+    def __init__(self, limit: float):
+        self.limit = limit
+        self.address: str | None = None
+
 
 class AddressQuotas:
-    """The quotas of IP addresses and the rates at which these connect."""
+    """The quotas of IP addresses and the rates at which these connect.
 
-    def __init__(self, windows: Windows):
+    As in Kafka, a host name is looked up once, when its quota is set.
+    """
+
+    def __init__(self, windows: Windows, resolve: Resolve = unresolved):
         self._windows = windows
+        self._resolve = resolve
+        self._hosts: dict[str, _Host] = {}
         self._limits: dict[str | None, float] = {}
         """By address; None is the default."""
         self._rates: dict[str, Rate] = {}
@@ -25,10 +57,29 @@ class AddressQuotas:
     def clear(self) -> None:
         """Remove all quotas."""
         self._limits.clear()
+        self._hosts.clear()
 
     def change(self, address: str | None, limit: float | None) -> None:
-        """Set the quota of an address, or the default; None removes it."""
-        name = _normal(address) if address is not None else None
+        """Set the quota of an address or a host name, or the default; None removes it."""
+        if address is not None and not is_address(address):
+            self._change_host(address, limit)
+        else:
+            self._set(None if address is None else _normal(address), limit)
+
+    def _change_host(self, name: str, limit: float | None) -> None:
+        known = self._hosts.pop(name, None)
+        if known is not None and known.address is not None:
+            self._set(known.address, None)
+        if limit is not None:
+            host = self._hosts[name] = _Host(limit)
+            self._resolve(name, partial(self._found, name, host))
+
+    def _found(self, name: str, host: _Host, address: str | None) -> None:
+        if address is not None and self._hosts.get(name) is host:
+            host.address = _normal(address)
+            self._set(host.address, host.limit)
+
+    def _set(self, name: str | None, limit: float | None) -> None:
         if limit is not None:
             self._limits[name] = limit
         else:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.quotas.address_quotas import CONNECTIONS, AddressQuotas
+from wirekafka.quotas.address_quotas import CONNECTIONS, AddressQuotas, Resolve, unresolved
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER, Applied, Entity, applied
 from wirekafka.quotas.rate import Rate, Windows
 from wirekafka.quotas.token_bucket import TokenBucket
@@ -92,10 +92,10 @@ class ClientQuotas:
     """
 
     @classmethod
-    def of_broker(cls, config: BrokerConfig) -> ClientQuotas:
+    def of_broker(cls, config: BrokerConfig, resolve: Resolve = unresolved) -> ClientQuotas:
         """The quotas on bytes and work, none of which is stored yet."""
         windows = Windows(config.quota_window_num, config.quota_window_size_seconds * 1000)
-        return cls(windows, (PRODUCE, FETCH, REQUEST))
+        return cls(windows, (PRODUCE, FETCH, REQUEST), resolve)
 
     @classmethod
     def of_controller(cls, config: BrokerConfig) -> ClientQuotas:
@@ -103,8 +103,8 @@ class ClientQuotas:
         size_ms = config.controller_quota_window_size_seconds * 1000
         return cls(Windows(config.controller_quota_window_num, size_ms), (MUTATION,))
 
-    def __init__(self, windows: Windows, enforced: Container[str]):
-        self.addresses = AddressQuotas(windows)
+    def __init__(self, windows: Windows, enforced: Container[str], resolve: Resolve = unresolved):
+        self.addresses = AddressQuotas(windows, resolve)
         """The quotas of IP addresses, which are not part of the truth value."""
         self._windows = windows
         self._enforced = enforced

@@ -136,6 +136,7 @@ class ControllerNode:
             controller_endpoints=endpoints,
             sync=platform.sync,
             failed=self.fail,
+            resolve=platform.net.resolve,
             users=platform.first_users,
         )
 

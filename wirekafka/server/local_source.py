@@ -162,6 +162,7 @@ def _controller_parts(parts: SourceParts, known: Controllers) -> ControllerParts
         bootstrap=bootstrap_records(disk, directory.path, now_ms, foundation.users),
         sync=foundation.sync,
         failed=foundation.failed,
+        resolve=foundation.resolve,
     )
 
 

@@ -51,6 +51,9 @@ class Net(Protocol):
     def own_name(self) -> str:
         """A host name of this machine that it can resolve itself, else `localhost`."""
 
+    def resolve(self, host: str, done: Callable[[str | None], None]) -> None:
+        """Look a host name up, and call back with its first address, as Java does; or with None."""
+
 
 class SocketPort:
     """A listening socket, served by the running event loop once `accept` is called."""
@@ -104,6 +107,20 @@ class SocketNet:
         except OSError:
             pass
         return "localhost"
+
+    def resolve(self, host: str, done: Callable[[str | None], None]) -> None:
+        found = asyncio.get_running_loop().run_in_executor(None, _address, host)
+        found.add_done_callback(lambda each: None if each.cancelled() else done(each.result()))
+
+
+def _address(host: str) -> str | None:
+    """An address of the host, IPv4 if it has one."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return None
+    found.sort(key=lambda each: each[0] != socket.AF_INET)
+    return str(found[0][4][0])
 
 
 def _bind(host: str, port: int) -> socket.socket:

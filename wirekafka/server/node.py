@@ -231,6 +231,7 @@ class Node:
             controller_endpoints=endpoints,
             sync=platform.sync,
             failed=self.fail,
+            resolve=platform.net.resolve,
             users=platform.first_users,
             measures=platform.measures,
         )

@@ -177,6 +177,9 @@ class LinkedNet:
     def own_name(self) -> str:
         return SocketNet().own_name()
 
+    def resolve(self, host: str, done: Callable[[str | None], None]) -> None:
+        SocketNet().resolve(host, done)
+
 
 class KeptPort:
     """A `Port` that nobody else gets when it is closed, for the next start of the node."""
