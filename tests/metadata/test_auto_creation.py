@@ -18,12 +18,14 @@ class Channel:
     """A channel whose controller responds when the test says so."""
 
     def __init__(self) -> None:
+        self.topics: list[NewTopic] = []
         self.asked: list[list[str]] = []
         self.responses: list[Promise] = []
 
     async def create_topics(
         self, topics: Sequence[NewTopic], wanted_by: Any = None
     ) -> dict[str, KafkaError | None]:
+        self.topics += topics
         self.asked.append([topic.name for topic in topics])
         self.responses.append(Promise())
         errors: dict[str, KafkaError | None] = await self.responses[-1]
@@ -33,7 +35,12 @@ class Channel:
 class Stage:
     def __init__(self) -> None:
         self.channel, self.clock = Channel(), ManualClock()
-        self.creation = AutoCreation(self.channel, BrokerConfig.of, self.clock)  # type: ignore[arg-type]
+        self.options: dict[str, str] = {}
+        self.creation = AutoCreation(
+            self.channel,  # type: ignore[arg-type]
+            lambda: BrokerConfig.of(self.options),
+            self.clock,
+        )
 
     async def begun(self, asked: Awaitable[Any]) -> asyncio.Future[Any]:
         """The outcome of a call that has run up to its first wait."""
@@ -48,6 +55,23 @@ def on_stage(scenario: Callable[[Stage], Awaitable[None]]) -> None:
             await scenario(Stage())
 
     asyncio.run(run())
+
+
+def test_partitions_and_replicas_are_the_brokers_if_it_has_such_settings() -> None:
+    async def scenario(stage: Stage) -> None:
+        for name, stage.options in (
+            ("a", {}),
+            ("b", {"num.partitions": "4"}),
+            ("c", {"default.replication.factor": "2"}),
+            ("d", {"num.partitions": "1", "default.replication.factor": "1"}),
+        ):
+            await stage.begun(stage.creation.create([name]))
+        assert [
+            (topic.name, topic.num_partitions, topic.replication_factor)
+            for topic in stage.channel.topics
+        ] == [("a", -1, -1), ("b", 4, -1), ("c", -1, 2), ("d", 1, 1)]
+
+    on_stage(scenario)
 
 
 def test_creation_is_awaited_for_two_seconds_and_goes_on() -> None:

@@ -207,4 +207,12 @@ def _new_topic(name: str, config: BrokerConfig) -> NewTopic:
                 "retention.ms": "-1",
             },
         )
-    return NewTopic(name=name)
+    configured = config.sources.static
+    return NewTopic(
+        name=name,
+        # -1 is the controllers' own setting.
+        num_partitions=config.num_partitions if "num.partitions" in configured else -1,
+        replication_factor=(
+            config.default_replication_factor if "default.replication.factor" in configured else -1
+        ),
+    )
