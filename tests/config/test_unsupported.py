@@ -54,6 +54,9 @@ def test_a_single_plaintext_node_is_served():
                 "listeners": "INSIDE://:1,CONTROLLER://:2",
                 "inter.broker.listener.name": "INSIDE",
                 "listener.security.protocol.map": "INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "principal.builder.class": (
+                    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+                ),
             }
         )
     )
@@ -68,6 +71,18 @@ def test_only_the_first_of_several_listeners_of_controllers_is_used(caplog):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
+        (
+            {"principal.builder.class": "com.example.Builder"},
+            "com.example.Builder for configuration principal.builder.class: Java classes cannot be",
+        ),
+        (
+            {"listener.name.plaintext.principal.builder.class": "com.example.Builder"},
+            "configuration listener.name.plaintext.principal.builder.class: Java classes cannot be",
+        ),
+        ({"ssl.engine.factory.class": "com.example.Factory"}, "Java classes cannot be loaded"),
+        ({"create.topic.policy.class.name": "com.example.Policy"}, "Java classes cannot be"),
+        ({"alter.config.policy.class.name": "com.example.Policy"}, "Java classes cannot be"),
+        ({"client.quota.callback.class": "com.example.Quotas"}, "Java classes cannot be loaded"),
         (
             {"replica.selector.class": "com.example.Selector"},
             "the only selectors here are Kafka's own",

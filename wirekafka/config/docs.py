@@ -11,6 +11,7 @@ from wirekafka.config import options as tables
 from wirekafka.config.group_bounds import BOUNDING
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
+from wirekafka.config.unsupported import DECIDING_CLASSES
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PAGE = _PACKAGE.parent / "docs" / "configuration.md"
@@ -44,6 +45,7 @@ _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
     "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
     "supported, for logins at other nodes.",
+    **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
 }
 _IN_THIS_PACKAGE = {
     "config/authorization.py",
@@ -121,6 +123,7 @@ def used_names() -> set[str]:
     used.update(name for name in GROUP if {name, name.partition(".")[2]} & names)
     used |= BOUNDING
     used.add("config.providers")  # Replaced while the sources are read.
+    used |= DECIDING_CLASSES.keys()
     for word in words & _THROUGH.keys():
         used.update(_THROUGH[word])
     for name in used & TOPIC.keys():

@@ -9,10 +9,20 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+from wirekafka.config.prefixed import split
 from wirekafka.config.roles import check_broker, check_combined, check_controller
 
 _SHARE_ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
 """Names of the only assignor of share groups."""
+_SECURITY = "org.apache.kafka.common.security"
+DECIDING_CLASSES = {
+    "alter.config.policy.class.name": None,
+    "client.quota.callback.class": None,
+    "create.topic.policy.class.name": None,
+    "principal.builder.class": f"{_SECURITY}.authenticator.DefaultKafkaPrincipalBuilder",
+    "ssl.engine.factory.class": f"{_SECURITY}.ssl.DefaultSslEngineFactory",
+}
+"""Options whose Java class decides who somebody is or what is allowed, with Kafka's own class."""
 
 
 def refuse_unsupported(config: BrokerConfig) -> None:
@@ -25,6 +35,7 @@ def refuse_unsupported(config: BrokerConfig) -> None:
             "Disabling the 'classic' protocol is not supported.",
         )
     _check_share_assignor(config.group_share_assignors)
+    _check_classes(config)
     connections_of_hosts(config.max_connections_per_ip_overrides)
     selector = config.replica_selector_class
     if selector not in (None, RACK_AWARE_SELECTOR, LEADER_SELECTOR):
@@ -36,6 +47,14 @@ def refuse_unsupported(config: BrokerConfig) -> None:
         check_broker(config)
     else:
         (check_controller if roles == {"controller"} else check_combined)(config)
+
+
+def _check_classes(config: BrokerConfig) -> None:
+    for name, setting in config.sources.static.items():
+        parts = split(name)
+        option, given = parts.rest if parts else name, setting.text.strip()
+        if option in DECIDING_CLASSES and given not in ("", DECIDING_CLASSES[option]):
+            raise ConfigError(name, given, "Java classes cannot be loaded")
 
 
 def _check_share_assignor(names: Sequence[str]) -> None:
