@@ -210,6 +210,26 @@ def _append_many(log, count: int) -> None:
                 assert error.error == Error.KAFKA_STORAGE_ERROR
 
 
+def test_batches_that_were_destroyed_on_disk_are_corrupt_to_readers_and_the_others_are_not() -> (
+    None
+):
+    disk = SimulatedDisk()
+    log = new_log(disk, segment_bytes=200)
+    for number in range(9):
+        append(log, batch(b"%d" % number, timestamp=NOW_MS + number))
+    first = disk.file(log.segments[0].file.path).data
+    first[:] = bytes(12) + first
+    reads = (lambda: log.read(0, 10_000, end_offset=9), lambda: log.offset_for_timestamp(NOW_MS))
+    for read in reads:
+        with pytest.raises(KafkaError) as raised:
+            read()
+        assert raised.value.error == Error.CORRUPT_MESSAGE
+        assert "position 0" in str(raised.value.message)
+    later = log.segments[1].base_offset
+    assert log.read(later, 10_000, end_offset=9).size_bytes > 0
+    assert log.offset_for_timestamp(NOW_MS + later) == TimestampOffset(NOW_MS + later, later, 0)
+
+
 def test_a_full_disk_refuses_appends_until_there_is_room_again() -> None:
     disk = SimulatedDisk(capacity_bytes=2000)
     log = new_log(disk)

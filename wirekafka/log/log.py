@@ -207,7 +207,7 @@ class Log:
         """Read batches from the one that holds `offset` on, none at or above `end_offset`.
 
         At most `max_bytes`, so that the last batch may be cut off; but with `at_least_one` the
-        first is whole, however large. Raises KafkaError(OFFSET_OUT_OF_RANGE).
+        first is whole, however large. Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise self._out_of_range(offset)
@@ -495,4 +495,5 @@ class Log:
     def _storage_error(self, error: Exception) -> KafkaError:
         if self.report is not None and isinstance(error, OSError):
             self.report(error)
-        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+        code = Error.CORRUPT_MESSAGE if isinstance(error, BadBatch) else Error.KAFKA_STORAGE_ERROR
+        return KafkaError(code, str(error))
