@@ -228,6 +228,10 @@ def test_batches_that_were_destroyed_on_disk_are_corrupt_to_readers_and_the_othe
     later = log.segments[1].base_offset
     assert log.read(later, 10_000, end_offset=9).size_bytes > 0
     assert log.offset_for_timestamp(NOW_MS + later) == TimestampOffset(NOW_MS + later, later, 0)
+    # Nobody sent these: what has to change the log stops instead of trying again.
+    with pytest.raises(KafkaError) as raised:
+        log.truncate_to(1, NOW_MS)
+    assert raised.value.error == Error.KAFKA_STORAGE_ERROR
 
 
 def test_a_full_disk_refuses_appends_until_there_is_room_again() -> None:

@@ -220,21 +220,21 @@ class Log:
             limits = _new(ReadLimits, (max_bytes, end_offset, self.end_offset, at_least_one))
             return self.segments.read(offset, limits)
         except (OSError, BadBatch) as error:
-            raise self._storage_error(error) from error
+            raise self._read_error(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with that timestamp in ms or a later one. Raises KafkaError."""
         try:
             return lookup.first_at_or_after(self.segments, timestamp, self.start_offset)
         except (OSError, BadBatch) as error:
-            raise self._storage_error(error) from error
+            raise self._read_error(error) from error
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp; None: there is none. Raises KafkaError."""
         try:
             return lookup.newest(self.segments)
         except (OSError, BadBatch) as error:
-            raise self._storage_error(error) from error
+            raise self._read_error(error) from error
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap an offset range. Raises KafkaError."""
@@ -252,10 +252,7 @@ class Log:
         return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def advance_start(self, offset: int) -> None:
-        """Raise the log start offset; the next retention run deletes segments below it.
-
-        Raises KafkaError.
-        """
+        """Raise the start offset; retention then deletes segments below it. Raises KafkaError."""
         assert offset <= self.end_offset, (offset, self.end_offset)
         if offset <= self.start_offset:
             return
@@ -492,8 +489,11 @@ class Log:
             f" log segments upto {self.end_offset} (log start {self.start_offset})",
         )
 
+    def _read_error(self, error: Exception) -> KafkaError:
+        corrupt = KafkaError(Error.CORRUPT_MESSAGE, str(error))
+        return corrupt if isinstance(error, BadBatch) else self._storage_error(error)
+
     def _storage_error(self, error: Exception) -> KafkaError:
         if self.report is not None and isinstance(error, OSError):
             self.report(error)
-        code = Error.CORRUPT_MESSAGE if isinstance(error, BadBatch) else Error.KAFKA_STORAGE_ERROR
-        return KafkaError(code, str(error))
+        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
