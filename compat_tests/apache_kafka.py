@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tests import kafka_jars
-from tests.eventually import Hopeless, eventually
+from tests.eventually import Impossible, eventually
 from tests.ports import free_ports
 
 CLUSTER_ID = "b1R0aGVyIG9yYWNsZSEhIQ"
@@ -163,5 +163,5 @@ def _assert_alive(process: "subprocess.Popen[bytes]", directory: Path) -> bool:
     return False
 
 
-class KafkaDied(Hopeless):
+class KafkaDied(Impossible):
     """A broker or controller ended while starting; the text is the end of what it wrote."""

@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
+from wirekafka.security.certificates import key_usage
+
 PASSWORD = "keep this secret"
 _PEM = serialization.Encoding.PEM
 _OIDS = {
@@ -23,17 +25,6 @@ _OIDS = {
     "O": NameOID.ORGANIZATION_NAME,
     "C": NameOID.COUNTRY_NAME,
 }
-_SIGNS_CERTIFICATES = x509.KeyUsage(
-    digital_signature=False,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    key_cert_sign=True,
-    crl_sign=True,
-    encipher_only=False,
-    decipher_only=False,
-)
 
 
 @dataclass(frozen=True)
@@ -98,7 +89,7 @@ class Authority:
         self.certificate = (
             self._unsigned(self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_SIGNS_CERTIFICATES, critical=True)
+            .add_extension(key_usage(signs_certificates=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Hopeless(Exception):
-    """Raised by a condition that cannot become true any more: `eventually` passes it on."""
+class Impossible(Exception):
+    """Raised by a condition that can no longer become true; `eventually` ends with it at once."""
 
 
 def eventually(condition: Callable[[], T], timeout_s: float = 30, every_s: float = 0.05) -> T:
@@ -25,7 +25,7 @@ def eventually(condition: Callable[[], T], timeout_s: float = 30, every_s: float
             if value:
                 return value
             last = value
-        except Hopeless:
+        except Impossible:
             raise
         except Exception as error:
             last = error

@@ -410,7 +410,7 @@ def test_an_unknown_isolation_level_is_an_unknown_server_error(kafka: InProcessB
 def test_topics_compressed_with_zstd_are_read_in_all_versions(
     kafka: InProcessBroker, version: int
 ) -> None:
-    """Though only those from version 10 on announced zstd (KIP-110), as in Kafka."""
+    """Also below version 10, whose clients need not know zstd (KIP-110), as in Kafka."""
     kafka.create("t", compression_type="zstd")
     fill(kafka)
     response = fetch(kafka, ("t", 0, 0), version=version)

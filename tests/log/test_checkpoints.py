@@ -72,7 +72,14 @@ def test_properties_are_read_as_kafka_writes_them() -> None:
 
 
 def test_characters_of_a_cluster_id_are_escaped_as_java_does() -> None:
-    assert rb"cluster.id=x\=\\\:\#\!y z" in meta_properties_text(r"x=\:#!y z", 3, TOPIC_ID)
+    text = meta_properties_text(r"x=\:#!y zé", 3, TOPIC_ID)
+    assert rb"cluster.id=x\=\\\:\#\!y z\u00e9" in text
+    assert properties_from(text)["cluster.id"] == r"x=\:#!y zé"
+
+
+def test_an_escape_that_is_none_is_a_bad_checkpoint() -> None:
+    with pytest.raises(BadCheckpoint, match="escape"):
+        properties_from(rb"cluster.id=\u12")
 
 
 def test_the_clean_shutdown_marker_is_kafkas_json() -> None:

@@ -31,7 +31,10 @@ def identity_from(text: bytes, path: str) -> DirectoryIdentity:
 
     Raises UnreadableIdentity, or OutdatedIdentity for version 0, which is the default.
     """
-    properties = checkpoints.properties_from(text)
+    try:
+        properties = checkpoints.properties_from(text)
+    except checkpoints.BadCheckpoint as error:
+        raise UnreadableIdentity(f"{path}: {error}") from None
     version = properties.get("version", "0")
     if version == "0":
         raise OutdatedIdentity(

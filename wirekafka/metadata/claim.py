@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from wirekafka.config import controllers
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.log.checkpoints import META_PROPERTIES, properties_from, uuid_text
+from wirekafka.log.checkpoints import META_PROPERTIES, BadCheckpoint, properties_from, uuid_text
 from wirekafka.log.directory_identity import DirectoryIdentity
 from wirekafka.log.files import Disk
 from wirekafka.log.log_directory import LogDirectory, UnusableDirectory
@@ -43,9 +43,9 @@ def check_cluster(disk: Disk, config: BrokerConfig, cluster_id: str) -> None:
     for path in _paths(config):
         try:
             text = disk.read(f"{path.rstrip('/')}/{META_PROPERTIES}")
-        except OSError:
-            continue  # It is new, or has failed.
-        known = properties_from(text).get("cluster.id", cluster_id)
+            known = properties_from(text).get("cluster.id", cluster_id)
+        except (OSError, BadCheckpoint):
+            continue  # It is new, has failed, or is refused when it is opened.
         if known != cluster_id:
             raise UnusableDirectory(
                 f"{path} belongs to cluster {known}, but the controllers to {cluster_id}"

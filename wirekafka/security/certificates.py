@@ -43,7 +43,7 @@ def new_authority(now: datetime) -> KeyPair:
         .issuer_name(name)
         .serial_number(serial)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(key_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
     )
     return _pair(key, certificate)
@@ -64,7 +64,7 @@ def issue(authority: KeyPair, names: Sequence[str], now: datetime) -> KeyPair:
         .issuer_name(issuer.subject)
         .serial_number(x509.random_serial_number())
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
+        .add_extension(key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
@@ -106,7 +106,8 @@ def _unsigned(
     )
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """The use of the key of an authority, or that of a server's or client's key (RFC 5280)."""
     return x509.KeyUsage(
         digital_signature=not signs_certificates,
         key_cert_sign=signs_certificates,

@@ -127,7 +127,7 @@ class LiveRule:
         loop = asyncio.get_running_loop()
         held = loop.create_future()
         # asyncio.wait_for demands a task, in which requests are not served.
-        timer = None if within_s is None else loop.call_later(within_s, _let_go, held)
+        timer = None if within_s is None else loop.call_later(within_s, _resume, held)
         self._held.add(held)
         try:
             await held
@@ -140,7 +140,7 @@ class LiveRule:
         """Let waiting requests continue, and hold no further ones."""
         self._is_released = True
         for held in self._held:
-            _let_go(held)
+            _resume(held)
 
     def _is_when(self, request: Request) -> bool:
         if self.spec.when is None:
@@ -307,6 +307,6 @@ def _check_any(spec: RuleSpec, can: Callable[..., bool], reason: str) -> None:
         raise ValueError(f"a rule for {', '.join(spec.apis[:3])} can never match: {reason}")
 
 
-def _let_go(held: asyncio.Future[None]) -> None:
+def _resume(held: asyncio.Future[None]) -> None:
     if not held.done():
         held.set_result(None)
