@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from wirekafka.cli import private_files
 from wirekafka.cli.cluster_directory import has_broker, has_cluster
 from wirekafka.config.address import ANYWHERE
 from wirekafka.config.authorization import STANDARD_AUTHORIZER
@@ -43,7 +45,7 @@ _OF_EVERY_NODE = (
 )
 _PROTOCOL_MAP = "listener.security.protocol.map"
 _KEYSTORE_FILE, _AUTHORITY_FILE = "broker.pem", "ca.pem"
-_NODES_FILE, _USERS_FILE = "nodes.properties", "first-users"
+_NODES_FILE, _USERS_FILE, _PASSWORD_FILE = "nodes.properties", "first-users", "password"
 _PROVIDER = "wirekafka"
 _PROVIDER_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
 _JAAS = "sasl.jaas.config"
@@ -70,6 +72,11 @@ class Secured:
         return self.directory / _AUTHORITY_FILE
 
     @property
+    def password_file(self) -> Path:
+        """The administrator's password, and nothing else."""
+        return self.directory / _PASSWORD_FILE
+
+    @property
     def users_file(self) -> Path:
         """The administrator as `--add-scram` takes it, for the controller of several brokers."""
         return self.directory / _USERS_FILE
@@ -94,7 +101,10 @@ class Secured:
         _write_private(self.nodes_file, dumps(login, timestamp=False))
 
     def announce(self, bootstrap_servers: str) -> None:
-        """Write `client.properties` for the addresses; print all settings after the first start."""
+        """Write `client.properties` for the addresses; print all settings after the first start.
+
+        Where standard output is no terminal, services log it: it gets the names of files instead.
+        """
         from javaproperties import dumps
 
         access = self._access(bootstrap_servers)
@@ -103,6 +113,13 @@ class Secured:
         _write_private(self.properties_file, text)
         if not self.is_new:
             print(f"client settings: {self.properties_file}", flush=True)
+            return
+        if not sys.stdout.isatty():
+            print(
+                f"client settings: {self.properties_file}; the password of {ADMIN}:"
+                f" {self.password_file}",
+                flush=True,
+            )
             return
         print(f"\nJava and commands ({self.properties_file}):\n{text}")
         print(f"confluent-kafka:\n{client_settings.confluent(access)}\n", flush=True)
@@ -182,15 +199,15 @@ def first_users_file(config: BrokerConfig) -> Path:
 def prepare(config: BrokerConfig) -> tuple[Secured, str]:
     """Make the missing files beside the data directory; also returns the keystore's path.
 
-    Raises ConfigError for a listener without SASL and TLS, and for data without a generated
-    administrator; OSError.
+    Raises ConfigError for a listener without SASL and TLS, for data without a generated
+    administrator, and for directories and files that other users have made or can reach; OSError.
     """
     bound = listeners(config)
     for listener in bound.bound:
         if listener.protocol != _PROTOCOL:
             raise _refused("listeners", str(listener))
     data, directory = _data(config), _directory(config)
-    password_file = directory / "password"
+    password_file = directory / _PASSWORD_FILE
     is_used = has_broker(data) or has_cluster(data)
     if is_used and not password_file.exists():
         reason = (
@@ -198,6 +215,9 @@ def prepare(config: BrokerConfig) -> tuple[Secured, str]:
             " missing): secure it by options instead, as docs/security.md shows"
         )
         raise ConfigError(_OPTION, str(data), reason, f"{_OPTION}: {reason}")
+    private_files.check_secrets(directory, public=[_AUTHORITY_FILE])
+    for path in (*config.data_directories, *filter(None, [config.metadata_log_dir])):
+        private_files.check_data(Path(path))
     directory.mkdir(_PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     is_new = not password_file.exists()
     if is_new:

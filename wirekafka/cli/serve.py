@@ -39,6 +39,10 @@ def main(words: Sequence[str]) -> int:
     _log_to_stderr(arguments.log_level, arguments.log_format)
     if arguments.request_log:
         logging.getLogger(REQUEST_LOGGER).setLevel(logging.DEBUG)
+    if arguments.secure:
+        from wirekafka.cli.private_files import keep_new_files_private
+
+        keep_new_files_private()
     config = configuration(arguments)
     if arguments.brokers is not None:
         return _serve_several(arguments, config)
