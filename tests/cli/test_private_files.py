@@ -1,4 +1,4 @@
-"""`serve --secure` and the other users of the machine: owners, permissions, who reads a password."""
+"""`serve --secure` and other users of the machine: owners, permissions, who reads a password."""
 
 from __future__ import annotations
 

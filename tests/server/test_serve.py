@@ -90,7 +90,7 @@ def test_a_broker_without_any_configuration_serves_and_stops(data: Path) -> None
     assert not (data / ".lock").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_within_seconds(data: Path, number: int) -> None:
     with Serving(data) as serving, serving.client() as client:
         create(client, "t")

@@ -37,7 +37,7 @@ def command(
         typer.Option(metavar="NAME", help="Another name by which browsers may reach it."),
     ] = None,
 ) -> None:
-    """Serve web pages about a Kafka cluster until Ctrl-C.
+    """Serve web pages about a Kafka cluster until Ctrl-C, SIGTERM or SIGHUP.
 
     With SASL but without sasl.jaas.config in FILE, visitors log in as users of the brokers.
     """
@@ -59,5 +59,4 @@ def command(
         with Client(bootstrap, settings.config) as client:
             client.any()
     server = WebServer(settings, Sampler)
-    print(f"wirekafka console: http://{server.address}/", flush=True)
-    server.serve()
+    server.serve(lambda: print(f"wirekafka console: http://{server.address}/", flush=True))

@@ -1,4 +1,4 @@
-"""`wirekafka serve`: runs a broker until SIGTERM or Ctrl-C."""
+"""`wirekafka serve`: runs a broker until SIGTERM, SIGHUP or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_BROKERS = 1000
 
 
 def main(words: Sequence[str]) -> int:
-    """Serve until SIGTERM or Ctrl-C; returns the exit status. Raises ConfigError, OSError."""
+    """Serve until a signal stops it; returns the exit status. Raises ConfigError, OSError."""
     arguments = _parser().parse_args(words)
     _log_to_stderr(arguments.log_level, arguments.log_format)
     if arguments.request_log:

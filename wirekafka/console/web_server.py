@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import threading
+from collections.abc import Callable
 
 import uvicorn
 
@@ -12,7 +14,10 @@ from wirekafka.config.address import Address
 from wirekafka.console import app
 from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.settings import Settings
+from wirekafka.server.stop_signals import stop_signals
 
+_ALIVE_S = 1.0
+"""How often the process looks whether its server has failed."""
 _STOP_S = 3.0
 
 
@@ -40,9 +45,21 @@ class WebServer:
             self._thread.join(_STOP_S)
         self._socket.close()
 
-    def serve(self) -> None:
-        """Serve on this thread, until `stop` or a signal. For a process of its own."""
-        self._run()
+    def serve(self, ready: Callable[[], None]) -> None:
+        """Serve until a signal stops the process, whose main thread calls this.
+
+        `ready` is called once a signal would stop it cleanly. Raises RuntimeError if the server
+        fails, after its traceback was printed.
+        """
+        should_stop = threading.Event()
+        for number in stop_signals():
+            signal.signal(number, lambda *_: should_stop.set())
+        self.start()
+        ready()
+        while not should_stop.wait(_ALIVE_S):
+            if not self._thread.is_alive():
+                raise RuntimeError("the server of the console has ended by itself")
+        self.stop()
 
     def _run(self) -> None:
         accounts = Accounts(self._settings, self._open_source)

@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,6 +24,7 @@ from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.local_socket import LocalSocket
 from wirekafka.server.node import Node, Platform
 from wirekafka.server.service_manager import ServiceManager
+from wirekafka.server.stop_signals import stop_signals
 
 if TYPE_CHECKING:
     from wirekafka.server.monitoring.service import Monitoring
@@ -72,7 +72,7 @@ def run(
     new: Format | None = None,
     attended: Attended | None = None,
 ) -> int:
-    """Serve until SIGTERM or Ctrl-C; returns the exit status.
+    """Serve until SIGTERM, SIGHUP or Ctrl-C; returns the exit status.
 
     `loop` is `auto`, `asyncio` or `uvloop`; `new` is for new log directories.
     """
@@ -127,9 +127,9 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
 
 
 def _stop_requests(at_eof: bool) -> asyncio.Event:
-    """An event that is set by SIGTERM and Ctrl-C, and perhaps by the end of standard input."""
+    """An event that is set by `stop_signals`, and perhaps by the end of standard input."""
     loop, requested = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         loop.add_signal_handler(number, requested.set)
     if at_eof:
         standard_input = sys.stdin.fileno()

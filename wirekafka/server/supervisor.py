@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from wirekafka.replication.backoff import Backoff
 from wirekafka.server.cleaner_process import worker_environment
 from wirekafka.server.service_manager import ServiceManager
+from wirekafka.server.stop_signals import stop_signals
 
 logger = logging.getLogger(__name__)
 
@@ -182,11 +183,11 @@ class Supervisor:
         self._changed = asyncio.Event()
 
     async def run(self) -> int:
-        """Run until SIGTERM or Ctrl-C; returns the exit status.
+        """Run until SIGTERM, SIGHUP or Ctrl-C; returns the exit status.
 
         The ready line has the addresses of the last stage. A second signal kills the nodes.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in stop_signals():
             asyncio.get_running_loop().add_signal_handler(number, self._stop_requested)
         manager = ServiceManager()
         for stage in self._stages:
@@ -250,7 +251,7 @@ def supervise(
     logs_json: bool,
     ready: Callable[[str], None] | None = None,
 ) -> int:
-    """Run nodes until SIGTERM or Ctrl-C; returns the exit status. See `Supervisor`."""
+    """Run nodes until SIGTERM, SIGHUP or Ctrl-C; returns the exit status. See `Supervisor`."""
     with asyncio.Runner() as runner:
         return runner.run(Supervisor(stages, logs_json=logs_json, ready=ready).run())
 

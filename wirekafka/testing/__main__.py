@@ -7,12 +7,13 @@ import signal
 import sys
 import threading
 
+from wirekafka.server.stop_signals import stop_signals
 from wirekafka.testing.broker import Broker
 from wirekafka.testing.cluster import Cluster
 
 
 def main() -> int:
-    """Serve until SIGTERM or Ctrl-C; returns the exit status."""
+    """Serve until SIGTERM, SIGHUP or Ctrl-C; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m wirekafka.testing", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument(
@@ -42,7 +43,7 @@ def main() -> int:
     }
     config = {name: value for name, _, value in (text.partition("=") for text in arguments.set)}
     should_stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         signal.signal(number, lambda *_: should_stop.set())
     try:
         with _started(arguments, topics, config) as broker:
