@@ -83,7 +83,26 @@ def test_directory_with_unreadable_meta_properties_has_failed_and_is_not_locked(
     disk.lock(f"{PATH}/.lock")
 
 
-@pytest.mark.parametrize("text", [b"", b"version=0\nbroker.id=1\n"])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (b"", "meta.properties is empty: restore it, or write the lines version=1, cluster.id="),
+        (b"node.id=1\ncluster.id=c\n", "meta.properties is incomplete: restore it"),
+    ],
+)
+def test_meta_properties_without_a_version_are_refused_with_the_lines_that_are_missing(
+    text: bytes, message: str
+) -> None:
+    """Kafka 4.4.0: "Error: node ID not found in", for any directory of a node."""
+    disk = SimulatedDisk()
+    disk.make_directory(PATH)
+    disk.write(f"{PATH}/meta.properties", text)
+    with pytest.raises(UnusableDirectory, match=message):
+        LogDirectory(disk, PATH)
+    disk.lock(f"{PATH}/.lock")
+
+
+@pytest.mark.parametrize("text", [b"version=0\n", b"version=0\nbroker.id=1\n", b"broker.id=1\n"])
 def test_zookeeper_mode_is_refused_with_a_remedy_and_the_lock_released(text: bytes) -> None:
     disk = SimulatedDisk()
     disk.make_directory(PATH)

@@ -228,12 +228,16 @@ def test_environment_variables_configure_the_broker(data: Path) -> None:
 
 def test_the_environment_names_the_cluster_of_a_new_directory(data: Path) -> None:
     first, other = "5L6g3nShT-eMCtK--X86sw", "b1R0aGVyIG9yYWNsZSEhIQ"
-    for given in (first, other):  # As with Kafka's image, a directory keeps its id.
-        with (
-            Serving(data, environment={"CLUSTER_ID": given}) as serving,
-            serving.client() as client,
-        ):
+    # What the container image sets is for new directories only.
+    default = {"WIREKAFKA_DEFAULT_CLUSTER_ID": other}
+    for given in ({"CLUSTER_ID": first}, {}, default):
+        with Serving(data, environment=given) as serving, serving.client() as client:
             assert client.call(MetadataRequest(topics=None), 9).cluster_id == first
+    with Serving(data, "--cluster-id", other, environment={"CLUSTER_ID": first}) as serving:
+        assert serving.stop() == 1
+        [line] = serving.errors.strip().splitlines()
+        assert f"{data} belongs to cluster {first}, but --cluster-id or CLUSTER_ID" in line
+        assert line.endswith(other)
     with Serving(data, "--cluster-id", "two\nlines") as serving:
         assert serving.stop() == 1
         [line] = serving.errors.strip().splitlines()

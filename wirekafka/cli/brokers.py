@@ -14,7 +14,7 @@ from wirekafka.config.address import ANYWHERE, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import Listener, controller_names, listeners
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import METRICS_LISTENER, metrics_listener
+from wirekafka.config.own import METRICS_LISTENER, metrics_listener, new_directories
 from wirekafka.config.sources import BUILT_IN, SINGLE_NODE, Setting
 from wirekafka.server.supervisor import Program
 
@@ -61,8 +61,7 @@ def nodes(
         "log.dirs": str(layout.controller_at(data)),
         **addresses.of_controller(),
     }
-    new = ["--cluster-id", arguments.cluster_id] if arguments.cluster_id else []
-    new += [word for text in arguments.add_scram for word in ("--add-scram", text)]
+    new = [word for text in arguments.add_scram for word in ("--add-scram", text)]
     programs = [Program("controller", [*given, *new, *_settings(shared | controller)])]
     for number in range(1, count + 1):
         broker = {
@@ -88,6 +87,9 @@ def _data_directory(config: BrokerConfig, count: int) -> Path:
     if len(config.data_directories) > 1:
         reason = "--brokers needs one data directory, below which each node has its own"
         raise _refused(",".join(config.data_directories), reason)
+    if new_directories(config.sources):
+        reason = "--brokers makes the directories of its nodes itself: leave out --new-directory"
+        raise _refused(",".join(new_directories(config.sources)), reason)
     data = Path(config.data_directories[0]).absolute()
     if layout.has_broker(data):
         raise _refused(
@@ -234,13 +236,14 @@ def _common_words(arguments: argparse.Namespace) -> list[str]:
     """The arguments that every node gets as they were given."""
     words = ["--config", str(arguments.config)] if arguments.config else []
     words += [word for text in arguments.set for word in ("--set", text)]
+    words += ["--cluster-id", arguments.cluster_id] if arguments.cluster_id else []
     words += ["--loop", arguments.loop, "--log-level", arguments.log_level]
     words += ["--log-format", arguments.log_format]
     return [*words, *(["--request-log"] if arguments.request_log else [])]
 
 
 def _settings(options: Mapping[str, str]) -> list[str]:
-    return [word for name, text in options.items() for word in ("--set", f"{name}={text}")]
+    return [word for name, text in options.items() for word in ("--node-set", f"{name}={text}")]
 
 
 def _refused(value: str, reason: str) -> ConfigError:

@@ -10,16 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wirekafka.cli import shortcuts
 from wirekafka.cli.cluster_directory import has_cluster
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
-from wirekafka.config.own import (
-    CONSOLE_CHANGES,
-    CONSOLE_CLIENT,
-    CONSOLE_LISTENER,
-    METRICS_LISTENER,
-    console_listener,
-)
+from wirekafka.config.own import console_listener
+from wirekafka.config.sources import BUILT_IN, Setting
 from wirekafka.config.unsupported import refuse_unsupported
 
 if TYPE_CHECKING:
@@ -28,9 +24,9 @@ if TYPE_CHECKING:
 
 _DATA = "wirekafka-data"
 REQUEST_LOGGER = "kafka.request.logger"
-_LISTENER = "PLAINTEXT"
-_SECURE_LISTENER = "SASL_SSL"
 _MOST_BROKERS = 1000
+_DEFAULT_CLUSTER_ID = "WIREKAFKA_DEFAULT_CLUSTER_ID"
+"""The variable with the id of a new cluster that none is given for, set by the container image."""
 
 
 def main(words: Sequence[str]) -> int:
@@ -60,7 +56,9 @@ def main(words: Sequence[str]) -> int:
     console = _console(config, authority)
     from wirekafka.server.run import Attended, Format, run
 
-    new = Format(_cluster_id(arguments.cluster_id), users)
+    new = Format(
+        _cluster_id(arguments.cluster_id), _cluster_id(os.environ.get(_DEFAULT_CLUSTER_ID)), users
+    )
     attended = Attended(ready=ready, companion=console, stops_at_eof=arguments.stop_at_eof)
     return run(config, arguments.loop, new, attended)
 
@@ -91,30 +89,16 @@ def _serve_several(arguments: argparse.Namespace, config: BrokerConfig) -> int:
 
 def configuration(arguments: argparse.Namespace) -> BrokerConfig:
     """The broker's configuration: options of the command, environment, file, defaults."""
-    given = dict(_pair(text) for text in arguments.set)
-    if arguments.data is not None:
-        given["log.dirs"] = arguments.data
-    if arguments.listen:
-        name = _SECURE_LISTENER if arguments.secure else _LISTENER
-        given["listeners"] = ",".join(
-            text if "://" in text else f"{name}://{text}" for text in arguments.listen
-        )
-    if arguments.metrics is not None:
-        given[METRICS_LISTENER] = arguments.metrics
-    if arguments.console is not None:
-        given[CONSOLE_LISTENER] = arguments.console
-    if arguments.console_config is not None:
-        given[CONSOLE_CLIENT] = arguments.console_config
-    if arguments.allow_changes:
-        given[CONSOLE_CHANGES] = "true"
+    given = shortcuts.given(arguments)
     config = BrokerConfig.of(given, os.environ, arguments.config)
     if arguments.secure:
         from wirekafka.cli import secure
 
-        given |= secure.settings(config)
+        given |= {name: Setting(text, "--secure") for name, text in secure.settings(config).items()}
         config = BrokerConfig.of(given, os.environ, arguments.config)
     if {"log.dir", "log.dirs"}.isdisjoint(config.sources.static):
-        config = BrokerConfig.of(given | {"log.dirs": _DATA}, os.environ, arguments.config)
+        given["log.dirs"] = Setting(_DATA, BUILT_IN)
+        config = BrokerConfig.of(given, os.environ, arguments.config)
     return config
 
 
@@ -122,10 +106,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="wirekafka serve",
         description="Run a broker; no configuration is needed.",
-        epilog="Settings, strongest first: --set, KAFKA_* in the environment, --config, defaults.",
+        epilog="Settings, strongest first: --set, KAFKA_* in the environment, --config, defaults."
+        " An option such as --listen that contradicts one of them is refused.",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
     parser.add_argument("--data", metavar="DIR", help=f"the data directory (default: {_DATA})")
+    parser.add_argument(
+        "--new-directory",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory of log.dirs that may be new beside others that this node has used; may"
+        " be repeated",
+    )
     parser.add_argument(
         "--listen",
         action="append",
@@ -146,6 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="set a Kafka option; may be repeated",
     )
+    parser.add_argument("--node-set", action="append", default=[], help=argparse.SUPPRESS)
     parser.add_argument(
         "--loop",
         choices=("auto", "uvloop", "asyncio"),
@@ -156,8 +150,8 @@ def _parser() -> argparse.ArgumentParser:
         "--cluster-id",
         metavar="ID",
         default=os.environ.get("CLUSTER_ID"),
-        help="cluster id of a new data directory (default: CLUSTER_ID in the environment, or"
-        " else a random UUID)",
+        help="cluster id of a new data directory; one of another cluster is refused (default:"
+        " CLUSTER_ID in the environment, or else a random UUID)",
     )
     parser.add_argument(
         "--add-scram",
@@ -230,13 +224,6 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         choices=("text", "json"),
         help="the form of the log on standard error; json is one object a line (default: text)",
     )
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError("--set", text, "expected KEY=VALUE", f"--set {text}: expected KEY=VALUE")
-    return key.strip(), value.strip()
 
 
 def _refuse_cluster(config: BrokerConfig) -> None:

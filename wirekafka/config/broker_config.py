@@ -11,7 +11,7 @@ from wirekafka.config.option import ConfigError, Option
 from wirekafka.config.options import BROKER, FAMILIES, BrokerOptions
 from wirekafka.config.own import OWN
 from wirekafka.config.prefixed import overridden, prefixes
-from wirekafka.config.sources import Sources
+from wirekafka.config.sources import Setting, Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
 
 __all__ = ["BrokerConfig", "TopicConfig", "validate_topic_config"]
@@ -45,7 +45,7 @@ class BrokerConfig(BrokerOptions):
     @classmethod
     def of(
         cls,
-        command_line: Mapping[str, str] | None = None,
+        command_line: Mapping[str, str | Setting] | None = None,
         environment: Mapping[str, str] | None = None,
         file: Path | None = None,
     ) -> BrokerConfig:
@@ -162,7 +162,8 @@ def _parsed(option: Option[Any], text: str, sources: Sources) -> Any:
             # The controller, perhaps a newer version, accepted it: ignored rather than fatal.
             setting = sources.static.get(option.name)
             return option.parse(setting.text) if setting else option.default
-        message = f"{error} (from {sources.source(option.name)})"
+        source = sources.source(option.name)
+        message = f"{error} (from {source})" if source else str(error)
         raise ConfigError(name, error.value, error.reason, message) from None
 
 

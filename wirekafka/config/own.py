@@ -10,6 +10,7 @@ METRICS_LISTENER = "wirekafka.metrics.listener"
 CONSOLE_LISTENER = "wirekafka.console.listener"
 CONSOLE_CHANGES = "wirekafka.console.allow.changes"
 CONSOLE_CLIENT = "wirekafka.console.command.config"
+NEW_DIRECTORIES = "wirekafka.new.log.dirs"
 OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
     "HOST:PORT; not set, they are not served. As `serve --metrics`.",
@@ -19,6 +20,9 @@ OWN = {
     "As `serve --allow-changes`.",
     CONSOLE_CLIENT: "A file with the properties of a Kafka client, by which the console connects "
     "to this broker. As `serve --console-config`.",
+    NEW_DIRECTORIES: "Directories of `log.dirs` that this node may format beside others that it "
+    "has used before. Another one without `meta.properties` is taken for a disk that is not "
+    "mounted, and the node does not start. As `serve --new-directory`.",
 }
 """What each setting means, by name. They are static: set by file, environment or command line."""
 
@@ -41,6 +45,12 @@ def console_allows_changes(sources: Sources) -> bool:
     if text not in ("true", "false"):
         raise ConfigError(CONSOLE_CHANGES, text, "expected true or false")
     return text == "true"
+
+
+def new_directories(sources: Sources) -> tuple[str, ...]:
+    """The log directories that may be formatted although others were used before."""
+    text = sources.text(NEW_DIRECTORIES) or ""
+    return tuple(path for each in text.split(",") if (path := each.strip()))
 
 
 def _listener(sources: Sources, name: str) -> Address | None:

@@ -60,7 +60,7 @@ _SCRIPT_VARIABLES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value as configured, and a description of its source."""
+    """A value as configured, and a description of its source; empty where none is to be named."""
 
     text: str
     source: str
@@ -81,13 +81,14 @@ class Sources:
     @classmethod
     def of(
         cls,
-        command_line: Mapping[str, str] | None = None,
+        command_line: Mapping[str, str | Setting] | None = None,
         environment: Mapping[str, str] | None = None,
         file: Path | None = None,
     ) -> Sources:
         """Merge the static sources, and replace references to config providers.
 
-        Raises ConfigError for a file that cannot be read or parsed, and for an unknown provider.
+        A setting of the command line has the source `--set` unless it names another one. Raises
+        ConfigError for a file that cannot be read or parsed, and for an unknown provider.
         """
         layers = [_settings(NODE, BUILT_IN)]
         if file is None:
@@ -231,5 +232,8 @@ def option_name(variable: str) -> str:
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 
 
-def _settings(values: Mapping[str, str], source: str) -> dict[str, Setting]:
-    return {name: Setting(text, source) for name, text in values.items()}
+def _settings(values: Mapping[str, str | Setting], source: str) -> dict[str, Setting]:
+    return {
+        name: each if isinstance(each, Setting) else Setting(each, source)
+        for name, each in values.items()
+    }

@@ -11,8 +11,11 @@ class UnreadableIdentity(OSError):
     """A `meta.properties` with unknown contents, which Kafka treats like one it cannot read."""
 
 
-class OutdatedIdentity(Exception):
-    """A `meta.properties` of a Kafka in ZooKeeper mode, which names no node of KRaft mode."""
+class NoIdentity(Exception):
+    """A `meta.properties` that names no node of KRaft mode, on which Kafka does not start.
+
+    It is empty, or of a Kafka in ZooKeeper mode.
+    """
 
 
 class DirectoryIdentity(NamedTuple):
@@ -29,15 +32,20 @@ class DirectoryIdentity(NamedTuple):
 def identity_from(text: bytes, path: str) -> DirectoryIdentity:
     """Return the identity in a `meta.properties` file; `path` is for messages.
 
-    Raises UnreadableIdentity, or OutdatedIdentity for version 0, which is the default.
+    Raises UnreadableIdentity, or NoIdentity for version 0, which is the default.
     """
     try:
         properties = checkpoints.properties_from(text)
     except checkpoints.BadCheckpoint as error:
         raise UnreadableIdentity(f"{path}: {error}") from None
     version = properties.get("version", "0")
+    if version == "0" and not {"version", "broker.id"} & properties.keys():
+        raise NoIdentity(
+            f"{path} is {'incomplete' if properties else 'empty'}: restore it, or write the lines"
+            " version=1, cluster.id= and node.id= with the cluster and node that own the directory"
+        )
     if version == "0":
-        raise OutdatedIdentity(
+        raise NoIdentity(
             f"{path} has version 0: Kafka wrote it in ZooKeeper mode. Migrate the cluster to KRaft"
             " with Kafka 3.9 first"
         )

@@ -24,7 +24,7 @@ from wirekafka.log.checkpoints import (
     START_OFFSETS,
     TopicPartition,
 )
-from wirekafka.log.directory_identity import DirectoryIdentity, OutdatedIdentity, identity_from
+from wirekafka.log.directory_identity import DirectoryIdentity, NoIdentity, identity_from
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush
 from wirekafka.log.future_logs import FutureLogs, topic_partition
@@ -95,7 +95,7 @@ class LogDirectory:
         self._deleted: list[tuple[int, str]] = []
         try:
             self._open()
-        except OutdatedIdentity as error:
+        except NoIdentity as error:
             self.release()
             raise UnusableDirectory(str(error)) from None
         except OSError as error:
@@ -141,7 +141,8 @@ class LogDirectory:
 
     def claim(self, identity: DirectoryIdentity) -> None:
         """Make a node the directory's owner. Raises UnusableDirectory if it has another."""
-        if self.identity is None or self.identity == identity._replace(directory_id=b""):
+        self.refuse_other(identity.cluster_id, identity.node_id)
+        if self.identity is None or not self.identity.directory_id:
             self._disk.write_atomic(
                 self._file(META_PROPERTIES),
                 checkpoints.meta_properties_text(
@@ -149,8 +150,20 @@ class LogDirectory:
                 ),
             )
             self.identity = identity
-        elif self.identity != identity:
-            raise UnusableDirectory(f"{self.path} belongs to {self.identity}, not to {identity}")
+
+    def refuse_other(self, cluster_id: str, node_id: int) -> None:
+        """Raise UnusableDirectory if the directory belongs to another node than this one."""
+        if self.identity is None:
+            return
+        if self.identity.cluster_id != cluster_id:
+            raise UnusableDirectory(
+                f"{self.path} belongs to cluster {self.identity.cluster_id}, not to {cluster_id}"
+            )
+        if self.identity.node_id != node_id:
+            raise UnusableDirectory(
+                f"{self.path} belongs to node {self.identity.node_id}, and this is node {node_id}:"
+                f" set node.id={self.identity.node_id}, or use another directory"
+            )
 
     def open_metadata_log(self, config: TopicConfig, now_ms: int) -> Log:
         """Open the metadata log, created if it does not exist. Raises CorruptLog."""

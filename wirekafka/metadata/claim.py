@@ -7,10 +7,18 @@ from collections.abc import Callable, Sequence
 
 from wirekafka.config import controllers
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.log.checkpoints import META_PROPERTIES, BadCheckpoint, properties_from, uuid_text
+from wirekafka.config.own import new_directories
+from wirekafka.log.checkpoints import (
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    BadCheckpoint,
+    properties_from,
+    uuid_text,
+)
 from wirekafka.log.directory_identity import DirectoryIdentity
 from wirekafka.log.files import Disk
-from wirekafka.log.log_directory import LogDirectory, UnusableDirectory
+from wirekafka.log.log_directory import METADATA_LOG, LogDirectory, UnusableDirectory
+from wirekafka.log.log_names import log_names
 from wirekafka.metadata.channel import Registration
 
 logger = logging.getLogger(__name__)
@@ -21,6 +29,7 @@ def locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
 
     As in Kafka, all others may have failed; then their `failure` is set. Raises UnusableDirectory.
     """
+    check_present(disk, config)
     directories: list[LogDirectory] = []
     try:
         for path in _paths(config):
@@ -35,10 +44,39 @@ def locked(disk: Disk, config: BrokerConfig) -> list[LogDirectory]:
     return directories
 
 
-def check_cluster(disk: Disk, config: BrokerConfig, cluster_id: str) -> None:
-    """Raise UnusableDirectory if a log directory belongs to another cluster than the controllers.
+def check_present(disk: Disk, config: BrokerConfig) -> None:
+    """Raise UnusableDirectory for a directory that has lost its `meta.properties`.
+
+    As in Kafka, a directory without one is refused beside others that have one: its disk may not
+    be mounted, and new logs would be created on the mount point. Kafka needs a format step before
+    the first start; here, new directories are formatted if all of them are new.
+    """
+    paths = _paths(config)
+    formatted = [path for path in paths if _is_formatted(disk, path)]
+    absent = [path for path in paths if _is_formatted(disk, path) is False]
+    for path in absent:
+        logs = _logs(disk, path)
+        if logs:
+            raise UnusableDirectory(
+                f"{path} has logs, such as {logs[0]}, but no {META_PROPERTIES}, which names the"
+                " cluster and node that own them: restore that file"
+            )
+    new = {path.rstrip("/") for path in new_directories(config.sources)}
+    expected = [path for path in absent if path.rstrip("/") not in new]
+    # The first start may have ended before it had formatted all directories: no logs exist then.
+    has_started = paths[0] not in formatted or any(_logs(disk, path) for path in formatted)
+    if expected and formatted and has_started:
+        raise UnusableDirectory(
+            f"{expected[0]} has no {META_PROPERTIES}, and {formatted[0]} of the same node has one:"
+            " mount or restore the directory. If it is a new one, add it with --new-directory"
+        )
+
+
+def check_cluster(disk: Disk, config: BrokerConfig, cluster_id: str, whose: str) -> None:
+    """Raise UnusableDirectory if a log directory belongs to another cluster than this one.
 
     Call it before the directories are locked and claimed, so that nothing is written there.
+    `whose` completes the message: "belongs to cluster A, but the controllers to B".
     """
     for path in _paths(config):
         try:
@@ -47,9 +85,7 @@ def check_cluster(disk: Disk, config: BrokerConfig, cluster_id: str) -> None:
         except (OSError, BadCheckpoint):
             continue  # It is new, has failed, or is refused when it is opened.
         if known != cluster_id:
-            raise UnusableDirectory(
-                f"{path} belongs to cluster {known}, but the controllers to {cluster_id}"
-            )
+            raise UnusableDirectory(f"{path} belongs to cluster {known}, but {whose} {cluster_id}")
 
 
 def check_formatted(disk: Disk, config: BrokerConfig, cluster_id: str | None) -> None:
@@ -86,6 +122,9 @@ def claim(
     if len(cluster_ids) > 1:
         raise UnusableDirectory(f"log directories of several clusters: {sorted(cluster_ids)}")
     found_id = cluster_ids.pop() if cluster_ids else cluster_id or uuid_text(new_id())
+    for directory in directories:
+        if directory.failure is None:
+            directory.refuse_other(found_id, node_id)  # Before anything is written.
     for directory in directories:
         if directory.failure is not None:
             continue
@@ -133,6 +172,29 @@ def previous_epoch(directories: Sequence[LogDirectory]) -> int:
     epochs = {directory.broker_epoch for directory in directories}
     has_failed = any(directory.failure is not None for directory in directories)
     return epochs.pop() if len(epochs) == 1 and not has_failed else -1
+
+
+def _is_formatted(disk: Disk, path: str) -> bool | None:
+    """Whether the directory has a `meta.properties`; None if it has failed, which is told later."""
+    try:
+        disk.read(f"{path.rstrip('/')}/{META_PROPERTIES}")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _logs(disk: Disk, path: str) -> list[str]:
+    """The names of the logs in a directory, not of other directories that are named alike."""
+    try:
+        return [
+            name
+            for name in log_names(disk, path)
+            if name == METADATA_LOG or disk.exists(f"{path}/{name}/{PARTITION_METADATA}")
+        ]
+    except OSError:  # It does not exist yet, or has failed.
+        return []
 
 
 def _check_failed(directory: LogDirectory, *, is_first: bool) -> None:

@@ -79,6 +79,7 @@ class ControllerNode:
         platform, listeners = self._platform, addresses.listeners(self._config)
         self._clock, disk = platform.clock(), platform.disk()
         check_formatted(disk, self._config, platform.cluster_id)
+        platform.check_directories(disk, self._config)
         binding = self._bindings.add(self._config, Pipeline(routes=CONTROLLERS))
         try:
             self._directories = locked(disk, self._config)

@@ -16,6 +16,7 @@ from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.checkpoints import uuid_text
 from wirekafka.log.files import Disk, RealDisk
+from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.metadata.claim import check_cluster, check_formatted
 from wirekafka.metadata.registration import Endpoint
@@ -39,6 +40,9 @@ from wirekafka.server.syncing import sync_in_thread
 if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
     from wirekafka.server.connection import Connection, ConnectionOwner
+
+
+_REQUIRED = "--cluster-id or CLUSTER_ID in the environment is"
 
 
 def _loop_clock() -> Clock:
@@ -74,10 +78,25 @@ class Platform:
     """Runs the fsyncs of the metadata log; `sync_inline` for simulated disks."""
     cluster_id: str | None = None
     """The cluster id of new log directories; None generates one."""
+    required_cluster_id: str | None = None
+    """The cluster that the node has to belong to, its directories and controllers included."""
     first_users: FirstUsers = ()
     """The SCRAM credentials of a new cluster (`--add-scram`)."""
     measures: Measures | None = None
     """The counters of metrics; None if there are none."""
+
+    def check_directories(self, disk: Disk, config: BrokerConfig) -> None:
+        """Raise UnusableDirectory for directories of another cluster than the required one."""
+        if self.required_cluster_id is not None:
+            check_cluster(disk, config, self.required_cluster_id, _REQUIRED)
+
+    def check_controllers(self, cluster_id: str) -> None:
+        """Raise UnusableDirectory for controllers of another cluster than the required one."""
+        if self.required_cluster_id not in (None, cluster_id):
+            raise UnusableDirectory(
+                f"the controllers belong to cluster {cluster_id}, but {_REQUIRED}"
+                f" {self.required_cluster_id}"
+            )
 
 
 class Node:
@@ -211,13 +230,15 @@ class Node:
         known = Controllers(platform.net, self._node_clock(), config)
         if config.has_own_controller:
             check_formatted(disk, config, cluster_id)
+            platform.check_directories(disk, config)
         else:
             try:
                 cluster_id = await known.cluster_id()
             except BaseException:
                 known.close()
                 raise
-            check_cluster(disk, config, cluster_id)
+            platform.check_controllers(cluster_id)
+            check_cluster(disk, config, cluster_id, "the controllers to")
         source = LocalSource if config.has_own_controller else RemoteSource
         return Foundation(
             config=config,

@@ -39,10 +39,14 @@ _REQUEST_LOGGER = "kafka.request.logger"
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What is written to new log directories, and ignored for others."""
+    """What is written to new log directories."""
 
     cluster_id: str | None = None
+    """Directories of another cluster are refused."""
+    default_cluster_id: str | None = None
+    """For new directories if no id is given; others may have another one."""
     first_users: FirstUsers = ()
+    """Ignored for directories that exist."""
 
 
 class Companion(Protocol):
@@ -155,7 +159,11 @@ async def _stop(node: Node | ControllerNode) -> int:
 
 
 def _platform(new: Format, monitoring: Monitoring | None) -> Platform:
-    platform = Platform(cluster_id=new.cluster_id, first_users=new.first_users)
+    platform = Platform(
+        cluster_id=new.cluster_id or new.default_cluster_id,
+        required_cluster_id=new.cluster_id,
+        first_users=new.first_users,
+    )
     if logging.getLogger(_REQUEST_LOGGER).level == logging.DEBUG:
         from wirekafka.server.request_log import RequestLog
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
+from wirekafka.config.sources import Setting
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.errors import Error
 
@@ -95,7 +96,8 @@ def topic_settings(config: Mapping[str, object] | None) -> dict[str, str]:
 def checked(settings: Mapping[str, str]) -> BrokerConfig:
     """The parsed broker configuration. Raises ValueError for an invalid value."""
     try:
-        config = BrokerConfig.of(settings)
+        # Without a source: it is the call in the test.
+        config = BrokerConfig.of({name: Setting(text, "") for name, text in settings.items()})
         refuse_unsupported(config)
     except ConfigError as error:
         raise ValueError(str(error)) from None
