@@ -43,6 +43,23 @@ def test_marked_wrongly(wirekafka_session_broker):
 @pytest.mark.wirekafka(num_partition=1)
 def test_misspelt(wirekafka_broker):
     pass
+
+@pytest.mark.wirekafka(topic=["t"])
+def test_misspelt_argument(wirekafka_broker):
+    pass
+
+@pytest.mark.wirekafka_cluster(broker=2)
+def test_misspelt_argument_of_a_cluster(wirekafka_cluster):
+    pass
+
+def test_modules_are_imported_from_cached_bytecode(wirekafka_broker):
+    import sys
+    rewritten = {
+        name
+        for name, module in sys.modules.items()
+        if name.startswith("wirekafka.") and "Rewriting" in type(module.__loader__).__name__
+    }
+    assert len(rewritten) < 8, rewritten
 """
 
 CLUSTER_TESTS = """
@@ -101,11 +118,13 @@ def test_one(wirekafka_broker, number):
 def test_fixtures_markers_and_reports(tmp_path: Path) -> None:
     (tmp_path / "test_users.py").write_text(USERS_TESTS)
     run = _pytest(tmp_path)
-    assert "4 passed" in run and "1 failed" in run and "2 errors" in run
+    assert "5 passed" in run and "1 failed" in run and "4 errors" in run
     assert re.search(r"-+ requests of <Broker 127\.0\.0\.1:\d+> -+", run)
     assert re.search(r"rdkafka Produce v\d+ \(t-0\) -> INVALID_TIMESTAMP", run)
     assert "cannot be configured by a test" in run
     assert "did you mean 'num.partitions'" in run
+    assert "unknown argument or broker config 'topic'; did you mean 'topics'" in run
+    assert "unknown argument or broker config 'broker'; did you mean 'brokers'" in run
 
 
 def test_a_test_may_end_with_a_crashed_broker(tmp_path: Path) -> None:

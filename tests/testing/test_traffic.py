@@ -19,7 +19,9 @@ def test_requests_are_decoded(broker: Broker) -> None:
     (partition,) = asked.request.topic_data[0].partition_data
     assert [each.value for each in decode_records(partition.records)] == [b"hello"]
     assert asked.response.responses[0].partition_responses[0].base_offset == 0
-    assert str(asked).endswith(f"me Produce v{asked.version} (decoded-{partition.index}) -> ok")
+    about = f"decoded-{partition.index}"
+    line = f"me Produce v{asked.version} ({about}) -> ok; {about}: 1 record at offset 0"
+    assert str(asked).endswith(line)
 
 
 def test_errors_are_found_at_any_depth(broker: Broker) -> None:

@@ -17,7 +17,13 @@ from wirekafka.testing.engine import Engine
 from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
 from wirekafka.testing.loop_thread import EngineGone
 from wirekafka.testing.operations import Operations
-from wirekafka.testing.settings import broker_settings, checked, directory_name, wanted_topics
+from wirekafka.testing.settings import (
+    arguments_of,
+    broker_settings,
+    checked,
+    directory_name,
+    wanted_topics,
+)
 from wirekafka.testing.setup import Setup
 from wirekafka.testing.traffic import Traffic
 
@@ -63,7 +69,7 @@ class Broker(Operations, Lifecycle):
 
         Raises ValueError for a name or value that Kafka rejects, TypeError for a wrong type.
         """
-        self._settings = broker_settings(config, options)
+        self._settings = broker_settings(config, options, arguments_of(Broker))
         self._security = Security.of(users, acls, tls).certified(host, self._settings)
         self._topics = wanted_topics(topics)
         self._kept = None if directory is None else directory_name(directory)

@@ -19,7 +19,7 @@ from wirekafka.testing.cluster_settings import Layout, cluster_settings, node_se
 from wirekafka.testing.controlled_clock import Clock
 from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
 from wirekafka.testing.loop_thread import EngineGone
-from wirekafka.testing.settings import checked, directory_name, wanted_topics
+from wirekafka.testing.settings import arguments_of, checked, directory_name, wanted_topics
 from wirekafka.testing.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Cluster(ClusterOperations, Lifecycle):
                 raise TypeError(f"{name}={number!r}: give a number, such as 3")
             if not 0 < number <= _MOST_NODES:
                 raise ValueError(f"{name}={number}: give a number from 1 to {_MOST_NODES}")
-        shared = cluster_settings(brokers, config, options)
+        shared = cluster_settings(brokers, config, options, arguments_of(Cluster))
         self._security = Security.of(users, acls, tls).certified(host, shared)
         layout = Layout(
             brokers=brokers,

@@ -179,6 +179,7 @@ class ClusterOperations(Operations):
 
         The preferred leaders need not lead.
         """
+        __tracebackhide__ = True
         running = self._running
 
         def is_full(image: MetadataImage) -> bool:

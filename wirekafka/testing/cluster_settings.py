@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wirekafka.config.address import Address
@@ -116,9 +116,12 @@ class Layout:
 
 
 def cluster_settings(
-    brokers: int, config: Mapping[str, object] | None, keywords: Mapping[str, object]
+    brokers: int,
+    config: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
+    arguments: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The settings of all nodes. Raises ValueError for names that Kafka does not have."""
+    """The settings of all nodes. Raises ValueError as `broker_settings`."""
     replicas = str(min(brokers, _MOST_REPLICAS))
     in_sync = str(min(brokers, _MOST_REPLICAS - 1))
     settings = {
@@ -129,7 +132,7 @@ def cluster_settings(
         "transaction.state.log.min.isr": in_sync,
         "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
-        **broker_settings(config, keywords),
+        **broker_settings(config, keywords, arguments),
     }
     _check(settings)
     return settings

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 from weakref import WeakSet
 
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
 from wirekafka.testing import admin, groups, share_locks
 from wirekafka.testing.engine import Engine
 from wirekafka.testing.loop_thread import EngineGone
+from wirekafka.testing.names import AnyError, Apis
 from wirekafka.testing.rules import Kind, RuleSpec, api_names, check
 from wirekafka.testing.settings import named_error, unknown
 
@@ -97,6 +98,7 @@ class Rule:
     ) -> None:
         with suppress(RuntimeError) if kind is not None else nullcontext():
             self.remove()
+        __tracebackhide__ = True  # The failure is that of the `with` in the test.
         if self._required and kind is None and not self._hits_at_end:
             raise AssertionError(
                 f"{self} acted on nothing; the broker saw:\n{self._faults._traffic_text()}"
@@ -158,40 +160,26 @@ class Faults(ABC):
     _rules: WeakSet[Rule]
 
     def fail(
-        self,
-        api: str | Iterable[str],
-        error: Error | str,
-        *,
-        applied: bool = False,
-        **match: Unpack[Match],
+        self, api: Apis, error: AnyError, *, applied: bool = False, **match: Unpack[Match]
     ) -> Rule:
         """Respond with an error; with `topic` or `partition`, for these only."""
         return self._rule(Kind.FAIL, api, match, error=named_error(error), applied=applied)
 
     def delay(
-        self,
-        api: str | Iterable[str],
-        seconds: float,
-        *,
-        applied: bool = False,
-        **match: Unpack[Match],
+        self, api: Apis, seconds: float, *, applied: bool = False, **match: Unpack[Match]
     ) -> Rule:
         """Delay responses by `seconds` of the machine's clock."""
         return self._rule(Kind.DELAY, api, match, seconds=seconds, applied=applied)
 
-    def drop(
-        self, api: str | Iterable[str], *, applied: bool = False, **match: Unpack[Match]
-    ) -> Rule:
+    def drop(self, api: Apis, *, applied: bool = False, **match: Unpack[Match]) -> Rule:
         """Close the connection instead of responding."""
         return self._rule(Kind.DROP, api, match, applied=applied)
 
-    def hold(
-        self, api: str | Iterable[str], *, applied: bool = False, **match: Unpack[Match]
-    ) -> Rule:
+    def hold(self, api: Apis, *, applied: bool = False, **match: Unpack[Match]) -> Rule:
         """Hold requests until `Rule.release`."""
         return self._rule(Kind.HOLD, api, match, applied=applied)
 
-    def throttle(self, api: str | Iterable[str], seconds: float, **match: Unpack[Match]) -> Rule:
+    def throttle(self, api: Apis, seconds: float, **match: Unpack[Match]) -> Rule:
         """Report a throttle time to the client and mute its connection for that time (KIP-219)."""
         return self._rule(Kind.THROTTLE, api, match, seconds=seconds)
 
@@ -277,7 +265,7 @@ class Faults(ABC):
         """
         admin.fence(self._engine, transactional_id)
 
-    def _rule(self, kind: Kind, api: str | Iterable[str], match: Match, **values: Any) -> Rule:
+    def _rule(self, kind: Kind, api: Apis, match: Match, **values: Any) -> Rule:
         words: dict[str, Any] = dict(match)
         for word in words:
             if word not in Match.__annotations__:

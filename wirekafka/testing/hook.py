@@ -14,6 +14,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.server.pipeline import failure_response
 from wirekafka.server.repeated_warnings import RepeatedWarnings
 from wirekafka.testing import partial
+from wirekafka.testing.details import names_of_ids
 from wirekafka.testing.net import BETWEEN_NODES
 from wirekafka.testing.rules import Kind, LiveRule, RuleBook
 from wirekafka.testing.subjects import NameOf, subjects_of
@@ -66,6 +67,7 @@ class FaultsAndTraffic:
                 request,
                 subjects,
                 faults=tuple(str(rule.spec) for rule in rules),
+                topic_names=names_of_ids(request, name_of),
             )
         )
         served = _Served(route, request, call, name_of, self._warnings)

@@ -151,6 +151,7 @@ class Operations(Faults):
         Raises TimeoutError, whose message lists the last requests of clients. It blocks; with
         clients on an event loop, use `await asyncio.to_thread(broker.wait_for, ...)`.
         """
+        __tracebackhide__ = True
         if not callable(condition):
             raise TypeError(f"give a function, such as lambda: {condition!r}")
         deadline = time.monotonic() + timeout_s

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from wirekafka.testing.plain_imports import import_plainly
+
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
     from wirekafka.testing.cluster import Cluster
+
+import_plainly()
 
 _MARKER, _CLUSTER_MARKER = "wirekafka", "wirekafka_cluster"
 _KEPT = pytest.StashKey["list[Broker | Cluster]"]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,8 @@ from wirekafka.testing.engine import Engine
 
 Data: TypeAlias = bytes | str | None
 """A key or value; text is encoded as UTF-8."""
+Headers: TypeAlias = Mapping[str, Data] | Iterable[tuple[str, Data]]
+"""Names with values, as {"trace": b"1"}, or pairs where names repeat, as [("trace", b"1")]."""
 
 _PRODUCE_VERSION = 12
 _TIMEOUT_MS = 30_000
@@ -36,7 +38,7 @@ class Record:
 
     value: Data
     key: Data = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: Headers = ()
     timestamp_ms: int | None = None
     partition: int | None = None
 
@@ -87,7 +89,7 @@ def produce(engine: Engine, topic: str, records: Iterable[Recordlike]) -> list[i
                     timestamp,
                     _data(record.key),
                     _data(record.value),
-                    tuple(record.headers),
+                    _headers(record.headers),
                 ),
             )
         )
@@ -157,6 +159,11 @@ def _record(given: Any) -> Record:
 
 def _data(given: Data) -> bytes | None:
     return given.encode() if isinstance(given, str) else given
+
+
+def _headers(given: Headers) -> tuple[tuple[str, bytes | None], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((name, _data(value)) for name, value in pairs)
 
 
 def _partition(record: Record, number: int, count: int) -> int:

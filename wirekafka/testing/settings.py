@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from inspect import Parameter, signature
 from pathlib import Path
 
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
@@ -41,23 +42,39 @@ minutes and its heartbeats every five seconds are too many and too slow."""
 
 
 def broker_settings(
-    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+    config: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
+    arguments: Iterable[str] = (),
 ) -> dict[str, str]:
-    """Broker settings by Kafka's names. Raises ValueError for a name that Kafka does not have."""
-    return {**_FOR_TESTS, **given_settings(config, keywords)}
+    """Broker settings by Kafka's names. Raises ValueError for a name that Kafka does not have.
+
+    `arguments` are names that may have been meant as well.
+    """
+    return {**_FOR_TESTS, **given_settings(config, keywords, arguments)}
 
 
 def given_settings(
-    config: Mapping[str, object] | None, keywords: Mapping[str, object]
+    config: Mapping[str, object] | None,
+    keywords: Mapping[str, object],
+    arguments: Iterable[str] = (),
 ) -> dict[str, str]:
     """`broker_settings` without the defaults for tests."""
     settings = {}
     for name, value in {**(config or {}), **keywords}.items():
-        known = _known(name, BROKER, "broker config")
+        known = _known(name, BROKER, "broker config", arguments if name in keywords else ())
         if known in _DIRECTORIES:
             raise ValueError(f"{known}: give the data directory as Broker(directory=...)")
         settings[known] = setting_text(value)
     return settings
+
+
+def arguments_of(kind: type) -> tuple[str, ...]:
+    """The names of the arguments that a class is created with, beside Kafka's options."""
+    return tuple(
+        parameter.name
+        for parameter in signature(kind).parameters.values()
+        if parameter.kind is not Parameter.VAR_KEYWORD
+    )
 
 
 def wanted_topics(topics: Iterable[str] | Mapping[str, int]) -> dict[str, int | None]:
@@ -153,8 +170,10 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {given!r}; did you mean {' or '.join(repr(names[n]) for n in near)}?"
 
 
-def _known(name: str, table: Mapping[str, object], kind: str) -> str:
+def _known(name: str, table: Mapping[str, object], kind: str, arguments: Iterable[str] = ()) -> str:
     dotted = name if "." in name else name.replace("_", ".")
     if dotted in table or dotted in OF_THE_AUTHORIZER or dotted.startswith(_PREFIXES):
         return dotted
-    raise ValueError(unknown(kind, dotted, table))
+    if arguments:
+        kind = f"argument or {kind}"
+    raise ValueError(unknown(kind, dotted, (*arguments, *table)))

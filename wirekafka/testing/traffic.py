@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from wirekafka.codec.message import Part, Request, Response
 from wirekafka.errors import Error
+from wirekafka.testing.details import details, record_counts
+from wirekafka.testing.names import AnyApi
 from wirekafka.testing.subjects import Subjects
 
 KEPT = 10_000
@@ -18,6 +20,7 @@ KEPT_RECORD_BYTES = 16 << 20
 """How many bytes of produced records are kept; `records` of older requests become None."""
 
 _SHOWN = 12
+_SHOWN_PARTITIONS = 4
 
 
 @dataclass(slots=True)
@@ -43,6 +46,10 @@ class Exchange:
     """The rules that acted on it."""
     broker_id: int = 1
     """The broker that was asked."""
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+    """The names of topics that the request names by id."""
+    record_counts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """How many records a Fetch response had, by topic and partition."""
 
     @property
     def errors(self) -> list[Error]:
@@ -60,7 +67,7 @@ class Exchange:
         about += [f"group {each}" for each in sorted(self.subjects.groups)]
         about += [f"transaction {each}" for each in sorted(self.subjects.transactional_ids)]
         if about:
-            line += f" ({', '.join(about[:4])}{', ...' if len(about) > 4 else ''})"
+            line += f" ({_some(about)})"
         if self.errors:
             line += " -> " + ", ".join(dict.fromkeys(each.name for each in self.errors))
         elif not self.is_done:
@@ -69,7 +76,9 @@ class Exchange:
             line += " -> no response"
         else:
             line += " -> ok"
-        return line + (f" [{'; '.join(self.faults)}]" if self.faults else "")
+        line += f" [{'; '.join(self.faults)}]" if self.faults else ""
+        about = details(self.request, self.response, self.topic_names, self.record_counts)
+        return line + (f"; {_some(about)}" if about else "")
 
 
 class Recorder:
@@ -85,10 +94,13 @@ class Recorder:
         self._numbers = numbers or count(1)
         self._record_bytes = 0
         self._sizes: deque[int] = deque()
+        self._topic_names: dict[bytes, str] = {}
+        """Of all exchanges: a response to an incremental Fetch has topics of earlier requests."""
 
     def begin(self, exchange: Exchange) -> Exchange:
         """Record a request; returns the exchange."""
         exchange.number, exchange.broker_id = next(self._numbers), self._broker_id
+        self._topic_names.update(exchange.topic_names)
         size = 0
         if exchange.api == "Produce":
             size = _keep_records(exchange.request)
@@ -107,6 +119,7 @@ class Recorder:
         exchange.is_done = True
         exchange.response = response
         if response is not None and exchange.api == "Fetch":
+            exchange.record_counts = record_counts(response, self._topic_names)
             exchange.response = _without_records(response)
 
     def clear(self) -> None:
@@ -143,7 +156,7 @@ class Traffic:
 
     def of(
         self,
-        api: str | None = None,
+        api: AnyApi | None = None,
         *,
         client_id: str | None = None,
         topic: str | None = None,
@@ -175,7 +188,7 @@ class Traffic:
 
     def assert_requested(
         self,
-        api: str,
+        api: AnyApi,
         times: int | None = None,
         *,
         client_id: str | None = None,
@@ -183,6 +196,7 @@ class Traffic:
         group: str | None = None,
     ) -> list[Exchange]:
         """The matching requests; AssertionError unless there are `times` (None: at least one)."""
+        __tracebackhide__ = True
         found = self.of(api, client_id=client_id, topic=topic, group=group)
         if (len(found) == times) if times is not None else found:
             return found
@@ -204,6 +218,7 @@ class Traffic:
 
         `times` is the exact number of such commits; None is at least one.
         """
+        __tracebackhide__ = True
         commits = [
             (each, found)
             for each in self.of(group=group)
@@ -221,6 +236,12 @@ class Traffic:
 
     def __str__(self) -> str:
         return _listing(self._take())
+
+
+def _some(words: list[str]) -> str:
+    return ", ".join(words[:_SHOWN_PARTITIONS]) + (
+        ", ..." if len(words) > _SHOWN_PARTITIONS else ""
+    )
 
 
 def _listing(exchanges: list[Exchange]) -> str:
@@ -244,9 +265,9 @@ def _commits(exchange: Exchange, topic: str, partition: int) -> Iterator[int]:
 
 
 def _errors(message: Any) -> Iterator[Error]:
-    for field in message.fields:
-        value = getattr(message, field.name)
-        if field.name.endswith("error_code"):
+    for each_field in message.fields:
+        value = getattr(message, each_field.name)
+        if each_field.name.endswith("error_code"):
             if value:
                 yield Error(value)
         elif isinstance(value, Part):
