@@ -461,12 +461,16 @@ def test_a_disk_that_is_nearly_full_refuses_appends_until_there_is_room() -> Non
     log = directory.logs["topic", 0]
     append(log, batch())
     disk.capacity_bytes = 1000
-    assert not directory.check_space(900)
-    with pytest.raises(KafkaError, match="bytes left"):
+    refusal = str(directory.check_space(900))
+    assert refusal == (
+        f"/data has {disk.free_bytes('/data')} bytes left, fewer than the reserve of 900 for"
+        " metadata and checkpoints"
+    )
+    with pytest.raises(KafkaError, match=refusal):
         append(log, batch())
     assert len(read_all(log)) == 1
     disk.capacity_bytes = 1 << 20
-    assert directory.check_space(900)
+    assert directory.check_space(900) is None
     append(log, batch())
 
 

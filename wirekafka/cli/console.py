@@ -12,6 +12,7 @@ from wirekafka.cli.output import CommandConfig
 from wirekafka.client.client import Client, CliError
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
+from wirekafka.server.equal_lines import EqualLines
 
 
 def command(
@@ -47,7 +48,9 @@ def command(
         from wirekafka.console.web_server import WebServer
     except ModuleNotFoundError as error:
         raise CliError(f"the console needs `pip install 'wirekafka[console]'`: {error}") from None
-    logging.basicConfig(stream=sys.stderr, level="INFO", format="%(levelname)s %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(EqualLines(handler))
+    logging.basicConfig(handlers=[handler], level="INFO", format="%(levelname)s %(message)s")
     settings = Settings(
         bootstrap=bootstrap,
         address=Address(host, port),

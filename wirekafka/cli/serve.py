@@ -17,6 +17,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.own import console_listener
 from wirekafka.config.sources import BUILT_IN, Setting
 from wirekafka.config.unsupported import refuse_unsupported
+from wirekafka.server.equal_lines import EqualLines
 
 if TYPE_CHECKING:
     from wirekafka.metadata.bootstrap import FirstUsers
@@ -284,4 +285,5 @@ def _log_to_stderr(level: str, form: str) -> None:
         handler.setFormatter(JsonFormatter())
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.addFilter(EqualLines(handler))
     logging.basicConfig(handlers=[handler], level=level.upper())

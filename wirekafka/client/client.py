@@ -16,6 +16,7 @@ from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from wirekafka.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
+from wirekafka.client import hints
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request, Response
 from wirekafka.config.address import Address
@@ -54,7 +55,8 @@ class Connection:
         self.address = address
         self.is_lost = False
         self._client_id = client_id
-        self._correlation_id = 0
+        self._config = config
+        self._correlation_id = self._answers = 0
         try:
             self._socket = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         except OSError as error:
@@ -128,7 +130,11 @@ class Connection:
     def _exchange(self, request: Request, answer: type[R], version: int) -> R:
         self._correlation_id += 1
         self._write(encode_request(self._correlation_id, self._client_id, request, version))
-        size = int.from_bytes(self._read(4), "big", signed=True)
+        start = self._read(4)
+        size = int.from_bytes(start, "big", signed=True)
+        if not self._answers and hints.is_tls_alert(start):
+            reason = hints.of_tls(self._config)
+            raise CliError(f"{self.address} closed the connection; {reason}")
         if not 4 <= size <= _LARGEST_RESPONSE_BYTES:
             raise CliError(f"{self.address} does not speak Kafka's protocol")
         payload = self._read(size)
@@ -140,6 +146,7 @@ class Connection:
             raise CliError(f"{self.address} sent a malformed response: {error}") from None
         if correlation_id != self._correlation_id:
             raise CliError(f"{self.address} answered out of order")
+        self._answers += 1
         return message
 
     def _write(self, frame: bytes) -> None:
@@ -160,7 +167,9 @@ class Connection:
                 raise CliError(f"no answer from {self.address}: {_reason(error)}") from None
             if not count:
                 self.is_lost = True
-                raise CliError(f"{self.address} closed the connection")
+                # A listener that expects a login answers ApiVersions alone without one.
+                hint = hints.of_closed(self._config) if self._answers < 2 else ""
+                raise CliError(f"{self.address} closed the connection{hint and f'; {hint}'}")
             filled += count
         return bytes(whole)
 
@@ -350,9 +359,11 @@ def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> 
         reason = f"the certificate of {address} is refused: {error.verify_message}"
         raise CliError(reason) from None
     except ssl.SSLError as error:
-        raise CliError(f"no TLS with {address}: {error.reason or error}") from None
+        hint = hints.of_no_tls(error, config)
+        raise CliError(f"no TLS with {address}: {error.reason or error}{hint}") from None
     except OSError as error:
-        raise CliError(f"no TLS with {address}: {_reason(error)}") from None
+        hint = hints.of_no_tls(error, config)
+        raise CliError(f"no TLS with {address}: {_reason(error)}{hint}") from None
     cipher = encrypted.cipher()
     if cipher is not None and cipher[1] == "TLSv1.3" and cipher[0] not in secured.suites:
         encrypted.close()

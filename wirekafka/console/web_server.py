@@ -14,6 +14,7 @@ from wirekafka.config.address import Address
 from wirekafka.console import app
 from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.settings import Settings
+from wirekafka.server.net import cannot_listen
 from wirekafka.server.stop_signals import stop_signals
 
 _ALIVE_S = 1.0
@@ -94,7 +95,7 @@ def _bound(address: Address) -> socket.socket:
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         bound.bind((address.host, address.port))
         bound.listen(64)
-    except BaseException:
+    except OSError as error:
         bound.close()
-        raise
+        raise cannot_listen(address, error, "the console") from error
     return bound

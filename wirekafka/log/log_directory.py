@@ -68,6 +68,8 @@ class LogDirectory:
         self._threads = threads
         self.path = path.rstrip("/") or path
         self.identity: DirectoryIdentity | None = None
+        self.is_new = False
+        """Whether this start has made the directory, or given it its identity."""
         self.is_clean = False
         """Whether the last stop was clean, so that files are trusted without a scan."""
         self.broker_epoch = checkpoints.UNKNOWN_BROKER_EPOCH
@@ -142,6 +144,7 @@ class LogDirectory:
     def claim(self, identity: DirectoryIdentity) -> None:
         """Make a node the directory's owner. Raises UnusableDirectory if it has another."""
         self.refuse_other(identity.cluster_id, identity.node_id)
+        self.is_new = self.identity is None
         if self.identity is None or not self.identity.directory_id:
             self._disk.write_atomic(
                 self._file(META_PROPERTIES),
@@ -382,17 +385,21 @@ class LogDirectory:
         self.offline.update(dict.fromkeys(self.logs, self.failure))
         self.on_failure(error)
 
-    def check_space(self, reserve_bytes: int) -> bool:
-        """Refuse appends while less than that is free; whether there is room. Raises OSError.
+    def check_space(self, reserve_bytes: int) -> str | None:
+        """Refuse appends while less than that is free: the reason, None with room. Raises OSError.
 
         Reads and deletions continue; appends resume once there is room again.
         """
         free_bytes = self._disk.free_bytes(self.path)
         if free_bytes >= reserve_bytes:
             self._refuse(None)
-            return True
-        self._refuse(f"{self.path} has {free_bytes} bytes left, fewer than {reserve_bytes}")
-        return False
+            return None
+        reason = (
+            f"{self.path} has {free_bytes:,} bytes left, fewer than the reserve of"
+            f" {reserve_bytes:,} for metadata and checkpoints"
+        )
+        self._refuse(reason)
+        return reason
 
     def close_cleanly(
         self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from wirekafka.apis.registry import Host
 from wirekafka.config import listeners as addresses
-from wirekafka.config.address import ANYWHERE
+from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.security_protocol import uses_tls
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
@@ -18,6 +18,7 @@ from wirekafka.server.net import Net, Port
 from wirekafka.server.pipeline import Pipeline
 
 _DRAIN_S = 3.0
+_PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
 
 
 class Binding:
@@ -29,6 +30,7 @@ class Binding:
         self._host: Host | None = None
         self._limits = limits
         self.listeners: list[Listener] = []
+        self._endpoints: list[Endpoint] = []
 
     def bind(self, configured: Sequence[addresses.Listener]) -> None:
         """Bind the addresses, so that other nodes can connect, and wait. Raises OSError."""
@@ -67,7 +69,18 @@ class Binding:
             port = each.port or listener.address[1]
             host = self._net.own_name() if each.host in ANYWHERE else each.host
             endpoints.append(Endpoint(each.name, host, port, SECURITY_PROTOCOLS[each.protocol]))
+        self._endpoints = endpoints
         return endpoints
+
+    def described(self) -> list[str]:
+        """Each listener with its protocol, its bound address and the one that it advertises."""
+        lines = []
+        for listener, endpoint in zip(self.listeners, self._endpoints, strict=True):
+            bound, advertised = Address(*listener.address), Address(endpoint.host, endpoint.port)
+            protocol = _PROTOCOL_NAMES[endpoint.security_protocol]
+            name = listener.name if listener.name == protocol else f"{listener.name} ({protocol})"
+            lines.append(f"{name} at {bound}, advertised as {advertised}")
+        return lines
 
     def _listen(self, host: str, port: int) -> Port:
         # A small send buffer stays in the processor's cache: 0.08 ms/MB from file to socket,
@@ -93,6 +106,10 @@ class Bindings:
     def listeners(self) -> list[Listener]:
         """All listeners, in the order in which they were added and bound."""
         return [listener for binding in self._bindings for listener in binding.listeners]
+
+    def described(self) -> list[str]:
+        """Each listener with what it advertises; call it once all are started."""
+        return [line for binding in self._bindings for line in binding.described()]
 
     def check(self, config: BrokerConfig) -> None:
         """Raise ConfigError if a new configuration cannot be used."""

@@ -26,6 +26,7 @@ from wirekafka.server.local_source import LocalSource
 from wirekafka.server.node import Platform
 from wirekafka.server.pipeline import Pipeline
 from wirekafka.server.remote_source import Controllers
+from wirekafka.server.start_line import start_line
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ class ControllerNode:
         self._published = CommittedImage()
         self._opened: LocalSource | None = None
         self._timer: Timer | None = None
+        self._cluster_id = ""
         self._is_stopped = False
         self.failure: Exception | None = None
         """The error after which the node must be stopped, or None."""
@@ -64,6 +66,11 @@ class ControllerNode:
     def listeners(self) -> Sequence[Listener]:
         """All listeners, in the configured order."""
         return self._bindings.listeners
+
+    @property
+    def start_line(self) -> str:
+        """What has started where, for the log."""
+        return start_line(self._config, self._cluster_id, self._directories, self._bindings)
 
     async def start(self) -> None:
         """Start, and return once brokers are served.
@@ -144,6 +151,7 @@ class ControllerNode:
     def _source(self, foundation: Foundation) -> LocalSource:
         new_id = foundation.new_id
         cluster_id = claim(self._directories, self._config.node_id, foundation.cluster_id, new_id)
+        self._cluster_id = cluster_id
         for directory in self._directories:
             directory.on_failure = partial(self._directory_failed, directory)
         source = foundation.source(

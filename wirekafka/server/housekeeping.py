@@ -240,19 +240,15 @@ class Housekeeping:
 
     def _check_space(self) -> None:
         """Refuse appends before a disk is full; logged once when that begins and when it ends."""
-        full = self._on_each_disk(
-            lambda directory: None if directory.check_space(_RESERVE_BYTES) else directory.path
-        )
-        full_paths = [path for path in full if path is not None]
-        has_space = not full_paths
+        refusals = self._on_each_disk(lambda directory: directory.check_space(_RESERVE_BYTES))
+        full = [refusal for refusal in refusals if refusal is not None]
+        has_space = not full
         if has_space != self._has_space:
             self._has_space = has_space
             if has_space:
                 logger.info("The disks have free space again: appends are accepted")
             else:
-                logger.error(
-                    "Nearly full: %s. Appends are refused, reads are served", ", ".join(full_paths)
-                )
+                logger.error("Appends are refused, reads are served: %s", "; ".join(full))
 
     def _sync_due(self) -> None:
         """Sync, in a thread, logs with rolled segments, which recovery need not scan then, and logs

@@ -133,5 +133,10 @@ def _bind(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
-        raise OSError(f"cannot listen at {Address(host, port)}: {reason}") from error
+        raise cannot_listen(Address(host, port), error) from error
+
+
+def cannot_listen(address: Address, error: OSError, purpose: str = "") -> OSError:
+    """An error with the address, which the system leaves out; `purpose` says what listens there."""
+    reason = error.strerror.partition(" (")[0] if error.strerror else str(error)
+    return OSError(f"cannot listen at {address}{purpose and f' for {purpose}'}: {reason}")

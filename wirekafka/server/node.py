@@ -35,6 +35,7 @@ from wirekafka.server.net import Net, SocketNet
 from wirekafka.server.pipeline import Hook, Pipeline
 from wirekafka.server.remote_source import Controllers, RemoteSource
 from wirekafka.server.replica_fetcher import replica_fetchers
+from wirekafka.server.start_line import start_line
 from wirekafka.server.syncing import sync_in_thread
 
 if TYPE_CHECKING:
@@ -122,6 +123,12 @@ class Node:
     def listeners(self) -> Sequence[Listener]:
         """All listeners, in the configured order, those of the controller last."""
         return self._bindings.listeners
+
+    @property
+    def start_line(self) -> str:
+        """What has started where, for the log."""
+        broker = self.broker
+        return start_line(self._config, broker.cluster_id, broker.directories, self._bindings)
 
     async def start(self) -> None:
         """Start, and return once clients are served.

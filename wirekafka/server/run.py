@@ -14,8 +14,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.config.address import ANYWHERE, Address
-from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.own import metrics_listener
+from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
+from wirekafka.config.option import ConfigError
+from wirekafka.config.options import BROKER
+from wirekafka.config.own import OWN, metrics_listener
+from wirekafka.config.similar import did_you_mean
 from wirekafka.errors import KafkaError
 from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
@@ -90,7 +93,9 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
     companion = attended.companion
     should_stop = _stop_requests(attended.stops_at_eof)
     for name, source in config.unknown:
-        logger.warning("%s (from %s) is not a Kafka option and is ignored", name, source)
+        proposal = did_you_mean(name, (*BROKER, *OWN, *OF_THE_AUTHORIZER), closeness=0.8)
+        ignored = "is not a Kafka option and is ignored"
+        logger.warning("%s (from %s) %s%s", name, source, ignored, proposal and f"; {proposal}")
     monitoring = _monitoring(config, companion is not None)
     platform = _platform(new, monitoring)
     has_broker = "broker" in config.process_roles
@@ -107,10 +112,15 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
     control = None
     if isinstance(node, Node):
         if companion is not None and monitoring is not None:
-            companion.serving(node, monitoring)
+            try:
+                companion.serving(node, monitoring)
+            except (ConfigError, OSError):
+                await _stop(node)
+                raise
         control = LocalSocket(node.broker, None if monitoring is None else monitoring.lag)
         await control.start()
     tune_interpreter()
+    logger.info("%s", node.start_line)
     host, port = node.address
     address = Address(_LOOPBACK if host in ANYWHERE else host, port)
     print(f"wirekafka ready: {address}", flush=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from inspect import Parameter, signature
 from pathlib import Path
 
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
+from wirekafka.config.similar import did_you_mean
 from wirekafka.config.sources import Setting
 from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.errors import Error
@@ -163,11 +163,8 @@ def _letters(name: str) -> str:
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> str:
     """An error message for an unknown name, with similar known names."""
-    names = {name.lower(): name for name in known}
-    near = get_close_matches(given.lower(), names, n=3, cutoff=0.5)
-    if not near:
-        return f"unknown {kind} {given!r}"
-    return f"unknown {kind} {given!r}; did you mean {' or '.join(repr(names[n]) for n in near)}?"
+    proposal = did_you_mean(given, known, closeness=0.5)
+    return f"unknown {kind} {given!r}{proposal and f'; {proposal}'}"
 
 
 def _known(name: str, table: Mapping[str, object], kind: str, arguments: Iterable[str] = ()) -> str:

@@ -20,6 +20,7 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from wirekafka.config.address import Address
 from wirekafka.metrics.deflated import DeflatedParts
+from wirekafka.server.net import cannot_listen
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,10 @@ class _Server(ThreadingMixIn, WSGIServer):
         if ":" in address.host:
             self.address_family = socket.AF_INET6
         self._free = BoundedSemaphore(_MOST_REQUESTS)
-        super().__init__((address.host, address.port), _Handler)
+        try:
+            super().__init__((address.host, address.port), _Handler)
+        except OSError as error:
+            raise cannot_listen(address, error, "--metrics") from error
         self.set_app(application)
 
     def server_bind(self) -> None:
