@@ -462,10 +462,7 @@ def test_a_disk_that_is_nearly_full_refuses_appends_until_there_is_room() -> Non
     append(log, batch())
     disk.capacity_bytes = 1000
     refusal = str(directory.check_space(900))
-    assert refusal == (
-        f"/data has {disk.free_bytes('/data')} bytes left, fewer than the reserve of 900 for"
-        " metadata and checkpoints"
-    )
+    assert refusal == f"{disk.free_bytes('/data')} bytes are left in /data, the reserve is 900"
     with pytest.raises(KafkaError, match=refusal):
         append(log, batch())
     assert len(read_all(log)) == 1

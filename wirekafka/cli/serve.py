@@ -113,14 +113,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, metavar="FILE", help="a server.properties file")
     parser.add_argument("--data", metavar="DIR", help=f"the data directory (default: {_DATA})")
     parser.add_argument(
-        "--new-directory",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a directory of log.dirs that may be new beside others that this node has used; may"
-        " be repeated",
-    )
-    parser.add_argument(
         "--listen",
         action="append",
         default=[],
@@ -140,7 +132,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="set a Kafka option; may be repeated",
     )
-    parser.add_argument("--node-set", action="append", default=[], help=argparse.SUPPRESS)
     parser.add_argument(
         "--loop",
         choices=("auto", "uvloop", "asyncio"),
@@ -169,7 +160,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_nodes(parser: argparse.ArgumentParser) -> None:
-    """Add what runs several nodes on this machine."""
+    """Add what is about single nodes of several, and about directories of a node."""
+    parser.add_argument(
+        "--new-directory",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory of log.dirs that may be new beside others that this node has used; may"
+        " be repeated",
+    )
+    parser.add_argument("--node-set", action="append", default=[], help=argparse.SUPPRESS)
     parser.add_argument(
         "--brokers",
         type=_count,

@@ -28,6 +28,17 @@ class DirectoryIdentity(NamedTuple):
     node_id: int
     directory_id: bytes
 
+    def mismatch(self, cluster_id: str, node_id: int) -> str:
+        """Say to whom the directory belongs, unless it belongs to this node; empty if it does."""
+        if self.cluster_id != cluster_id:
+            return f"cluster {self.cluster_id}, not to {cluster_id}"
+        if self.node_id != node_id:
+            return (
+                f"node {self.node_id}, and this is node {node_id}: set node.id={self.node_id},"
+                " or use another directory"
+            )
+        return ""
+
 
 def identity_from(text: bytes, path: str) -> DirectoryIdentity:
     """Return the identity in a `meta.properties` file; `path` is for messages.

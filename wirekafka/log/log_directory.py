@@ -68,8 +68,7 @@ class LogDirectory:
         self._threads = threads
         self.path = path.rstrip("/") or path
         self.identity: DirectoryIdentity | None = None
-        self.is_new = False
-        """Whether this start has made the directory, or given it its identity."""
+        self.is_new = False  # Whether this start has given the directory its identity.
         self.is_clean = False
         """Whether the last stop was clean, so that files are trusted without a scan."""
         self.broker_epoch = checkpoints.UNKNOWN_BROKER_EPOCH
@@ -143,7 +142,9 @@ class LogDirectory:
 
     def claim(self, identity: DirectoryIdentity) -> None:
         """Make a node the directory's owner. Raises UnusableDirectory if it has another."""
-        self.refuse_other(identity.cluster_id, identity.node_id)
+        reason = self.identity and self.identity.mismatch(identity.cluster_id, identity.node_id)
+        if reason:
+            raise UnusableDirectory(f"{self.path} belongs to {reason}")
         self.is_new = self.identity is None
         if self.identity is None or not self.identity.directory_id:
             self._disk.write_atomic(
@@ -153,20 +154,6 @@ class LogDirectory:
                 ),
             )
             self.identity = identity
-
-    def refuse_other(self, cluster_id: str, node_id: int) -> None:
-        """Raise UnusableDirectory if the directory belongs to another node than this one."""
-        if self.identity is None:
-            return
-        if self.identity.cluster_id != cluster_id:
-            raise UnusableDirectory(
-                f"{self.path} belongs to cluster {self.identity.cluster_id}, not to {cluster_id}"
-            )
-        if self.identity.node_id != node_id:
-            raise UnusableDirectory(
-                f"{self.path} belongs to node {self.identity.node_id}, and this is node {node_id}:"
-                f" set node.id={self.identity.node_id}, or use another directory"
-            )
 
     def open_metadata_log(self, config: TopicConfig, now_ms: int) -> Log:
         """Open the metadata log, created if it does not exist. Raises CorruptLog."""
@@ -394,10 +381,7 @@ class LogDirectory:
         if free_bytes >= reserve_bytes:
             self._refuse(None)
             return None
-        reason = (
-            f"{self.path} has {free_bytes:,} bytes left, fewer than the reserve of"
-            f" {reserve_bytes:,} for metadata and checkpoints"
-        )
+        reason = f"{free_bytes:,} bytes are left in {self.path}, the reserve is {reserve_bytes:,}"
         self._refuse(reason)
         return reason
 

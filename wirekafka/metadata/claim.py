@@ -123,8 +123,9 @@ def claim(
         raise UnusableDirectory(f"log directories of several clusters: {sorted(cluster_ids)}")
     found_id = cluster_ids.pop() if cluster_ids else cluster_id or uuid_text(new_id())
     for directory in directories:
-        if directory.failure is None:
-            directory.refuse_other(found_id, node_id)  # Before anything is written.
+        reason = directory.identity and directory.identity.mismatch(found_id, node_id)
+        if reason and directory.failure is None:  # Before anything is written.
+            raise UnusableDirectory(f"{directory.path} belongs to {reason}")
     for directory in directories:
         if directory.failure is not None:
             continue
@@ -175,7 +176,7 @@ def previous_epoch(directories: Sequence[LogDirectory]) -> int:
 
 
 def _is_formatted(disk: Disk, path: str) -> bool | None:
-    """Whether the directory has a `meta.properties`; None if it has failed, which is told later."""
+    """Whether the directory has a `meta.properties`; None if it has failed: reported later."""
     try:
         disk.read(f"{path.rstrip('/')}/{META_PROPERTIES}")
     except FileNotFoundError:
