@@ -1,6 +1,7 @@
 """`wirekafka clients` shows the position of a Spark query, which commits no offsets."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,7 @@ def test_the_lag_of_a_running_query_is_shown(
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
+        .option("groupIdPrefix", "etl")
         .load()
         .writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -64,10 +66,10 @@ def test_the_lag_of_a_running_query_is_shown(
             0: (59, 0),
             1: (29, 0),
         }
-        for row in rows.values():
-            # The client ids that Spark's executors use; each partition has its own.
-            assert "spark-kafka-source-" in row["client"] and "executor" in row["client"]
-            assert row["host"] == "127.0.0.1"
+        # Each partition has a consumer with a client id of its own: together they are the query.
+        [name] = {row["client"] for row in rows.values()}
+        assert re.fullmatch(r"etl--?[0-9]+", name)
+        assert {row["host"] for row in rows.values()} == {"127.0.0.1"}
 
         def behind() -> bool:
             # A consumer fetches ahead: it still gets records that arrive during its last fetch.

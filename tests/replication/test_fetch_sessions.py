@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from wirekafka.errors import Error, KafkaError
+from wirekafka.replication import fetch_sessions
 from wirekafka.replication.fetch_session import FetchTarget, Key, Wanted
 from wirekafka.replication.fetch_sessions import FetchContext, FetchSessions
 
@@ -23,6 +24,8 @@ class Result:
     has_records: bool = False
     has_error: bool = False
     is_notable: bool = False
+    is_denied: bool = False
+    is_unknown: bool = False
 
 
 def wanted(*indexes: int, topic: str | bytes = "t", offset: int = 0) -> list[Wanted]:
@@ -214,3 +217,46 @@ def test_a_follower_evicts_a_consumer_at_once() -> None:
     consumer = opened(sessions, 0, 1, 2)
     assert opened(sessions, 0, follower_id=2) > 0
     assert refusal(sessions, target(consumer, 1)) == 70
+
+
+@pytest.mark.parametrize("refusal", ["is_denied", "is_unknown"])
+def test_a_refused_partition_leaves_no_session(refusal: str) -> None:
+    sessions = FetchSessions(10)
+    refused = Result(-1, -1, has_error=True, **{refusal: True})
+    context = sessions.open(target(0, 0, wanted(0, 1)), NOW)
+    assert settle(context, {1: refused})[0] == 0 and len(sessions) == 0
+    session_id = opened(sessions, 0)
+    context = sessions.open(target(session_id, 1, wanted(1)), NOW)
+    assert settle(context, {1: refused}) == (session_id, [1]), "the error is reported once more"
+    assert len(sessions) == 0
+
+
+def test_the_session_of_a_follower_outlives_a_partition_that_is_not_known_yet() -> None:
+    sessions = FetchSessions(10)
+    unknown = Result(-1, -1, has_error=True, is_unknown=True)
+    context = sessions.open(target(0, 0, wanted(0, 1), follower_id=2), NOW)
+    assert settle(context, {1: unknown})[0] > 0 and len(sessions) == 1
+
+
+def test_the_sessions_of_a_consumer_end_with_its_connection() -> None:
+    sessions = FetchSessions(10)
+    for connection_id in ("one", "one", "other"):
+        context = sessions.open(target(0, 0, wanted(0), connection_id=connection_id), NOW)
+        assert settle(context)[0] > 0
+    sessions.disconnected("one")
+    assert len(sessions) == 1
+    sessions.disconnected("other")
+    assert len(sessions) == 0 and sessions._partitions == 0 and not sessions._of_connections
+
+
+def test_the_partitions_of_all_consumers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MOST_PARTITIONS", 4)
+    sessions = FetchSessions(10)
+    first = opened(sessions, 0, 1, 2)
+    assert opened(sessions, 0, 1) == 0, "it goes on without a session"
+    assert opened(sessions, *range(5)) == 0
+    assert refusal(sessions, target(first, 1, wanted(3, 4))) is Error.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0 and sessions._partitions == 0
+    opened(sessions, 0, 1, 2)
+    assert opened(sessions, 0, 1, now_ms=NOW + 120_001) > 0, "an unused one makes room"
+    assert opened(sessions, *range(9), follower_id=2) > 0, "followers are not bounded"

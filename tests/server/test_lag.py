@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import InProcessBroker, batch, now
+from tests.in_process import Exchange, InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_request
 from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.apis.delete_records import DeleteRecordsRequest
 from wirekafka.apis.delete_topics import DeleteTopicsRequest
 from wirekafka.apis.offset_commit import OffsetCommitRequest
@@ -139,7 +140,7 @@ def test_a_reader_that_commits_nothing_has_a_position(
     assert (row.behind.lag, row.idle_ms) == (5, 20_000)
 
 
-def test_readers_are_forgotten_an_hour_after_their_last_fetch_but_groups_are_not(
+def test_idle_readers_are_forgotten_an_hour_after_their_last_fetch_but_groups_are_not(
     kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
 ) -> None:
     produce(kafka, 3)
@@ -151,6 +152,64 @@ def test_readers_are_forgotten_an_hour_after_their_last_fetch_but_groups_are_not
     assert [row.name for row in rows(tracker)] == ["g"]
     assert len(list(tracker.histories[GROUP, "g"].samples())) == 361
     assert {sample.lag for sample in tracker.histories[GROUP, "g"].samples()} == {2}
+
+
+def test_a_reader_whose_connection_has_closed_ends_after_a_minute(
+    kafka: InProcessBroker, tracker: LagTracker, manual_clock: ManualClock
+) -> None:
+    produce(kafka, 3)
+    kafka.call(fetch_request(0), FETCH, "gone")
+    readers = kafka.broker.readers
+    [reader] = readers.present(manual_clock.now_ms())
+    [connection_id] = readers._readers
+    readers.disconnected(connection_id, manual_clock.now_ms())
+    manual_clock.advance(59_000)
+    assert [row.name for row in rows(tracker)] == ["gone"]
+    manual_clock.advance(1_000)
+    assert reader.has_gone(manual_clock.now_ms()) and rows(tracker) == []
+    readers.sweep(manual_clock.now_ms())
+    assert len(readers) == 0
+
+
+def test_members_of_groups_are_not_listed_again_as_readers(
+    kafka: InProcessBroker, tracker: LagTracker
+) -> None:
+    produce(kafka, 3)
+    kafka.call(fetch_request(0), FETCH, "member")
+    kafka.call(fetch_request(0), FETCH, "other")
+    heartbeat = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert kafka.call(heartbeat, 1, "member").error_code == 0
+    assert [row.name for row in rows(tracker) if row.kind == READER] == ["other"]
+    heartbeat.member_epoch = -1
+    assert kafka.call(heartbeat, 1, "member").error_code == 0
+    assert [row.name for row in rows(tracker) if row.kind == READER] == ["other"], "still"
+
+
+def test_the_consumers_of_a_spark_query_are_one_reader_over_its_restarts(
+    kafka: InProcessBroker, tracker: LagTracker
+) -> None:
+    produce(kafka, 3)
+    for run, task in (("5f0e", 1), ("5f0e", 2), ("77aa", 1)):
+        name = f"consumer-orders-etl-{run}ae57-2f4f-4d8e-9d0c-0a1b2c3d4e5f--131-executor-{task}"
+        kafka.call(fetch_request(0), FETCH, name)
+    [row] = rows(tracker)
+    assert (row.kind, row.name) == (READER, "orders-etl--131")
+
+
+def test_the_commands_and_the_console_are_no_readers(
+    kafka: InProcessBroker, tracker: LagTracker
+) -> None:
+    produce(kafka, 3)
+    connection = kafka.net.open(kafka.node.listeners[0].address)
+    connection.protocol.call.client_software = ("wirekafka", "1.0")
+    assert Exchange(connection, fetch_request(0), FETCH, "wirekafka-cli").response.responses
+    assert rows(tracker) == [] and len(kafka.broker.readers) == 0
 
 
 def test_a_deleted_topic_has_no_lag(kafka: InProcessBroker, tracker: LagTracker) -> None:

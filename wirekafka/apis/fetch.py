@@ -136,12 +136,8 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     now_ms = call.now_ms
     if request.isolation_level not in (0, _READ_COMMITTED):
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    target = _target(request, call.version)
+    target = _target(request, call.version, call.connection_id)
     context = broker.sessions.open(target, now_ms)
-    if target.wanted and not target.is_follower:
-        readers = broker.readers
-        reader = readers.reader(call.connection_id, call.client_id or "", call.client_host)
-        readers.note(reader, target.wanted, now_ms)
     if context.session is not None and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
         context.session.end_rest()
     account = None
@@ -150,6 +146,8 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     reads = Reads(broker, _terms(request, call.version, account), context)
     if call.authorizer is not None:
         reads.refused = _refused(target.is_follower, reads.found, call)
+    if target.wanted and not target.is_follower:
+        broker.readers.note(call, target.wanted, reads, now_ms)
     if request.rack_id and not target.is_follower:
         reads.select_replica = rack_aware_selector(call, request.rack_id)
     reads.read()
@@ -181,7 +179,7 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     return _response(reads, settled, call)
 
 
-def _target(request: FetchRequest, version: int) -> FetchTarget:
+def _target(request: FetchRequest, version: int, connection_id: str) -> FetchTarget:
     by_id = version >= 13
     replica_id = _replica_id(request)
     wanted: dict[Key, Wanted] = {}
@@ -213,6 +211,7 @@ def _target(request: FetchRequest, version: int) -> FetchTarget:
         forgotten=forgotten,
         uses_topic_ids=by_id,
         follower_id=replica_id,
+        connection_id=connection_id,
     )
 
 

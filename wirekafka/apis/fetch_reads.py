@@ -28,6 +28,9 @@ HELD_ELSEWHERE = frozenset({Error.NOT_LEADER_OR_FOLLOWER, Error.KAFKA_STORAGE_ER
 """Errors of existing partitions that this broker cannot serve; they are reported at once."""
 
 
+_UNKNOWN = frozenset({Error.UNKNOWN_TOPIC_OR_PARTITION, Error.UNKNOWN_TOPIC_ID})
+
+
 class FetchTerms(NamedTuple):
     """The parameters of a Fetch request that apply to all its partitions; sizes in bytes.
 
@@ -78,6 +81,14 @@ class Found:
     @property
     def has_error(self) -> bool:
         return self.error is not Error.NONE
+
+    @property
+    def is_denied(self) -> bool:
+        return self.error is Error.TOPIC_AUTHORIZATION_FAILED
+
+    @property
+    def is_unknown(self) -> bool:
+        return self.error in _UNKNOWN
 
     @property
     def is_news(self) -> bool:
@@ -145,6 +156,13 @@ class Reads:
     def is_ready(self) -> bool:
         """Whether to respond at once: enough bytes, or an error or divergence to report."""
         return self._is_final or self._size_bytes >= self._min_bytes
+
+    def serves(self, wanted: Wanted) -> bool:
+        """Whether a partition exists on this broker, and the client may read it."""
+        with suppress(KafkaError):
+            self._partition(wanted)
+            return True
+        return False
 
     def read(self) -> None:
         """Read every partition, as far as the limits allow.

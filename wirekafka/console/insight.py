@@ -35,9 +35,6 @@ logger = logging.getLogger(__name__)
 _EVERY_S = LagHistory.EVERY_MS / 1000
 _FRESH_S = 1.0
 _COLLECT_S = 5.0
-_MOST_MEMBERS = 10_000
-_IDLE_MS = 600_000
-"""A reader that has not fetched for this long has gone."""
 _STEP_S = 0.001
 """After this long the event loop serves requests before the collection goes on."""
 
@@ -60,8 +57,6 @@ class Inside:
         self._rates = TopicSamples()
         self._rates_now: dict[str, TopicRate] = {}
         self._last_counts: tuple[int, dict[str, Counts]] = (now_ms(), {})
-        self._members: set[str] = set()
-        """Client ids that have been members of groups, which is remembered when they leave."""
         self._turn = threading.Lock()
         self._insight: Known[Insight] = Unknown("The broker has just started.")
         self._insight_s = 0.0
@@ -117,9 +112,6 @@ class Inside:
     # On the broker's event loop.
 
     async def _tick(self) -> dict[str, Counts]:
-        if len(self._members) > _MOST_MEMBERS:
-            self._members.clear()
-        self._members.update(self._lag.client_ids())
         self._measures.requests.settle()
         return {
             name: Counts(traffic.messages_in, traffic.bytes_in, traffic.bytes_out)
@@ -127,7 +119,6 @@ class Inside:
         }
 
     async def _collect(self) -> Insight:
-        self._members.update(self._lag.client_ids())
         lags: dict[tuple[str, str], list[int]] = {}
         began_s = time.perf_counter()
         for row in self._lag.rows():
@@ -136,15 +127,14 @@ class Inside:
                 began_s = time.perf_counter()
             if row is None:
                 continue
-            if row.kind == READER and row.idle_ms > _IDLE_MS:
-                continue
-            total = lags.setdefault((row.kind, row.name), [0, 0, -1])
+            total = lags.setdefault((row.kind, row.name), [0, 0, -1, row.idle_ms])
             total[0] += row.behind.lag
             total[1] += 1
             if row.behind.behind_ms is not None:
                 total[2] = max(total[2], row.behind.behind_ms)
+            total[3] = min(total[3], row.idle_ms)
         groups, readers = {}, []
-        for (kind, name), (lag, partitions, behind_ms) in lags.items():
+        for (kind, name), (lag, partitions, behind_ms, idle_ms) in lags.items():
             history = self._lag.histories.get((kind, name))
             found = GroupLag(
                 name, kind, "", lag, None if behind_ms < 0 else behind_ms, partitions, history
@@ -152,11 +142,11 @@ class Inside:
             if kind == GROUP:
                 groups[name] = found
             elif kind == READER:
-                readers.append(found)
+                readers.append(found._replace(idle_ms=idle_ms))
         return Insight(
             self._node.broker.node_id,
             groups,
-            [each for each in readers if each.name not in self._members],
+            readers,
             self._rates_now,
             self._errors(),
             self._software(),

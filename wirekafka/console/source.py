@@ -26,6 +26,9 @@ class Unknown:
 Known: TypeAlias = T | Unknown
 
 
+_IDLE_MS = 60_000
+
+
 class GroupLag(NamedTuple):
     """The lag of a group, or of a reader that commits nothing, over all of its partitions."""
 
@@ -38,6 +41,13 @@ class GroupLag(NamedTuple):
     """Of the partition that is furthest behind in time; None if it is not known."""
     partitions: int
     kept: LagHistory | None
+    idle_ms: int = 0
+    """Since the last Fetch of a reader; 0 for groups."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is a reader that has not fetched for a minute."""
+        return self.idle_ms >= _IDLE_MS
 
     @property
     def history(self) -> Sequence[LagSample]:

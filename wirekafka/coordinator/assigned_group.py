@@ -21,6 +21,10 @@ class Member(Protocol):
     def client_id(self) -> str:
         """The id that the client sends with each request."""
 
+    @property
+    def client_host(self) -> str:
+        """The address of the client, with a `/` before it as Java prints one."""
+
 
 M = TypeVar("M", bound=Member)
 
@@ -65,9 +69,9 @@ class AssignedGroup(Group, Generic[M]):
         """The number of its members."""
         return len(self.members)
 
-    def client_ids(self) -> Iterable[str]:
-        """Return the client id of each member, for monitoring."""
-        return [member.client_id for member in self.members.values()]
+    def clients(self) -> Iterable[tuple[str, str]]:
+        """Return the client id and the host of each member, for monitoring."""
+        return [(member.client_id, member.client_host) for member in self.members.values()]
 
     def check_deletion(self) -> None:
         """Raise NON_EMPTY_GROUP while there are members."""

@@ -92,8 +92,8 @@ class Group(ABC):
     def offset_expiry(self) -> Expiry | None:
         """Return how offsets of unsubscribed topics expire (KIP-211); None: not at all."""
 
-    def client_ids(self) -> Iterable[str]:
-        """Return the client id of each member, for monitoring."""
+    def clients(self) -> Iterable[tuple[str, str]]:
+        """Return the client id and the host of each member, for monitoring."""
         return ()
 
     def is_affected_by(self, topics: frozenset[str]) -> bool:

@@ -76,6 +76,7 @@ class FetchTarget:
     uses_topic_ids: bool
     follower_id: int = -1
     """The broker id of a follower; -1 for consumers."""
+    connection_id: str = ""
 
     @property
     def is_follower(self) -> bool:
@@ -97,6 +98,7 @@ class Session(Watched):
         "_watched",
         "_woken",
         "active",
+        "connection_id",
         "created_ms",
         "epoch",
         "fetched_ms",
@@ -113,6 +115,8 @@ class Session(Watched):
         self.epoch = 1
         self.follower_id = target.follower_id
         """The broker id of a follower; -1 for consumers."""
+        self.connection_id = target.connection_id
+        """The connection on which it was opened."""
         self.uses_topic_ids = target.uses_topic_ids
         self.partitions = {wanted.key: wanted for wanted in target.wanted}
         self.active = dict(self.partitions) if target.is_follower else self.partitions

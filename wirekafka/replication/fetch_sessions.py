@@ -15,6 +15,8 @@ FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
 _EVICTION_MS = 120_000
+MOST_PARTITIONS = 200_000
+"""Of the sessions of all consumers, each of less than 500 bytes: at the most 100 MB."""
 
 
 class PartitionResult(Protocol):
@@ -35,6 +37,14 @@ class PartitionResult(Protocol):
     @property
     def has_error(self) -> bool:
         """Whether the response has an error of the partition."""
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the client may not read the partition."""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether there is no such partition."""
 
     @property
     def is_notable(self) -> bool:
@@ -107,17 +117,23 @@ class Opening(FetchContext):
     def settle(
         self, results: Iterable[tuple[Wanted, PartitionResult]], now_ms: int
     ) -> tuple[int, set[Key]]:
+        is_refused = False
         for wanted, result in results:
             _must_include(wanted, result)
-        return self._sessions.create(self._target, now_ms), set()
+            if result.has_error and _is_refused(result, self._target.is_follower):
+                is_refused = True
+        # Nothing is kept of what was refused: such names may be of any number and size.
+        session_id = NO_SESSION if is_refused else self._sessions.create(self._target, now_ms)
+        return session_id, set()
 
 
 class Incremental(FetchContext):
     """A fetch within a session: unchanged partitions are left out of the response."""
 
-    __slots__ = ("_epoch", "_session", "session")
+    __slots__ = ("_epoch", "_session", "_sessions", "session")
 
-    def __init__(self, session: Session):
+    def __init__(self, sessions: FetchSessions, session: Session):
+        self._sessions = sessions
         self._session = session
         self._epoch = session.epoch
         self.session = session if session.is_privileged else None
@@ -147,11 +163,16 @@ class Incremental(FetchContext):
                 unchanged.add(wanted.key)
             elif result.has_records:
                 session.serve_last(wanted)
+            elif result.has_error and _is_refused(result, session.is_privileged):
+                self._sessions.end(session.id)  # The next request has all partitions again.
         return session.id, unchanged
 
 
 class FetchSessions:
-    """The fetch sessions of a broker, at most `max.incremental.fetch.session.cache.slots`."""
+    """The fetch sessions of a broker, at most `max.incremental.fetch.session.cache.slots`.
+
+    A consumer's session ends with its connection, and as soon as a partition of it is refused.
+    """
 
     def __init__(self, slots: int, chosen: random.Random | None = None):
         self._slots = slots
@@ -159,6 +180,10 @@ class FetchSessions:
         self._random = chosen or random.Random()  # noqa: S311
         self._sessions: dict[int, Session] = {}
         """Least recently used first."""
+        self._of_connections: dict[str, set[int]] = {}
+        """The sessions of consumers."""
+        self._partitions = 0
+        """Of the sessions of consumers."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -171,7 +196,7 @@ class FetchSessions:
         """
         if target.epoch in (FIRST_EPOCH, FINAL_EPOCH):
             if target.session_id != NO_SESSION:
-                self._end(target.session_id)
+                self.end(target.session_id)
             if target.epoch == FINAL_EPOCH:
                 return Sessionless(target.wanted)
             return Opening(self, target)
@@ -184,8 +209,23 @@ class FetchSessions:
         session_id = self._random.randint(1, _LAST_EPOCH)
         while session_id in self._sessions:
             session_id = self._random.randint(1, _LAST_EPOCH)
-        self._sessions[session_id] = Session(session_id, target, now_ms)
+        session = self._sessions[session_id] = Session(session_id, target, now_ms)
+        if not target.is_follower:
+            self._of_connections.setdefault(target.connection_id, set()).add(session_id)
+            self._partitions += session.size
         return session_id
+
+    def disconnected(self, connection_id: str) -> None:
+        """End the sessions of a consumer whose connection is closed."""
+        for session_id in tuple(self._of_connections.get(connection_id, ())):
+            self.end(session_id)
+
+    def end(self, session_id: int) -> None:
+        """End a session, if there is one with this id."""
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.end_rest()
+            self._uncount(session)
 
     def _resume(self, target: FetchTarget, now_ms: int) -> FetchContext:
         session = self._sessions.get(target.session_id)
@@ -195,14 +235,21 @@ class FetchSessions:
             raise KafkaError(Error.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != target.uses_topic_ids:
             raise KafkaError(Error.FETCH_SESSION_TOPIC_ID_ERROR)
+        before = session.size
         session.update(target)
+        if not session.is_privileged and session.size != before:
+            self._partitions += session.size - before
+            if self._partitions > MOST_PARTITIONS and session.size > before:
+                self.end(session.id)
+                raise KafkaError(Error.FETCH_SESSION_ID_NOT_FOUND)
         del self._sessions[session.id]
         if not session.partitions:
+            self._uncount(session)
             return Sessionless(target.wanted)
         self._sessions[session.id] = session
         session.used_ms = now_ms
         session.epoch = 1 if session.epoch == _LAST_EPOCH else session.epoch + 1
-        return Incremental(session)
+        return Incremental(self, session)
 
     def _make_room(self, target: FetchTarget, now_ms: int) -> bool:
         """Evict one session if the cache is full: an unused one, or one of lower priority.
@@ -210,13 +257,13 @@ class FetchSessions:
         Followers have priority over consumers, then larger sessions over smaller ones. Consumers
         evict only sessions older than two minutes, so that they do not evict each other in turns.
         """
-        if self._slots <= 0:
+        if self._slots <= 0 or not (target.is_follower or self._has_room(target, now_ms)):
             return False
         if len(self._sessions) < self._slots:
             return True
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > _EVICTION_MS:
-            self._end(oldest.id)
+            self.end(oldest.id)
             return True
         evictable = [
             session
@@ -231,13 +278,34 @@ class FetchSessions:
         )
         if (target.is_follower, len(target.wanted)) < (least.is_privileged, least.size):
             return False
-        self._end(least.id)
+        self.end(least.id)
         return True
 
-    def _end(self, session_id: int) -> None:
-        session = self._sessions.pop(session_id, None)
-        if session is not None:
-            session.end_rest()
+    def _has_room(self, target: FetchTarget, now_ms: int) -> bool:
+        """Whether the partitions fit, after the end of sessions that are not in use."""
+        if len(target.wanted) > MOST_PARTITIONS:
+            return False
+        while self._partitions + len(target.wanted) > MOST_PARTITIONS:
+            consumers = (each for each in self._sessions.values() if not each.is_privileged)
+            oldest = next(consumers)
+            if now_ms - oldest.used_ms <= _EVICTION_MS:
+                return False
+            self.end(oldest.id)
+        return True
+
+    def _uncount(self, session: Session) -> None:
+        if session.is_privileged:
+            return
+        self._partitions -= session.size
+        own = self._of_connections[session.connection_id]
+        own.discard(session.id)
+        if not own:
+            del self._of_connections[session.connection_id]
+
+
+def _is_refused(result: PartitionResult, is_follower: bool) -> bool:
+    # A follower may ask for a partition that this broker does not know yet.
+    return result.is_denied or (result.is_unknown and not is_follower)
 
 
 def _must_include(wanted: Wanted, result: PartitionResult) -> bool:

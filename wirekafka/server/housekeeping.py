@@ -30,6 +30,7 @@ FOREVER_MS = (1 << 63) - 1
 _SWEEP_MS = 5_000
 _SWEEP_PAUSE_MS = 2
 _REVIEW_MS = 300
+_READERS_MS = 30_000
 """How soon a change of the limits on connections takes effect."""
 _REMOVE_MS = 10_000
 _REMOVE_PAUSE_MS = 5
@@ -78,6 +79,7 @@ class Housekeeping:
         self._relocating.start()
         self._every(_SWEEP_MS, self._sweep_connections)
         self._every(_REVIEW_MS, self._review_limits)
+        self._every(_READERS_MS, self._sweep_readers)
         self._every(_REMOVE_MS, self._remove_deleted)
         self._every(config.log_retention_check_interval_ms, self._retain)
         self._every(config.log_flush_offset_checkpoint_interval_ms, self._checkpoint)
@@ -137,6 +139,9 @@ class Housekeeping:
     def _review_limits(self) -> None:
         for listener in self._listeners:
             listener.review()
+
+    def _sweep_readers(self) -> None:
+        self._broker.readers.sweep(self._broker.clock.now_ms())
 
     def _remove_deleted(self) -> int | None:
         """Remove files of deleted partitions and retired segments, a few at a time."""

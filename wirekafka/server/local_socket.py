@@ -15,6 +15,7 @@ from socket import AF_UNIX, socket
 from typing import TYPE_CHECKING, Any
 
 from wirekafka.errors import KafkaError
+from wirekafka.replication.reader_names import reader_name
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
@@ -62,6 +63,7 @@ class LocalSocket:
             report = {"clients": self._clients(), "quotas": self._quotas()}
             if self._lag is not None:
                 report |= {"lag": _lag(self._lag), "history": _history(self._lag)}
+                report["members"] = [{"name": name} for name in _members(self._lag)]
             writer.write(json.dumps(report).encode())
             await writer.drain()
         except ConnectionError:
@@ -73,7 +75,7 @@ class LocalSocket:
         now_ms = self._broker.clock.now_ms()
         return [
             {
-                "client": each.client_id,
+                "client": each.name,
                 "host": each.host,
                 "topic": each.topic,
                 "partition": each.partition,
@@ -82,7 +84,7 @@ class LocalSocket:
                 "lag": each.lag,
                 "idle_s": max(now_ms - each.at_ms, 0) // 1000,
             }
-            for each in self._broker.readers.fetched(self._partition)
+            for each in self._broker.readers.fetched(self._partition, now_ms)
         ]
 
     def _quotas(self) -> list[dict[str, Any]]:
@@ -120,10 +122,16 @@ def _lag(tracker: LagTracker) -> list[dict[str, Any]]:
             "end": row.behind.end_offset,
             "lag": row.behind.lag,
             "behind_s": None if row.behind.behind_ms is None else row.behind.behind_ms / 1000,
+            "idle_s": row.idle_ms // 1000,
         }
         for row in tracker.rows()
         if row is not None
     ]
+
+
+def _members(tracker: LagTracker) -> list[str]:
+    """The names under which members of groups would be readers, here or at another broker."""
+    return sorted({reader_name(client_id) for client_id, _ in tracker.member_clients()})
 
 
 def _history(tracker: LagTracker) -> list[dict[str, Any]]:

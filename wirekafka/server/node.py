@@ -202,6 +202,8 @@ class Node:
     def _disconnected(self, connection_id: str) -> None:
         self.broker.shares.disconnected(connection_id)
         self.broker.telemetry.disconnected(connection_id)
+        self.broker.sessions.disconnected(connection_id)
+        self.broker.readers.disconnected(connection_id, self.broker.clock.now_ms())
 
     def _new_pipeline(self) -> Pipeline:
         platform = self._platform

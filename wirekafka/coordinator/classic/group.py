@@ -102,9 +102,9 @@ class ClassicGroup(Group):
         """The number of members, without those that have only got a member id."""
         return len(self.members)
 
-    def client_ids(self) -> Iterable[str]:
-        """Return the client id of each member, for monitoring."""
-        return [member.client_id for member in self.members.values()]
+    def clients(self) -> Iterable[tuple[str, str]]:
+        """Return the client id and the host of each member, for monitoring."""
+        return [(member.client_id, member.client_host) for member in self.members.values()]
 
     def check_deletion(self) -> None:
         """Raise NON_EMPTY_GROUP while there are members."""

@@ -15,7 +15,7 @@ from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.errors import KafkaError
 from wirekafka.metrics.lag import HISTORY_MS, Behind, EndOffsets, LagHistory, LagSample, behind
 from wirekafka.replication.partition import Partition
-from wirekafka.replication.readers import Reader
+from wirekafka.replication.readers import LONGEST_CLIENT_ID, Reader
 from wirekafka.server.monitoring.share_lag import SHARE, ShareOffsets
 
 logger = logging.getLogger(__name__)
@@ -27,6 +27,8 @@ _SAMPLE_EVERY = LagHistory.EVERY_MS // 1000
 _ROWS_PER_STEP = 100
 _MOST_STAMPS = 10_000
 _MOST_HISTORIES = 2_000
+_LONGEST_NAME = 256
+"""Groups with longer names have no history."""
 
 TopicPartition = tuple[str, int]
 
@@ -37,7 +39,7 @@ class LagRow(NamedTuple):
     kind: str
     """GROUP, READER or SHARE."""
     name: str
-    """The group id, or the client id."""
+    """The group id, or the name of a reader."""
     topic: str
     partition: int
     behind: Behind
@@ -92,11 +94,12 @@ class LagTracker:
             for group in list(cast(GroupShard, machine).groups.values()):
                 yield group.group_id, group.member_count
 
-    def client_ids(self) -> Iterator[str]:
-        """The client ids of the members of all groups."""
+    def member_clients(self) -> Iterator[tuple[str, str]]:
+        """The client id, as readers have it, and the host of each member of all groups."""
         for machine in self._broker.groups.machines():
             for group in list(cast(GroupShard, machine).groups.values()):
-                yield from group.client_ids()
+                for client_id, host in group.clients():
+                    yield client_id[:LONGEST_CLIENT_ID], host
 
     def observe(self) -> None:
         """Note the ends of all partitions that a group or a reader has been seen in."""
@@ -122,7 +125,7 @@ class LagTracker:
         for key, (lag, behind_ms) in lags.items():
             history = self.histories.get(key)
             if history is None:
-                if len(self.histories) >= _MOST_HISTORIES:
+                if len(self.histories) >= _MOST_HISTORIES or len(key[1]) > _LONGEST_NAME:
                     continue
                 history = self.histories[key] = LagHistory()
             history.note(LagSample(now_ms, lag, behind_ms))
@@ -180,16 +183,25 @@ class LagTracker:
                 if found.lag == 0:  # What follows the start offset has been delivered.
                     found = found._replace(behind_ms=0)
                 yield LagRow(SHARE, group_id, topic, index, found, 0)
+        yield from self._of_readers(now_ms)
+
+    def _of_readers(self, now_ms: int) -> Iterator[LagRow | None]:
+        """The rows of readers that are members of no group."""
+        members = set(self.member_clients())
         newest: dict[tuple[str, str, int], tuple[Reader, int]] = {}
-        for reader in self._broker.readers.since(now_ms - HISTORY_MS):
+        for reader in self._broker.readers.present(now_ms):
+            # One that has left its group goes on to fetch for a moment.
+            reader.is_member = reader.is_member or (reader.client_id, reader.host) in members
+            if reader.is_member:
+                continue
             for partition, position in reader.positions(self._find):
-                newest[reader.client_id, partition.topic, partition.index] = reader, position
+                newest[reader.name, partition.topic, partition.index] = reader, position
             yield None
-        for (client_id, topic, index), (reader, position) in newest.items():
+        for (name, topic, index), (reader, position) in newest.items():
             found = self._behind((topic, index), position, now_ms)
             if found is not None:
                 idle_ms = max(now_ms - reader.at_ms, 0)
-                yield LagRow(READER, client_id, topic, index, found, idle_ms)
+                yield LagRow(READER, name, topic, index, found, idle_ms)
 
     def _behind(self, key: TopicPartition, position: int, now_ms: int) -> Behind | None:
         end_offset = self._end(key)
