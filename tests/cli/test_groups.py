@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer
 
+from tests.cli.conftest import Run
 from tests.raw_client import RawClient
 from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
@@ -274,3 +275,32 @@ def test_a_streams_group_is_shown_reset_and_deleted(run, filled, bootstrap):
     assert {row["lag"] for row in described(run, name)["partitions"]} == {6}
     assert run("groups", "delete", name).status == 0
     assert run("groups", "describe", name).err == f"wirekafka: no group {name}\n"
+
+
+def test_a_partition_without_a_leader_does_not_hide_the_others(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("topics", "create", "halved", "--partitions", "2")
+    for partition in ("0", "1"):
+        run("produce", "halved", "--partition", partition, given="a\nb\n")
+    run("groups", "reset-offsets", "halves", "--topic", "halved", "--to", "1")
+    metadata = Client.metadata
+
+    def without_leader(client: Client, *names: object, **options: object) -> object:
+        response = metadata(client, *names, **options)
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.partition_index == 1:
+                    partition.leader_id = -1
+        return response
+
+    monkeypatch.setattr(Client, "metadata", without_leader)
+    began_s = time.monotonic()
+    found = run("groups", "describe", "halves", "--json")
+    assert time.monotonic() - began_s < 20, "it does not wait for a leader"
+    rows = json.loads(found.out)["partitions"]
+    assert [(row["committed"], row["end"], row["lag"]) for row in rows] == [
+        (1, 2, 1),
+        (1, None, None),
+    ]
+    assert "halved-1 has no leader" in found.err

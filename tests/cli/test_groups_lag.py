@@ -31,7 +31,7 @@ def test_the_lag_of_a_reader_and_its_history_are_printed(tmp_path: Path) -> None
         produce(client, "t", batch(b"three"))
         [row] = json.loads(_lag(serving, "--json").stdout)
         behind_s = row.pop("behind_s")
-        assert behind_s >= 0
+        assert behind_s >= 0 and row.pop("idle_s") >= 0
         assert row == {
             "kind": "reader",
             "name": row["name"],
@@ -46,8 +46,17 @@ def test_the_lag_of_a_reader_and_its_history_are_printed(tmp_path: Path) -> None
         assert "BEHIND_S" in _lag(serving).stdout.splitlines()[0]
 
 
+def test_the_console_alone_is_enough(tmp_path: Path) -> None:
+    with Serving(tmp_path / "data", "--console", "0") as serving, serving.client() as client:
+        create(client, "t")
+        produce(client, "t", batch(b"one"))
+        fetch(client, "t")
+        [row] = json.loads(_lag(serving, "--json").stdout)
+        assert (row["kind"], row["topic"], row["position"], row["lag"]) == ("reader", "t", 1, 0)
+
+
 def test_a_broker_without_metrics_keeps_no_lag(tmp_path: Path) -> None:
     with Serving(tmp_path / "data") as serving:
         failed = _lag(serving)
         assert failed.returncode == 1
-        assert "the broker keeps no lag: it was started without --metrics" in failed.stderr
+        assert "the broker keeps no lag: start it with --metrics or --console" in failed.stderr

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,11 @@ from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.group_types import CLASSIC, TYPES, Group, GroupType, type_of
 from wirekafka.client.offset_reset import plan_reset
 
+if TYPE_CHECKING:
+    from wirekafka.cli.clients import Report
+
 _LATEST = -1
+_READER = "reader"
 _TYPE_NAMES = ", ".join(TYPES)
 _PARTITION_COLUMNS: Sequence[str] = (
     "topic",
@@ -42,6 +46,7 @@ _LAG_COLUMNS: Sequence[str] = (
     "end",
     "lag",
     "behind_s",
+    "idle_s",
 )
 _HISTORY_COLUMNS: Sequence[str] = ("kind", "name", "at_ms", "lag", "behind_s")
 _MEMBER_COLUMNS: Sequence[str] = ("member", "client", "host", "epoch", "count", "partitions")
@@ -147,21 +152,31 @@ def lag(
 ) -> None:
     """Print how far groups and readers are behind, in records and seconds.
 
-    Only of wirekafka brokers with --metrics, on their own machine.
+    Only of wirekafka brokers with --metrics or --console, on their own machine.
     """
     from wirekafka.cli.clients import reports
 
     what, columns = ("history", _HISTORY_COLUMNS) if history else ("lag", _LAG_COLUMNS)
-    rows: list[dict[str, Any]] = []
     with Client(bootstrap, command_config) as client:
-        for report in reports(client, bootstrap):
-            if what not in report:
-                raise CliError("the broker keeps no lag: it was started without --metrics")
-            rows += report[what]
+        found = list(reports(client, bootstrap))
+    if any(what not in report for report in found):
+        raise CliError("the broker keeps no lag: start it with --metrics or --console")
+    rows = list(_without_members(found, what))
     if as_json:
         show_json(rows)
         return
     show_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def _without_members(found: Sequence[Report], what: str) -> Iterator[dict[str, Any]]:
+    """The rows of all brokers, without readers that another broker has as members of groups."""
+    for report in found:
+        members = {
+            each["name"] for other in found if other is not report for each in other["members"]
+        }
+        for row in report[what]:
+            if row["kind"] != _READER or row["name"] not in members:
+                yield row
 
 
 def _member_rows(group: Group) -> list[tuple[Any, ...]]:
@@ -183,13 +198,16 @@ def _partition_rows(client: Client, group: Group, kind: GroupType) -> list[tuple
     offsets = kind.offsets(client, group.name)
     owners = {partition: member for member in group.members for partition in member.partitions}
     known = sorted(offsets.keys() | owners.keys())
-    ends = client.offsets(known, _LATEST)
+    ends = client.known_offsets(known, _LATEST)
+    for topic, index in known:
+        if (topic, index) not in ends:
+            note(f"{topic}-{index} has no leader that answers: its end and lag are not known")
     rows = []
     for partition in known:
-        found, end = offsets.get(partition), ends[partition]
+        found, end = offsets.get(partition), ends.get(partition)
         offset = None if found is None else found.offset
         lag = None if found is None else found.lag
-        if found is not None and lag is None:
+        if found is not None and lag is None and end is not None:
             lag = max(end - found.offset, 0)
         member = owners.get(partition)
         rows.append(

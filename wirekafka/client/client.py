@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
@@ -302,6 +303,29 @@ class Client:
                 by_leader.setdefault(leaders[index], {}).setdefault(name, []).append(index)
         listed = self.list_offsets(by_leader, timestamp)
         return {partition: found.offset for partition, found in listed.items()}
+
+    def known_offsets(
+        self, partitions: Iterable[tuple[str, int]], timestamp: int
+    ) -> dict[tuple[str, int], int]:
+        """`offsets` of those partitions whose leader answers now, without waiting for others."""
+        wanted = set(partitions)
+        by_leader: dict[int, dict[str, list[int]]] = {}
+        for topic in self.metadata(sorted({name for name, _ in wanted})).topics:
+            name = topic.name or ""
+            for partition in topic.partitions:
+                if partition.leader_id >= 0 and (name, partition.partition_index) in wanted:
+                    indexes = by_leader.setdefault(partition.leader_id, {}).setdefault(name, [])
+                    indexes.append(partition.partition_index)
+        found: dict[tuple[str, int], int] = {}
+        for leader, topics in by_leader.items():
+            with suppress(CliError):
+                request = list_offsets(topics, timestamp)
+                response = self.node(leader).send(request, ListOffsetsResponse)
+                for answered in response.topics:
+                    for each in answered.partitions:
+                        if not each.error_code:
+                            found[answered.name, each.partition_index] = each.offset
+        return found
 
     def list_offsets(
         self, by_leader: Mapping[int, dict[str, list[int]]], timestamp: int
