@@ -22,6 +22,7 @@ OTHER_TEXTS = sorted(
 LAYERS = (
     "errors",
     "clock",
+    "remembered",
     "config",
     "codec",
     "log",

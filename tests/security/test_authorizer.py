@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +13,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import GROUP, READ, TOPIC, Acl, Operation, PatternType, Permission
 from wirekafka.security.acl_index import AclIndex
-from wirekafka.security.authorizer import Authorizer
+from wirekafka.security.authorizer import AUDIT, Authorizer
 
 
 @dataclass
@@ -58,11 +59,18 @@ def test_a_repeated_decision_is_cached(index: AclIndex, monkeypatch: pytest.Monk
 
 def test_the_cache_of_decisions_is_bounded(index: AclIndex) -> None:
     authorizer = Authorizer(Policy(), lambda: index)
-    for number in range(20_000):
-        authorizer.allows(Client(), READ, (GROUP, f"group-{number}"))
-    authorizer.allows(Client(), READ, (GROUP, "x" * 1000))
-    assert 0 < len(index.decisions) <= 16_384
-    assert max(len(key[1]) for key in index.decisions) <= 256
+    for number in range(400):
+        authorizer.allows(Client(), READ, (GROUP, f"{number}" + "x" * 30_000))
+    assert 200 < len(index.decisions) < 300 and index.decisions.size_bytes <= 8 << 20
+    authorizer.allows(Client(), READ, (GROUP, "x" * 1_000_000))
+    assert max(len(key[1]) for key in index.decisions) < 31_000, "one must not take all of it"
+
+
+def test_the_audit_log_cuts_long_names(index: AclIndex, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, AUDIT.name)
+    Authorizer(Policy(), lambda: index).allows(Client(), READ, (GROUP, "x" * 30_000))
+    [line] = caplog.messages
+    assert "xxx... (30000 characters) for request" in line and len(line) < 600
 
 
 def test_until_the_acls_are_loaded_only_super_users_are_served(index: AclIndex) -> None:

@@ -24,7 +24,7 @@ from wirekafka.errors import Error
 from wirekafka.metrics.measures import Measures
 from wirekafka.server.monitoring.client_metrics import TelemetryCollector
 from wirekafka.telemetry.instances import Push
-from wirekafka.telemetry.subscriptions import Client
+from wirekafka.telemetry.subscriptions import Client, Subscription
 
 KNOWN_ID = uuid.UUID(int=0x1234567890ABCDEF1122334455667788).bytes
 
@@ -270,6 +270,29 @@ def test_names_of_others_are_not_served(stand: Stand) -> None:
     assert "cpu" not in served and "up" not in served.replace("group", "")
 
 
+def test_metrics_without_a_subscription_are_dropped(stand: Stand) -> None:
+    assert stand.configure(metrics="org.apache.kafka.consumer.", interval_ms="100") == 0
+    assert stand.configure("none", metrics="", match="client_id=other") == 0
+    client = stand.client()
+    client.ask()
+    for name in ("org.apache.kafka.producer.send.rate", "org.apache.kafka.consumer.lag"):
+        assert client.push(otlp(name, 1.0)) == 0
+        client.wait()
+    served = stand.served()
+    assert "kafka_consumer_lag" in served and "producer" not in served
+    assert "wirekafka_telemetry_dropped_values_total 1\n" in served
+
+
+def test_a_connection_has_one_instance_and_its_client_id_is_not_kept(stand: Stand) -> None:
+    telemetry = stand.node.broker.telemetry
+    for number in range(2, 50):
+        client = Client("c" * 30_000, ("x", "1"), "127.0.0.1", "1", "one connection")
+        telemetry.ask(uuid.UUID(int=number).bytes, client, stand.clock.now_ms())
+    assert len(telemetry) == 1
+    telemetry.disconnected("one connection")
+    assert len(telemetry) == 0
+
+
 @pytest.mark.parametrize("depth", range(5))
 def test_half_a_million_empty_parts_take_little_time(stand: Stand, depth: int) -> None:
     # Of a push, a resource, a scope, a metric's gauge, a point: the tags of what they repeat.
@@ -280,7 +303,7 @@ def test_half_a_million_empty_parts_take_little_time(stand: Stand, depth: int) -
     push = Push(KNOWN_ID, 0, False, Codec.NONE, data)
     client = Client("wire", ("x", "1"), "127.0.0.1", "1", "c")
     began_s = time.process_time()
-    stand.collector.receive(push, client, 1 << 21, 1000)
+    stand.collector.receive(push, client, 1 << 21, Subscription(0, ["*"], 1000))
     assert time.process_time() - began_s < 0.25
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from wirekafka.coordinator.records import (
 )
 from wirekafka.coordinator.share.codec import SHARE_PACKINGS
 from wirekafka.coordinator.streams.codec import STREAMS_PACKINGS
+from wirekafka.remembered import Remembered
 from wirekafka.replication.record_codec import KeyValueCodec
 
 _VERSION = Struct(">h")
@@ -25,6 +25,7 @@ _GROUP_VERSION = 3
 _OFFSET_VERSION = 4
 # Only version 1 has the expiry that OffsetCommit before v5 requests.
 _EXPIRING_OFFSET_VERSION = 1
+_OFFSET_KEYS_BYTES = 8 << 20
 _OFFSET_KEY_PREFIX = _VERSION.pack(OffsetCommitKey.key)
 _GROUP_KEY_PREFIX = _VERSION.pack(GroupMetadataKey.key)
 _OFFSET_PREFIX = _VERSION.pack(_OFFSET_VERSION)
@@ -95,7 +96,7 @@ class GroupRecordCodec(KeyValueCodec):
 
 def _pack_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
     group_id, topic, partition, committed = record
-    key = _pack_offset_key(group_id, topic, partition)
+    key = _offset_keys[group_id, topic, partition]
     if committed is None:
         return key, None
     value = OffsetCommitValue(
@@ -111,11 +112,14 @@ def _pack_offset(record: OffsetRecord) -> tuple[bytes, bytes | None]:
     return key, bytes(_encode_offset(value, [], bytearray(_OFFSET_PREFIX)))
 
 
-@lru_cache(maxsize=16_384)
-def _pack_offset_key(group_id: str, topic: str, partition: int) -> bytes:
-    """Encode an offset's key; cached, as consumers commit the same partitions repeatedly."""
-    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-    return _OFFSET_KEY_PREFIX + key.encode(0)
+def _pack_offset_key(key: tuple[str, str, int]) -> bytes:
+    group_id, topic, partition = key
+    packed = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    return _OFFSET_KEY_PREFIX + packed.encode(0)
+
+
+_offset_keys = Remembered[tuple[str, str, int], bytes](_OFFSET_KEYS_BYTES, find=_pack_offset_key)
+"""Encoded keys of offsets: consumers commit the same partitions repeatedly."""
 
 
 def _unpack_offset(key: bytes, value: bytes | None) -> OffsetRecord:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from wirekafka.coordinator.java_hash import java_hash_code
+from wirekafka.remembered import Remembered
 
 T = TypeVar("T")
 
@@ -19,8 +20,8 @@ _SMALLEST = 16
 _MASK = 0xFFFFFFFF
 _LONG_MASK = (1 << 64) - 1
 _FIBONACCI = -7046029254386353131
-_STRINGS_KEPT = 65_536
-"""Strings whose hashes are kept: the same member ids are sorted repeatedly."""
+_STRINGS_BYTES = 8 << 20
+"""Of strings whose hashes are kept: the same member ids are sorted repeatedly."""
 
 _COUNTS_KEPT = 1024
 """Sizes of collections whose number of buckets is kept."""
@@ -61,14 +62,12 @@ def _mixed(code: int) -> int:
     return code * _FIBONACCI & _LONG_MASK
 
 
-@lru_cache(_STRINGS_KEPT)
-def _spread_hash_code(text: str) -> int:
-    return _spread(java_hash_code(text))
-
-
-@lru_cache(_STRINGS_KEPT)
-def _mixed_hash_code(text: str) -> int:
-    return _mixed(java_hash_code(text))
+_spread_hash_codes = Remembered[str, int](
+    _STRINGS_BYTES, find=lambda text: _spread(java_hash_code(text))
+)
+_mixed_hash_codes = Remembered[str, int](
+    _STRINGS_BYTES, find=lambda text: _mixed(java_hash_code(text))
+)
 
 
 def _sorted_by(keys: list[int], items: list[T]) -> list[T]:
@@ -122,7 +121,9 @@ def strings_in_order(texts: Iterable[str], capacity: int) -> list[str]:
     """Return strings in the order of a `HashMap` with `capacity` buckets."""
     ordered = list(texts)
     mask = capacity - 1
-    return _sorted_by([code & mask for code in map(_spread_hash_code, ordered)], ordered)
+    return _sorted_by(
+        [code & mask for code in map(_spread_hash_codes.__getitem__, ordered)], ordered
+    )
 
 
 def uuids_in_order(ids: Iterable[bytes], capacity: int) -> list[bytes]:
@@ -155,7 +156,9 @@ def timeline_ordered(keys: Iterable[str], slots: int) -> list[str]:
     """Return strings, given in insertion order, in the order of a `TimelineHashMap`."""
     newest_first = list(keys)[::-1]
     shift = _shift(slots)
-    return _sorted_by([code >> shift for code in map(_mixed_hash_code, newest_first)], newest_first)
+    return _sorted_by(
+        [code >> shift for code in map(_mixed_hash_codes.__getitem__, newest_first)], newest_first
+    )
 
 
 def timeline_hash_ordered(keys: Iterable[T], hash_of: Callable[[T], int], slots: int) -> list[T]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from struct import Struct
 from typing import Any, NamedTuple
 
 from wirekafka.codec.message import Message
+from wirekafka.remembered import Remembered
 
 _VERSION = Struct(">h")
 _VALUE_PREFIX = _VERSION.pack(0)
-_KEYS_KEPT = 4096
-"""Keys kept encoded for each class of records: members get new assignments again and again."""
+_KEYS_BYTES = 512 << 10
+"""Of keys kept encoded for each class of records: members get new assignments again and again."""
 
 
 class Packing(NamedTuple):
@@ -32,19 +33,19 @@ def packing(record: type, key: type[Message], value: type[Message]) -> Packing:
     prefix = _VERSION.pack(key.key)
     names = [field.name for field in key.fields]
 
-    @lru_cache(_KEYS_KEPT)
-    def packed_key(ids: tuple[Any, ...]) -> bytes:
+    def pack_key(ids: tuple[Any, ...]) -> bytes:
         return prefix + key(**dict(zip(names, ids, strict=True))).encode(0)
 
+    packed_keys = Remembered[tuple[Any, ...], bytes](_KEYS_BYTES, find=pack_key)
     encoder = cache(partial(value.encoder, 0))
     """Compiled at its first use: the import of this module must be quick."""
 
     def pack(packed: Any) -> tuple[bytes, bytes | None]:
         content = packed[-1]
         if content is None:
-            return packed_key(packed[:-1]), None
+            return packed_keys[packed[:-1]], None
         encoded = encoder()(content, [], bytearray(_VALUE_PREFIX))
-        return packed_key(packed[:-1]), bytes(encoded)
+        return packed_keys[packed[:-1]], bytes(encoded)
 
     def unpack(packed_key: bytes, packed: bytes | None) -> Any:
         ids = key.decode(packed_key, 0, _VERSION.size)

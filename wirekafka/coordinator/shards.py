@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from wirekafka.clock import Clock
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error, KafkaError
+from wirekafka.remembered import Remembered
 from wirekafka.replication.machine import Machine, Ticket
 from wirekafka.replication.replicated_log import ReplicatedLog
 from wirekafka.replication.runtime import Runtime
@@ -28,7 +29,7 @@ _APPEND_ERRORS = {
     Error.RECORD_LIST_TOO_LARGE: Error.UNKNOWN_SERVER_ERROR,
 }
 
-_partition_of = lru_cache(maxsize=16_384)(coordinator_partition)
+_PARTITIONS_BYTES = 4 << 20
 
 
 class Shards(ABC):
@@ -51,6 +52,10 @@ class Shards(ABC):
         self._partition_count = partition_count
         self._observer_failed = observer_failed
         self._runtimes: dict[int, Runtime] = {}
+        self._partitions = Remembered[tuple[str, int], int](
+            _PARTITIONS_BYTES, find=lambda key: coordinator_partition(*key)
+        )
+        """The partition of each key, by the key and the number of partitions."""
 
     @abstractmethod
     def make_runtime(self, partition: int, log: ReplicatedLog) -> Runtime:
@@ -120,7 +125,7 @@ class Shards(ABC):
         count = self._partition_count()
         if not count:
             raise KafkaError(Error.NOT_COORDINATOR)
-        return _partition_of(key, count)
+        return self._partitions[key, count]
 
     def shard_for(self, key: str) -> Runtime:
         """The runtime of the key's shard; raises NOT_COORDINATOR if it is led elsewhere."""

@@ -24,6 +24,12 @@ _PATIENCE_MS = 2_000
 """How long after its request a creation is awaited."""
 
 
+_MOST_FAILURES = 1_000
+"""Kept at a time. A further one is not reported: its group tries again with the next heartbeat."""
+_LONGEST = 500
+"""In characters, of a name or a message."""
+
+
 class AutoCreation:
     """Creates topics with the broker's defaults, internal ones with the settings Kafka uses."""
 
@@ -90,8 +96,9 @@ class AutoCreation:
 
         def note(errors: Mapping[str, KafkaError | None]) -> None:
             for name, refusal in errors.items():
-                if refusal is not None:
-                    message = refusal.message or refusal.error.name
+                has_room = len(self._failures) < _MOST_FAILURES and len(name) <= _LONGEST
+                if refusal is not None and has_room:
+                    message = (refusal.message or refusal.error.name)[:_LONGEST]
                     self._failures[name] = _Failure(message, now_ms + retry_after_ms)
 
         await self._begin(wanted, wanted_by, note).end()

@@ -9,8 +9,10 @@ MOST_SERIES = 10_000
 """Of all clients."""
 MOST_OF_CLIENT = 1_000
 MOST_NAMES = 500
-_LONGEST = 200
-"""In characters, of a name or the value of a label."""
+LONGEST = 200
+"""In characters, of a name or the value of a label; longer names of clients are cut."""
+MOST_CHARACTERS = 2_000_000
+"""Of the names and labels of all series."""
 
 LABELS = ("node_id", "topic", "partition", "group_id")
 """The labels of series that are kept, apart from those that name the client."""
@@ -32,6 +34,12 @@ class Identity(NamedTuple):
     client_id: str
     instance_id: str
     software: tuple[str, str]
+
+    def cut(self) -> Identity:
+        """The same with names that are not too long."""
+        name, version = self.software
+        software = name[:LONGEST], version[:LONGEST]
+        return Identity(self.client_id[:LONGEST], self.instance_id, software)
 
 
 _Key = tuple[str, tuple[str, ...]]
@@ -57,6 +65,7 @@ class ClientMetrics:
         self._names: dict[str, int] = {}
         """How many series have each name."""
         self._count = 0
+        self._characters = 0
         self.pushes = 0
         self.refused = 0
         """Pushes that could not be decoded."""
@@ -72,16 +81,16 @@ class ClientMetrics:
     ) -> None:
         """Replace the values of a client; those that it has not pushed again are dropped.
 
-        `expires_ms` is when it is forgotten unless it pushes again.
+        `expires_ms` is when it is forgotten unless it pushes again. Of a client without any value
+        nothing is kept.
         """
         self.pushes += 1
-        pushed = self._clients.get(instance_id)
-        if pushed is None:
-            pushed = self._clients[instance_id] = _Pushed(identity)
+        identity = identity.cut()
+        pushed = self._clients.pop(instance_id, None) or _Pushed(identity)
         pushed.identity, pushed.expires_ms = identity, expires_ms
         before, pushed.series = pushed.series, {}
         self._remove(before)
-        for point in points:
+        for point in list(points):
             key = point.name, tuple([point.labels.get(label, "") for label in LABELS])
             if not self._has_room(pushed, point, key):
                 self.dropped += 1
@@ -89,8 +98,11 @@ class ClientMetrics:
             if key not in pushed.series:
                 self._names[point.name] = self._names.get(point.name, 0) + 1
                 self._count += 1
+                self._characters += _characters(key)
             value = point.value
             pushed.series[key] = before.get(key, 0) + value if point.is_delta else value
+        if pushed.series:
+            self._clients[instance_id] = pushed
 
     def expire(self, now_ms: int) -> None:
         """Forget the clients that have not pushed for long enough."""
@@ -114,13 +126,21 @@ class ClientMetrics:
             return False
         if point.name not in self._names and len(self._names) >= MOST_NAMES:
             return False
-        return max(len(point.name), *map(len, key[1])) <= _LONGEST
+        if self._characters + _characters(key) > MOST_CHARACTERS:
+            return False
+        return max(len(point.name), *map(len, key[1])) <= LONGEST
 
     def _remove(self, removed: dict[_Key, float]) -> None:
         self._count -= len(removed)
-        for name, _ in removed:
+        for key in removed:
+            name = key[0]
+            self._characters -= _characters(key)
             left = self._names[name] - 1
             if left:
                 self._names[name] = left
             else:
                 del self._names[name]
+
+
+def _characters(key: _Key) -> int:
+    return len(key[0]) + sum(map(len, key[1]))

@@ -168,6 +168,8 @@ class Clients:
 
     OTHER = ("other", "other")
     MOST = 200
+    LONGEST = 64
+    """In characters: clients with longer names count as others."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, tuple[str, str]], ClientTraffic] = {}
@@ -176,7 +178,8 @@ class Clients:
         """The counters of a listener's clients with this software, created if they are new."""
         row = self._rows.get((listener, software))
         if row is None:
-            key = software if len(self._rows) < self.MOST else self.OTHER
+            is_short = max(map(len, software)) <= self.LONGEST
+            key = software if is_short and len(self._rows) < self.MOST else self.OTHER
             row = self._rows.setdefault((listener, key), ClientTraffic(key))
         return row
 

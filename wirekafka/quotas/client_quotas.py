@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
+from sys import getsizeof
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -20,7 +21,10 @@ _AMPLE_PERCENT = 10.0
 """Room in a rate of `request_percentage`, 100 ms of work, that the requests of one read of a
 connection do not use up: they are counted together, with fewer reads of the clock."""
 _KEPT_MS = 3_600_000
-_MOST_ACCOUNTS = 10_000
+_MOST_BYTES = 24 << 20
+"""Of the accounts in use, and as much of those before them."""
+_ACCOUNT_BYTES = 2500
+"""Of an account and its rates, without the names."""
 
 _Key = tuple[str, str | None, str | None]
 
@@ -113,6 +117,7 @@ class ClientQuotas:
         self._old_accounts: dict[tuple[str, str], Account] = {}
         """Not used since the last change of `_accounts`."""
         self._keep_until_ms = 0
+        self._accounts_bytes = 0
         self._rates: WeakValueDictionary[_Key, Any] = WeakValueDictionary()
         """All rates, also of accounts that only a caller still refers to."""
         self._kept: tuple[dict[_Key, Any], dict[_Key, Any]] = {}, {}
@@ -175,8 +180,11 @@ class ClientQuotas:
                 yield Usage(quota, user, client_id, rate.limit, per_second, throttled_ms)
 
     def _opened(self, key: tuple[str, str], now_ms: int) -> Account:
-        if now_ms >= self._keep_until_ms or len(self._accounts) >= _MOST_ACCOUNTS:
+        size_bytes = _ACCOUNT_BYTES + getsizeof(key[0]) + getsizeof(key[1])
+        self._accounts_bytes += size_bytes
+        if now_ms >= self._keep_until_ms or self._accounts_bytes > _MOST_BYTES:
             # Accounts that were not used since the last time are forgotten.
+            self._accounts_bytes = size_bytes
             self._old_accounts, self._accounts = self._accounts, {}
             self._kept = {}, self._kept[0]
             self._keep_until_ms = now_ms + _KEPT_MS

@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from wirekafka.remembered import Remembered
 from wirekafka.security.acl import WILDCARD, Acl, AclFilter, PatternType, ResourceType
 
 _Pattern = tuple[ResourceType, PatternType, str]
+
+_DECISIONS_BYTES = 8 << 20
 
 DecisionKey = tuple[int, str, str, str]
 """Operation and resource type in one number, the resource's name, the principal, the host."""
@@ -39,7 +42,7 @@ class AclIndex:
         self._by_id: dict[bytes, Acl] = {}
         self._by_pattern: dict[_Pattern, list[Acl]] = {}
         self._prefix_lengths: dict[ResourceType, Counter[int]] = {}
-        self.decisions: dict[DecisionKey, Rule] = {}
+        self.decisions = Remembered[DecisionKey, Rule](_DECISIONS_BYTES)
         """Decisions of an authorizer; emptied by every change of the ACLs."""
 
     def add(self, id: bytes, acl: Acl) -> None:

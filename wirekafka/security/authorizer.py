@@ -15,11 +15,8 @@ from wirekafka.security.acl_index import AclIndex, Rule
 
 AUDIT: Final = logging.getLogger("kafka.authorizer.logger")
 _TRACE = 5
-_MOST_DECISIONS = 16_384
-"""So many decisions are remembered: a client chooses the names that it asks for."""
-_LONGEST_NAME = 256
-"""Decisions on longer names, which only groups and transactional ids have, are not remembered."""
-
+_LOGGED_NAME = 256
+"""Longer names, which only groups, transactional ids and refused topics have, are cut."""
 
 _SUPER_USER = Rule(True, "SuperUser")
 _DEFAULT_ALLOW = Rule(True, "DefaultAllow")
@@ -104,7 +101,7 @@ class Authorizer:
                 operation.name,
                 subject.client_host.removeprefix("/"),
                 resource_type.label,
-                name,
+                _shown(name),
                 subject.api_name,
                 references,
                 rule,
@@ -152,11 +149,8 @@ class Authorizer:
         else:
             host = subject.client_host.removeprefix("/")
             rule = self._search(index, resource, (subject.principal, host), operation)
-        if len(name) <= _LONGEST_NAME:
-            if len(index.decisions) >= _MOST_DECISIONS:
-                index.decisions.clear()
-            key = operation << 8 | resource_type, name, subject.principal, subject.client_host
-            index.decisions[key] = rule
+        key = operation << 8 | resource_type, name, subject.principal, subject.client_host
+        index.decisions.keep(key, rule)
         return rule
 
     def _search(
@@ -177,6 +171,13 @@ class Authorizer:
                     return Rule(False, acl)
                 found = Rule(True, acl)
         return found
+
+
+def _shown(name: str) -> str:
+    """The name as the audit log has it: a request may have thousands of names of 32 KB."""
+    if len(name) <= _LOGGED_NAME:
+        return name
+    return f"{name[:_LOGGED_NAME]}... ({len(name)} characters)"
 
 
 def _is_dominated(allowed: Acl, denied: set[tuple[PatternType, str]]) -> bool:

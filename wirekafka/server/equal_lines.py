@@ -11,6 +11,8 @@ INTERVAL_S = 60.0
 """How long equal warnings are counted after one was logged."""
 _MOST = 1000
 """How many different warnings are remembered; further ones are all logged."""
+_LONGEST = 1000
+"""So many characters of a warning are remembered: names that clients choose may be long."""
 
 _Key = tuple[str, int, str]
 Later = Callable[[float, Callable[[], None]], None]
@@ -20,7 +22,8 @@ Later = Callable[[float, Callable[[], None]], None]
 class EqualLines(logging.Filter):
     """Lets the first of equal warnings and errors pass, and logs the number of the others later.
 
-    Lines that differ anywhere, in a partition for instance, all pass.
+    Lines that differ anywhere, in a partition for instance, all pass; of long ones the beginning
+    counts.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class EqualLines(logging.Filter):
         """Whether the line is to be logged now."""
         if record.levelno < logging.WARNING or isinstance(record, _Count):
             return True
-        key = record.name, record.levelno, record.getMessage()
+        key = record.name, record.levelno, record.getMessage()[:_LONGEST]
         now_s = self._now_s()
         with self._lock:
             seen = self._seen.get(key)

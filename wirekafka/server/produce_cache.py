@@ -51,6 +51,8 @@ _BATCH_BYTES, _MESSAGES = 4, 5
 """Positions in `Entry.counts`; those before are the numbers of bytes of a batch's size."""
 _MOST = 8192
 """The largest number of requests remembered."""
+_LONGEST = 1024
+"""Requests with more bytes before the batch, which has a long client id, are not."""
 
 
 class _Template:
@@ -241,6 +243,8 @@ class ProduceCache:
             return
         [data] = topic.partition_data
         size_at = _size_at(frame, call.version)
+        if size_at > _LONGEST:
+            return
         size_bytes = len(encode_uvarint(len(data.records) + 1))
         if size_at + size_bytes + len(data.records) + _TAGS_BYTES != len(frame):
             return  # It has tagged fields, or varints longer than necessary.

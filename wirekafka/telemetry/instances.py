@@ -40,8 +40,8 @@ class Receiver(NamedTuple):
 
     max_bytes: int
     """The most bytes of one push, both as it is received and decompressed."""
-    receive: Callable[[Push, Client, int, int], None] | None
-    """Called with a push that is not empty, its client, `max_bytes` and the interval in ms. It
+    receive: Callable[[Push, Client, int, Subscription], None] | None
+    """Called with a push that is not empty, its client, `max_bytes` and its subscription. It
     raises KafkaError(INVALID_RECORD) for what it cannot read. None discards all."""
 
 
@@ -50,7 +50,7 @@ class Instance:
 
     __slots__ = (
         "asked_ms",
-        "client",
+        "connection_id",
         "is_terminating",
         "last_error",
         "pushed_ms",
@@ -58,8 +58,8 @@ class Instance:
         "version",
     )
 
-    def __init__(self, client: Client, subscription: Subscription, version: int):
-        self.client = client
+    def __init__(self, connection_id: str, subscription: Subscription, version: int):
+        self.connection_id = connection_id
         self.subscription = subscription
         self.version = version
         """That of the subscriptions."""
@@ -100,7 +100,7 @@ class Instance:
 
 
 class ClientTelemetry:
-    """The instances of one broker. They are forgotten with the connection that made them known."""
+    """The instances of one broker: one of each connection, with which it is forgotten."""
 
     def __init__(self, image: MetadataImage, new_id: Callable[[], bytes]):
         self._subscriptions = Subscriptions(image)
@@ -131,8 +131,7 @@ class ClientTelemetry:
         try:
             instance.push(push, now_ms, receiver.max_bytes)
             if push.metrics and receiver.receive is not None:
-                interval_ms = instance.subscription.interval_ms
-                receiver.receive(push, client, receiver.max_bytes, interval_ms)
+                receiver.receive(push, client, receiver.max_bytes, instance.subscription)
             instance.last_error = Error.NONE
         except KafkaError as error:
             instance.last_error = error.error
@@ -156,8 +155,12 @@ class ClientTelemetry:
         self._expire(now_ms)
         if instance is not None:
             self._forget(instance_id)
+        # A client has one instance: who names others on its connection would fill the memory.
+        self.disconnected(client.connection_id)
         instance = Instance(
-            client, self._subscriptions.of(instance_id, client), self._subscriptions.version
+            client.connection_id,
+            self._subscriptions.of(instance_id, client),
+            self._subscriptions.version,
         )
         self._instances[instance_id] = instance
         self._of_connections[client.connection_id] = instance_id
@@ -172,5 +175,5 @@ class ClientTelemetry:
 
     def _forget(self, instance_id: bytes) -> None:
         instance = self._instances.pop(instance_id)
-        if self._of_connections.get(instance.client.connection_id) == instance_id:
-            del self._of_connections[instance.client.connection_id]
+        if self._of_connections.get(instance.connection_id) == instance_id:
+            del self._of_connections[instance.connection_id]

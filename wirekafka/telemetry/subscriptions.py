@@ -26,7 +26,8 @@ from wirekafka.metadata.image import MetadataImage
 
 logger = logging.getLogger(__name__)
 
-_ALL = "*"
+ALL = "*"
+"""The name that stands for all metrics."""
 _INTERVAL_MS: int = CLIENT_METRICS["interval.ms"].default
 """How often clients without a subscription ask again."""
 
@@ -102,8 +103,8 @@ class Subscriptions:
         attributes = client.attributes(instance_id)
         matching = [each for each in self._configured if each.match.matches(attributes)]
         names = list(dict.fromkeys(name for each in matching for name in each.metrics))
-        if _ALL in names:
-            names = [_ALL]
+        if ALL in names:
+            names = [ALL]
         # The id depends on the order, which in Kafka is that of a hash set.
         names = strings_in_order(names, grown_capacity(len(names)))
         interval_ms = min((each.interval_ms for each in matching), default=_INTERVAL_MS)

@@ -11,6 +11,8 @@ from wirekafka.errors import Error, KafkaError
 FIRST_EPOCH = 0
 FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
+MOST_PARTITIONS = 200_000
+"""Of all sessions, each of less than 300 bytes: at the most 60 MB."""
 
 SharedKey = tuple[bytes, int]
 """Topic id and partition index."""
@@ -120,6 +122,7 @@ class ShareSessions:
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._by_connection: dict[str, SessionKey] = {}
         """The session opened last on each connection, also after it ended."""
+        self._partitions = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -137,7 +140,12 @@ class ShareSessions:
             return ShareContext({})
         if session.epoch != request.epoch:
             raise KafkaError(Error.INVALID_SHARE_SESSION_EPOCH)
+        before = len(session.partitions)
         session.update(request)
+        self._partitions += len(session.partitions) - before
+        if self._partitions > MOST_PARTITIONS and len(session.partitions) > before:
+            self.close(request.key)
+            raise KafkaError(Error.SHARE_SESSION_LIMIT_REACHED)
         session.advance()
         wanted = {key: requested.topic for key, requested in session.partitions.items()}
         return ShareContext(wanted, session)
@@ -159,7 +167,10 @@ class ShareSessions:
     def close(self, key: SessionKey) -> list[SharedKey]:
         """End a session, and return its partitions; none if there is no such session."""
         session = self._sessions.pop(key, None)
-        return [] if session is None else list(session.partitions)
+        if session is None:
+            return []
+        self._partitions -= len(session.partitions)
+        return list(session.partitions)
 
     def disconnected(self, connection_id: str) -> SessionKey | None:
         """Return the session that was opened last on a connection that has ended, if any."""
@@ -177,10 +188,12 @@ class ShareSessions:
     def _create(self, request: SessionRequest) -> ShareContext:
         if request.acknowledges:
             raise KafkaError(Error.INVALID_REQUEST)
-        self._sessions.pop(request.key, None)
-        if len(self._sessions) >= self._most:
+        self.close(request.key)
+        count = self._partitions + len(request.wanted)
+        if len(self._sessions) >= self._most or count > MOST_PARTITIONS:
             raise KafkaError(Error.SHARE_SESSION_LIMIT_REACHED)
         self._sessions[request.key] = ShareSession(request)
+        self._partitions = count
         self._by_connection[request.connection_id] = request.key
         return ShareContext(request.wanted)
 

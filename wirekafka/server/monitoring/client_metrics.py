@@ -19,7 +19,7 @@ from wirekafka.log.checkpoints import uuid_text
 from wirekafka.metrics.client_metrics import LABELS, MOST_OF_CLIENT, ClientMetrics, Identity, Point
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.telemetry.instances import Push
-from wirekafka.telemetry.subscriptions import Client
+from wirekafka.telemetry.subscriptions import ALL, Client, Subscription
 
 _STANDARD = re.compile(r"org\.apache\.kafka(\.[a-zA-Z][a-zA-Z0-9_]*)+")
 """The names of KIP-714. Others could be those of the broker's own metrics."""
@@ -61,8 +61,13 @@ class TelemetryCollector:
         """Those of the broker, and one for each name that clients have pushed."""
         return [self._own, *self._families.values()]
 
-    def receive(self, push: Push, client: Client, max_bytes: int, interval_ms: int) -> None:
-        """Take the metrics of a client. Raises KafkaError(INVALID_RECORD)."""
+    def receive(
+        self, push: Push, client: Client, max_bytes: int, subscription: Subscription
+    ) -> None:
+        """Take the metrics that a client has a subscription for; others are dropped.
+
+        Raises KafkaError(INVALID_RECORD).
+        """
         try:
             raw = decompress(push.codec, push.metrics, max_bytes)
             data = MetricsData.FromString(bytes(raw))
@@ -70,11 +75,11 @@ class TelemetryCollector:
             self._metrics.refused += 1
             raise KafkaError(Error.INVALID_RECORD) from error
         identity = Identity(client.client_id or "", uuid_text(push.instance_id), client.software)
-        kept_ms = max(_LEAST_KEPT_MS, _KEPT_INTERVALS * interval_ms)
+        kept_ms = max(_LEAST_KEPT_MS, _KEPT_INTERVALS * subscription.interval_ms)
         self._metrics.take(
             push.instance_id,
             identity,
-            islice(self._standard(data), _MOST_POINTS),
+            islice(self._standard(data, _prefixes(subscription)), _MOST_POINTS),
             self._now_ms() + kept_ms,
         )
 
@@ -103,8 +108,11 @@ class TelemetryCollector:
         self._families[name] = table
         return table
 
-    def _standard(self, data: Any) -> Iterator[Point]:
-        """The values under names of KIP-714, with these names as in Prometheus."""
+    def _standard(self, data: Any, prefixes: tuple[str, ...]) -> Iterator[Point]:
+        """The values under names of KIP-714 that begin with one of the prefixes.
+
+        Their names are as in Prometheus.
+        """
         for metric, resource in _metrics(data):
             name = metric.name.replace(".", "_")
             is_sum = metric.HasField("sum")
@@ -113,12 +121,18 @@ class TelemetryCollector:
             points = metric.sum.data_points if is_sum else metric.gauge.data_points
             if is_counter:
                 name = name.removesuffix(_COUNTED) + _COUNTED
-            if not _STANDARD.fullmatch(metric.name) or name.endswith(_COUNTED) != is_counter:
+            is_standard = metric.name.startswith(prefixes) and _STANDARD.fullmatch(metric.name)
+            if not is_standard or name.endswith(_COUNTED) != is_counter:
                 self._metrics.dropped += len(points)
                 continue
             for point in points:
                 labels = {**resource, **_texts(point.attributes)}
                 yield Point(name, labels, _number(point), is_delta)
+
+
+def _prefixes(subscription: Subscription) -> tuple[str, ...]:
+    """The prefixes of the names that a client is to push; the empty one is that of all."""
+    return tuple("" if each == ALL else each for each in subscription.metrics)
 
 
 def _metrics(data: Any) -> Iterator[tuple[Any, Mapping[str, str]]]:

@@ -1,0 +1,253 @@
+"""Which containers of a node clients name entries of, and who names those of all others.
+
+`tests/memory/test_stores.py` fails for a container that is in none of these tables. A new one whose
+entries clients name needs a bound in bytes and a row in docs/security.md; `Remembered` has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+STORES: Mapping[str, tuple[str, ...]] = {
+    "Instances of client telemetry": (
+        "telemetry/instances.py:ClientTelemetry._instances",
+        "telemetry/instances.py:ClientTelemetry._of_connections",
+    ),
+    "Metrics that clients push": (
+        "metrics/client_metrics.py:_Pushed.series",
+        "metrics/client_metrics.py:ClientMetrics._clients",
+        "metrics/client_metrics.py:ClientMetrics._names",
+        "server/monitoring/client_metrics.py:TelemetryCollector._families",
+    ),
+    "Decisions of the authorizer": ("security/acl_index.py:AclIndex.decisions",),
+    "Accounts of client quotas": (
+        "quotas/client_quotas.py:ClientQuotas._accounts",
+        "quotas/client_quotas.py:ClientQuotas._old_accounts",
+        "quotas/client_quotas.py:ClientQuotas._rates",
+        "quotas/client_quotas.py:ClientQuotas._kept",
+    ),
+    "Rates of new connections": (
+        "quotas/address_quotas.py:AddressQuotas._rates",
+        "quotas/address_quotas.py:AddressQuotas._old_rates",
+    ),
+    "Traffic by client software": ("metrics/requests.py:Clients._rows",),
+    "Warnings that repeat": (
+        "server/repeated_warnings.py:RepeatedWarnings._seen",
+        "server/equal_lines.py:EqualLines._seen",
+    ),
+    "Coordinators of keys": ("coordinator/shards.py:Shards._partitions",),
+    "Connections": (
+        "server/admission.py:ConnectionLimits.by_host",
+        "server/half_closed.py:HalfClosed._kept",
+        "server/listener.py:Listener._connections",
+        "server/listener_tls.py:ListenerTls._links",
+    ),
+    "Readers": (
+        "replication/readers.py:Reader.seen",
+        "replication/readers.py:Reader._known",
+        "replication/readers.py:Readers._readers",
+    ),
+    "Fetch sessions": ("replication/fetch_sessions.py:FetchSessions._of_connections",),
+    "Share sessions": (
+        "replication/share/sessions.py:ShareSessions._sessions",
+        "replication/share/sessions.py:ShareSessions._by_connection",
+    ),
+    "Repeated Produce requests": (
+        "server/produce_cache.py:ProduceCache._known",
+        "server/produce_cache.py:ProduceCache._templates",
+    ),
+    "Lag of groups and readers": (
+        "server/monitoring/lag.py:LagTracker._ends",
+        "server/monitoring/lag.py:LagTracker._elsewhere",
+        "server/monitoring/lag.py:LagTracker._stamps",
+        "server/monitoring/lag.py:LagTracker._next_stamps",
+        "server/monitoring/lag.py:LagTracker.histories",
+        "server/monitoring/share_lag.py:ShareOffsets.known",
+    ),
+    "Creations of topics": (
+        "metadata/auto_creation.py:AutoCreation._creations",
+        "metadata/auto_creation.py:AutoCreation._failures",
+    ),
+    "Keys of coordinators' records": (
+        "coordinator/group_records.py:_offset_keys",
+        "coordinator/record_packing.py:packing.packed_keys",
+    ),
+    "Hashes of member ids": (
+        "coordinator/java_order.py:_spread_hash_codes",
+        "coordinator/java_order.py:_mixed_hash_codes",
+    ),
+    "Expressions of subscriptions": ("coordinator/consumer/regex.py:_compiled",),
+    "Credentials of delegation tokens": (
+        "security/tokens.py:TokenHmacs._ids",
+        "security/tokens.py:TokenHmacs._known",
+        "security/tokens.py:TokenCredentials._derived",
+    ),
+    "Sessions of the console": (
+        "console/access.py:Accounts._sessions",
+        "console/pool.py:ClientPool._idle",
+    ),
+}
+"""By the row of docs/security.md: the containers with what clients make a node remember."""
+
+STORED: Mapping[str, str] = {
+    "broker.py": "Broker.partitions Broker._directory_of",
+    "config/client_match.py": "ClientMatch._expressions",
+    "coordinator/assigned_group.py": "AssignedGroup.members AssignedGroup.static_member_ids",
+    "coordinator/classic/group.py": (
+        "ClassicGroup.members ClassicGroup.static_member_ids ClassicGroup.pending_joins "
+        "ClassicGroup.pending_syncs ClassicGroup._supported"
+    ),
+    "coordinator/consumer/classic.py": "ClassicMembers._awaited",
+    "coordinator/consumer/group.py": (
+        "ConsumerGroup.targets ConsumerGroup.target_owners ConsumerGroup.target_ends "
+        "ConsumerGroup._owner_epochs"
+    ),
+    "coordinator/consumer/steps.py": "MemberSteps._refreshed MemberSteps.lookups",
+    "coordinator/consumer/subscriptions.py": (
+        "Subscriptions.topics Subscriptions.regexes Subscriptions.resolved "
+        "AssignorVotes._votes ClassicProtocols._supporters"
+    ),
+    "coordinator/coordinated_image.py": "CoordinatedImage._hashes",
+    "coordinator/group_options.py": "_Options._known",
+    "coordinator/group_shard.py": "GroupShard.groups GroupShard._kinds",
+    "coordinator/offsets.py": "Offsets._committed Offsets._pending Offsets._open",
+    "coordinator/share/heartbeat.py": (
+        "ShareHeartbeats._refreshed ShareHeartbeats._settled ShareHeartbeats._stored_ms"
+    ),
+    "coordinator/share/leader.py": "ShareLeader._shares",
+    "coordinator/share/subscriptions.py": "ShareSubscriptions.topics",
+    "coordinator/share_group.py": "ShareGroup.targets",
+    "coordinator/share_state/pruning.py": "RedundantOffsets._last_snapshots",
+    "coordinator/share_state/shard.py": "ShareShard._stored",
+    "coordinator/streams/group.py": "StreamsGroup.targets",
+    "coordinator/streams/member.py": "StreamsMember.tags",
+    "coordinator/streams/partitions.py": "PartitionCounts.decided",
+    "coordinator/streams/records.py": "GroupVersion.configs",
+    "coordinator/streams/soft.py": (
+        "SoftState.progress SoftStates._states SoftStates._configured SoftStates.delayed"
+    ),
+    "coordinator/topic_changes.py": "TopicChanges._queue",
+    "coordinator/transaction_shard.py": "TransactionShard._transactions",
+    "log/epochs.py": "LeaderEpochs._entries",
+    "log/future_logs.py": "FutureLogs._logs FutureLogs.topic_ids",
+    "log/log_directory.py": (
+        "LogDirectory.logs LogDirectory.topic_ids LogDirectory.offline "
+        "LogDirectory.high_watermarks LogDirectory.cleaner_offsets LogDirectory._deleted"
+    ),
+    "metadata/image.py": (
+        "PartitionImage.directories MetadataImage.features MetadataImage.topics "
+        "MetadataImage.topics_by_id MetadataImage.configs"
+    ),
+    "metadata/publish.py": "Publisher._lagging",
+    "metadata/security.py": (
+        "SecurityImage.acls SecurityImage.scram SecurityImage.quotas SecurityImage.tokens"
+    ),
+    "metadata/topics.py": "NewTopic.configs",
+    "metrics/traffic.py": "Traffic._topics",
+    "quotas/address_quotas.py": "AddressQuotas._hosts AddressQuotas._limits",
+    "quotas/client_quotas.py": "ClientQuotas._quotas",
+    "replication/timers.py": "Timers._due Timers._heap Timers._queued",
+    "security/acl_index.py": "AclIndex._by_id AclIndex._by_pattern",
+    "server/monitoring/topics.py": "PartitionCollector._known",
+    "telemetry/subscriptions.py": "Subscriptions._texts Subscriptions._configured",
+    "console/insight.py": "Inside._rates_now Inside._last_counts",
+    "console/sampler.py": "GroupSamples._ends GroupSamples._histories",
+    "console/topic_samples.py": "TopicSamples._topics",
+}
+"""Of topics, groups, offsets, transactions, ACLs and other state that the cluster stores: it takes
+rights to add to them, they are on the disk, and deletion and expiry free them."""
+
+OWN: Mapping[str, str] = {
+    "apis/produce.py": "_NO_GUARDS _NONE_REFUSED",
+    "apis/registry.py": "_apis",
+    "apis/routes.py": "Routes.known",
+    "codec/frame.py": "_request_head",
+    "config/sources.py": (
+        "Sources.static Sources.cluster Sources.broker Sources.aliases Sources.environment"
+    ),
+    "metadata/directories.py": "DirectoryReports._unreported",
+    "metadata/framing.py": "MetadataCodec._levels MetadataCodec._framers",
+    "metadata/isr_keeper.py": "IsrKeeper._failures",
+    "metadata/membership.py": "Membership._failed_directories",
+    "metrics/deflated.py": "DeflatedParts._known",
+    "metrics/exposition.py": "Table._rows Table._next",
+    "metrics/measures.py": "CleanerRun.skipped Measures.recovering",
+    "metrics/requests.py": "Requests.apis",
+    "quotas/connection_rates.py": "ConnectionRates._rates",
+    "replication/fetcher.py": (
+        "Fetcher._followed Fetcher._changed Fetcher._held_back Fetcher._out_of_range "
+        "Fetcher._unreviewed"
+    ),
+    "replication/fetcher_session.py": "FetcherSession.requested",
+    "replication/observation.py": "Observation._queue",
+    "replication/raft/leading.py": "Leading._voters Leading._observers",
+    "replication/raft/sending.py": "Sending._outbox Sending._under_way",
+    "replication/raft/transitions.py": "Transitions._reported Transitions._watchers",
+    "replication/raft/voter_set.py": "QuorumHistory._voters",
+    "replication/relocation.py": "Relocations._preferred Relocations.moving",
+    "security/acl.py": "_range_or_none",
+    "security/principal_rules.py": "PrincipalRules._rules",
+    "server/admission.py": (
+        "ConnectionLimits.by_listener ConnectionLimits.members ConnectionLimits.waiting"
+    ),
+    "server/binding.py": "Binding.listeners Binding._endpoints",
+    "server/broker_links.py": "BrokerLinks._peers",
+    "server/error_counts.py": "_known",
+    "server/housekeeping.py": (
+        "Housekeeping._timers Housekeeping._high_watermarks Housekeeping._unretained "
+        "Housekeeping._failing"
+    ),
+    "server/jwks.py": "KeyCache._providers",
+    "server/message_json.py": "_camel",
+    "server/produce_cache.py": "_NO_ENTRIES",
+    "server/quorum_driver.py": "QuorumDriver._peers",
+    "server/replica_fetcher.py": "ReplicaFetchers._fetchers ReplicaFetchers._places",
+}
+"""Named by the code, the configuration, this node or other nodes."""
+
+PASSING: Mapping[str, str] = {
+    "apis/share_acknowledgements.py": (
+        "Acknowledging._results Acknowledging._empty Acknowledging._promises"
+    ),
+    "apis/share_reads.py": "ShareReads._shares ShareReads._loading ShareReads.results",
+    "codec/compile.py": "Source.names Source._lines",
+    "codec/decode.py": "_Writer._run",
+    "codec/encode.py": "_Writer._run",
+    "console/record_pages.py": "_Merging.failed",
+    "console/search.py": "Progress.failed Search._failed",
+    "console/transactions.py": "Transaction.partitions Transactions.listed Transactions.failed",
+    "coordinator/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
+    "coordinator/completion.py": "Completion._remaining",
+    "coordinator/consumer/assignment.py": "Target._added Target._buckets",
+    "coordinator/consumer/reconcile.py": "_Difference.granted",
+    "coordinator/consumer/uniform_mixed.py": "_Mixed._members _Mixed._subscribers",
+    "coordinator/group.py": "Turn._drafts",
+    "coordinator/groups.py": "GroupCoordinator.held_assignments",
+    "coordinator/long_work.py": "LongWork._works _Work.waiting",
+    "coordinator/streams/heartbeat.py": "_Turn.status",
+    "coordinator/streams/sticky.py": (
+        "_Process.counts _Process.active _Process.standby _Assignment._processes "
+        "_Assignment._had_active _Assignment._candidates"
+    ),
+    "coordinator/streams/tasks.py": "TaskOwners._active TaskOwners._standby TaskOwners._warmup",
+    "log/append.py": "RecordsRefused.record_errors",
+    "log/checkpoints.py": "partition_metadata_text partition_metadata_from",
+    "log/cleaned_segment.py": "CleanedSegment._pending",
+    "log/cleaner_batches.py": "Retention._remembered",
+    "log/flush.py": "Flush._small_files",
+    "log/offset_checkpoints.py": "OffsetCheckpoints._written",
+    "log/offset_map.py": "OffsetMap._pending",
+    "replication/lingering.py": "LingeringLog._batches",
+    "replication/machine.py": "Outcome.records Outcome.replies Outcome.timers",
+    "server/replies.py": "Replies.buffers",
+}
+"""They live as long as a request, an assignment or another computation."""
+
+
+def classified() -> Iterator[str]:
+    """The places of all containers in these tables."""
+    for places in STORES.values():
+        yield from places
+    for table in (STORED, OWN, PASSING):
+        for module, names in table.items():
+            yield from (f"{module}:{name}" for name in names.split())
