@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from inspect import Parameter, signature
 from pathlib import Path
 
@@ -68,6 +69,7 @@ def given_settings(
     return settings
 
 
+@cache
 def arguments_of(kind: type) -> tuple[str, ...]:
     """The names of the arguments that a class is created with, beside Kafka's options."""
     return tuple(
