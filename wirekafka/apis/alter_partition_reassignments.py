@@ -5,7 +5,7 @@ v1: may refuse to change the replication factor (KIP-860).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
+from wirekafka.apis.registry import ControllerCall, api, failure_of
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.reassignments import Move, Reassign
@@ -79,6 +79,24 @@ async def alter_partition_reassignments(
             )
         )
     return response
+
+
+@failure_of(alter_partition_reassignments)
+def alter_partition_reassignments_failure(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError, call: ControllerCall
+) -> AlterPartitionReassignmentsResponse:
+    """Report the error for the whole request, and for each partition in it."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.error,
+        error_message=error.message,
+        responses=[
+            _Topic(
+                name=topic.name,
+                partitions=[_result(each.partition_index, error) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
 
 
 def _result(index: int, error: KafkaError | None) -> _Partition:

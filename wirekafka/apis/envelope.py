@@ -30,7 +30,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.config.address import java_text
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _PRINCIPAL_VERSION = 0
@@ -63,6 +63,8 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
         response = declared.decide(inner, client)
         if inspect.iscoroutine(response):
             response = await response
+    except MalformedRequest as error:
+        raise KafkaError(Error.INVALID_REQUEST, str(error)) from error
     except KafkaError as error:
         if error.error is Error.NOT_CONTROLLER:
             raise

@@ -49,6 +49,8 @@ class QuotaChange:
 
     entity: Entity
     values: Mapping[str, float | None]
+    repeats_key: bool = False
+    """Whether the request names a quota twice."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class AlterQuotas:
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}
         for change in self.changes:
-            if change.entity in reply:
+            if change.entity in reply or change.repeats_key:
                 names = ", ".join(f"{kind}={name}" for kind, name in change.entity)
                 reply[change.entity] = _invalid(
                     f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
