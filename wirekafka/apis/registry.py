@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that has proved no identity."""
 _NEVER = -2
 Failure = TypeVar("Failure", bound=Callable[..., Response])
 
@@ -156,7 +158,7 @@ class Call(Access):
         """Whether the listener is one of controllers."""
         self.login: Login | None = None
         """The SASL authentication of the connection; None on a listener without SASL."""
-        self.authenticated("User:ANONYMOUS")
+        self.authenticated(ANONYMOUS)
         self.version = 0
         self.correlation_id = 0
         self.wants_close = False
@@ -203,6 +205,16 @@ class Call(Access):
         """Reject APIs that are not declared `before_authentication`, until `authenticated`."""
         self.is_authenticated = False
         self.identity = ""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the client has proved no identity, neither by SASL nor by a certificate."""
+        return self.login is None and self.principal == ANONYMOUS
+
+    @property
+    def is_token_authenticated(self) -> bool:
+        """Whether the client has logged in with a delegation token."""
+        return self.login is not None and self.login.is_token_authenticated
 
     @property
     def now_ms(self) -> int:
@@ -265,7 +277,9 @@ class ControllerCall(Access):
         "client_host",
         "client_id",
         "controller",
+        "is_anonymous",
         "is_direct",
+        "is_token_authenticated",
         "listener",
         "principal",
         "version",
@@ -279,7 +293,9 @@ class ControllerCall(Access):
         self.client_host = asked_by.client_host if asked_by else "/127.0.0.1"
         self.client_id = asked_by.client_id if asked_by else None
         self.listener = asked_by.listener if asked_by else ""
-        self.principal = asked_by.principal if asked_by else "User:ANONYMOUS"
+        self.principal = asked_by.principal if asked_by else ANONYMOUS
+        self.is_anonymous = asked_by is not None and asked_by.is_anonymous
+        self.is_token_authenticated = asked_by is not None and asked_by.is_token_authenticated
         self._is_clients = asked_by is not None
         self.is_direct = asked_by is not None and asked_by.is_for_controllers
 
