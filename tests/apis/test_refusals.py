@@ -15,15 +15,19 @@ from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
 from wirekafka.apis.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from wirekafka.apis.broker_registration import BrokerRegistrationRequest
 from wirekafka.apis.create_acls import CreateAclsRequest
 from wirekafka.apis.delete_acls import DeleteAclsRequest
+from wirekafka.apis.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from wirekafka.apis.describe_acls import DescribeAclsRequest
+from wirekafka.apis.describe_client_quotas import DescribeClientQuotasRequest
 from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.apis.describe_configs import DescribeConfigsRequest
 from wirekafka.apis.describe_producers import DescribeProducersRequest
 from wirekafka.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wirekafka.apis.fetch import FetchRequest
+from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
 from wirekafka.apis.share_fetch import ShareFetchRequest
@@ -203,6 +207,58 @@ def test_an_entry_with_the_same_quota_twice_is_refused(secured: InProcessBroker)
         Error.CLUSTER_AUTHORIZATION_FAILED,
         "Cluster authorization failed.",
     )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_quota_is_a_finite_number(secured: InProcessBroker, value: float) -> None:
+    entry = AlterClientQuotasRequest.EntryData
+    for name in ("producer_byte_rate", "request_percentage"):
+        entity = [entry.EntityData(entity_type="user", entity_name="alice")]
+        ops = [entry.OpData(key=name, value=value)]
+        request = AlterClientQuotasRequest(entries=[entry(entity=entity, ops=ops)])
+        [result] = ask(secured, ADMIN, request).entries
+        assert (result.error_code, result.error_message) == (
+            Error.INVALID_REQUEST,
+            f"Quota {name} must be a finite number",
+        )
+
+
+def test_the_type_of_an_entity_is_checked_before_how_it_matches(secured: InProcessBroker) -> None:
+    component = DescribeClientQuotasRequest.ComponentData(entity_type="planet", match_type=LATER)
+    answer = ask(secured, ADMIN, DescribeClientQuotasRequest(components=[component]))
+    assert answer.error_code == Error.UNSUPPORTED_VERSION
+
+
+def test_a_scram_credential_of_an_empty_hash_is_refused(secured: InProcessBroker) -> None:
+    """Whoever knows that it is empty could log in as the user."""
+    upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
+        name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b""
+    )
+    [result] = ask(secured, ADMIN, AlterUserScramCredentialsRequest(upsertions=[upsertion])).results
+    assert result.error_code == Error.UNACCEPTABLE_CREDENTIAL
+    assert not secured.broker.image.security.scram
+
+
+def test_an_unknown_share_group_is_reported_before_topics_are_refused(
+    secured: InProcessBroker,
+) -> None:
+    acl = CreateAclsRequest.AclCreation(
+        resource_type=3,
+        resource_name="g",
+        principal="User:cleaner",
+        host="*",
+        operation=6,
+        permission_type=3,
+    )
+    [created] = ask(secured, ADMIN, CreateAclsRequest(creations=[acl])).results
+    assert created.error_code == Error.NONE
+    ask(
+        secured, ADMIN, FindCoordinatorRequest(coordinator_keys=["g"])
+    )  # Creates the groups' topic.
+    topic = DeleteShareGroupOffsetsRequest.Topic(topic_name="t")
+    request = DeleteShareGroupOffsetsRequest(group_id="g", topics=[topic])
+    answer = ask(secured, "User:cleaner", request)
+    assert (answer.error_code, answer.responses) == (Error.GROUP_ID_NOT_FOUND, [])
 
 
 def test_a_broker_that_migrates_from_zookeeper_is_not_registered(secured: InProcessBroker) -> None:
