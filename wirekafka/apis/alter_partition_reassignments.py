@@ -53,6 +53,9 @@ async def alter_partition_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     """Start or cancel the reassignment of each partition; each has a result of its own."""
     call.authorize(ALTER, CLUSTER)
+    if not request.topics:
+        # Kafka answers this before it looks at anything else in the request.
+        return AlterPartitionReassignmentsResponse()
     moves = [
         Move(topic.name, partition.partition_index, partition.replicas)
         for topic in request.topics
@@ -64,9 +67,7 @@ async def alter_partition_reassignments(
         )
     )
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        # Kafka answers a request without partitions before it checks anything else.
-        error_message=None if moves else "",
+        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
     for topic in request.topics:
         response.responses.append(

@@ -85,7 +85,8 @@ def describe_controllers(
     call.authorize(ALTER, CLUSTER)
     if request.endpoint_type == _BROKERS:
         raise KafkaError(
-            Error.MISMATCHED_ENDPOINT_TYPE,
+            # Version 0 knows neither types of endpoints nor that error.
+            Error.MISMATCHED_ENDPOINT_TYPE if call.version else Error.INVALID_REQUEST,
             "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint "
             "of type BROKER",
         )
