@@ -101,7 +101,7 @@ DIFFERENCES = (
     Difference(
         "filled Fetch",
         r"topics.topic_id = b'(\\x00)*\\x01'",
-        "of an epoch that is not the leader's, the log's start is not told",
+        "the log's start is not reported for an epoch that is not the leader's",
     ),
     Difference(
         "filled AlterPartition", "topics empty", "the broker's epoch is checked all the same"

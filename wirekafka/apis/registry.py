@@ -10,8 +10,9 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from wirekafka.apis.host import Host
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
 from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
@@ -19,15 +20,9 @@ from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
-    from wirekafka.clock import Clock
-    from wirekafka.config.broker_config import BrokerConfig
     from wirekafka.controller import ControllerRole
-    from wirekafka.metadata.image import MetadataImage
     from wirekafka.metrics.requests import ClientTraffic
     from wirekafka.quotas.client_quotas import Account, ClientQuotas
-    from wirekafka.replication.metadata_log import MetadataLog
-    from wirekafka.replication.waiting import Waiting
-    from wirekafka.security.authorizer import Authorizer
     from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -35,65 +30,6 @@ ANONYMOUS = "User:ANONYMOUS"
 """The principal of a client that has proved no identity."""
 _NEVER = -2
 Failure = TypeVar("Failure", bound=Callable[..., Response])
-
-
-class Host(Protocol):
-    """The node behind a listener: a `Broker`, or the `ControllerHost` behind one of controllers.
-
-    This is what both have for connections, the pipeline and handlers on every listener.
-    """
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The configuration with dynamic settings."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock."""
-
-    @property
-    def node_id(self) -> int:
-        """This node's id."""
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed metadata."""
-
-    @property
-    def authorizer(self) -> Authorizer | None:
-        """Decides on requests; None allows everything."""
-
-    @property
-    def quotas(self) -> ClientQuotas | None:
-        """The quotas of clients; None while none is stored."""
-
-    @property
-    def stored_quotas(self) -> ClientQuotas:
-        """The stored quotas, those of addresses among them."""
-
-    @property
-    def waiting(self) -> Waiting:
-        """The parked requests."""
-
-    @property
-    def new_id(self) -> Callable[[], bytes]:
-        """Makes a random id of 16 bytes."""
-
-    @property
-    def quorum(self) -> MetadataLog:
-        """The metadata log."""
-
-    @property
-    def metadata_offset(self) -> int:
-        """The last metadata offset in `image`."""
-
-    @property
-    def controller(self) -> ControllerRole:
-        """The controller in this process."""
 
 
 class Call(Access):
