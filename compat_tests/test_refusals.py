@@ -30,7 +30,11 @@ _CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "")
 _IS_LARGE = _CHOSEN == "all"
 _LISTENERS = {"PLAINTEXT": BROKERS, "CONTROLLER": CONTROLLERS}
 _SETTLED_S = 2
-_SECRET = "the secret of all nodes"
+_SHARED = {
+    "delegation_token_secret_key": "the secret of all nodes",
+    # The records are years old.
+    "log_retention_ms": "-1",
+}
 _SETTINGS = {
     "process_roles": "broker,controller",
     "node_id": "1",
@@ -56,10 +60,10 @@ class Pair(NamedTuple):
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     registry.load()
-    ours = OurUsers(**_SETTINGS, delegation_token_secret_key=_SECRET)
+    ours = OurUsers(**_SETTINGS, **_SHARED)
     directory = tmp_path_factory.mktemp("secured")
     users = list(GRANTS)
-    with secured_kafka(directory, users, delegation_token_secret_key=_SECRET) as kafka:
+    with secured_kafka(directory, users, **_SHARED) as kafka:
         pair = Pair(Stage(ours, GRANTS), Stage(kafka, GRANTS))
         for stage in pair:
             refusal_cases.write_a_record(stage)
