@@ -460,6 +460,23 @@ def scram_extensions(t: Transcript) -> None:
 
 
 @script("BASIC")
+def scram_a_signed_extension_at_the_end(t: Transcript) -> None:
+    client = ScramClient("carol", "carol-secret")
+    client.final_extensions = ",x=y"
+    t.scram(client)
+    t.metadata()
+
+
+@script("BASIC")
+def scram_an_unsigned_extension_at_the_end(t: Transcript) -> None:
+    client = ScramClient("carol", "carol-secret")
+    client.final_extensions = ",x=y"
+    client.signs_final_extensions = False
+    t.scram(client)
+    t.metadata()
+
+
+@script("BASIC")
 def scram_unknown_token(t: Transcript) -> None:
     t.scram(ScramClient("carol", "carol-secret", extensions=",tokenauth=true"))
 

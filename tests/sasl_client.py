@@ -34,6 +34,8 @@ class ScramClient:
         self.nonce = "fyko+d2lbbFgONRv9qkxdawL"
         self.extensions = extensions
         self.final_nonce: str | None = None
+        self.final_extensions = ""
+        self.signs_final_extensions = True
         self.binding: bytes | None = None
         self.server_signature = b""
 
@@ -49,14 +51,16 @@ class ScramClient:
         binding = self.header.encode() if self.binding is None else self.binding
         nonce = parts["r"] if self.final_nonce is None else self.final_nonce
         without_proof = f"c={base64.b64encode(binding).decode()},r={nonce}"
-        signed = f"{self.bare},{challenge.decode()},{without_proof}".encode()
+        extended = without_proof + self.final_extensions
+        signed_part = extended if self.signs_final_extensions else without_proof
+        signed = f"{self.bare},{challenge.decode()},{signed_part}".encode()
         client_key = hmac.digest(salted, b"Client Key", self.algorithm)
         stored_key = hashlib.new(self.algorithm, client_key).digest()
         signature = hmac.digest(stored_key, signed, self.algorithm)
         server_key = hmac.digest(salted, b"Server Key", self.algorithm)
         self.server_signature = hmac.digest(server_key, signed, self.algorithm)
         proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
-        return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
+        return f"{extended},p={base64.b64encode(proof).decode()}".encode()
 
     def is_proven_by(self, answer: bytes) -> bool:
         """Whether the server's last message shows that it knows the password too."""

@@ -241,3 +241,7 @@ DEFAULT_MESSAGES: Mapping[Error, str] = {
     "not match.",
 }
 """What Kafka's `Errors.message()` is, for the errors that some response reports with it."""
+
+
+class MalformedRequest(Exception):
+    """A request whose fields hold what no client may send: Kafka closes the connection."""

@@ -409,11 +409,16 @@ def test_only_the_leader_describes_the_quorum() -> None:
 def test_changes_are_authorized(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, str]] = []
 
-    def refuse(self: Call, operation: Any, kind: Any) -> None:
+    def refuse(self: Call, operation: Any, kind: Any) -> bool:
         asked.append((operation.name, kind.name))
+        return False
+
+    def authorize(self: Call, operation: Any, kind: Any) -> None:
+        refuse(self, operation, kind)
         raise KafkaError(Error.CLUSTER_AUTHORIZATION_FAILED)
 
-    monkeypatch.setattr(ControllerCall, "authorize", refuse)
+    monkeypatch.setattr(ControllerCall, "authorize", authorize)
+    monkeypatch.setattr(ControllerCall, "is_authorized", refuse)
     for request in (vote(), begin(), end(), update(), ADD, REMOVE):
         refused = served(ScriptedRaft(), request)
         assert refused.error_code == Error.CLUSTER_AUTHORIZATION_FAILED

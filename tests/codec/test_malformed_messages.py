@@ -16,6 +16,7 @@ from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import MalformedMessage, Message
+from wirekafka.codec.varint import encode_uvarint
 
 _CASES = list(message_versions())
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -236,21 +237,52 @@ def test_a_huge_count_costs_no_memory(cls: type[Message], version: int, start: b
     ],
 )
 def test_millions_of_elements_are_refused(cls: type[Message], version: int, body: bytes) -> None:
-    with pytest.raises(MalformedMessage, match="more than 1048576 elements"):
+    with pytest.raises(MalformedMessage, match="more than 1000000 elements"):
         cls.decode(body, version)
 
 
-def test_a_million_elements_are_read() -> None:
-    request = MetadataRequest(topics=[MetadataRequest.Topic(name="")] * (1 << 20))
-    assert len(MetadataRequest.decode(request.encode(9), 9).topics or ()) == 1 << 20
+@pytest.mark.parametrize("version", [1, 9])
+def test_a_million_elements_are_read_and_no_more(version: int) -> None:
+    """Apache Kafka closes the connection for one more."""
+    request = MetadataRequest(topics=[MetadataRequest.Topic(name="")] * 1_000_000)
+    found = MetadataRequest.decode(request.encode(version), version)
+    assert len(found.topics or ()) == 1_000_000
+    assert request.topics is not None
+    request.topics.append(MetadataRequest.Topic(name=""))
+    with pytest.raises(MalformedMessage, match="more than 1000000 elements"):
+        MetadataRequest.decode(request.encode(version), version)
 
 
-def test_hundreds_of_tagged_fields_are_refused() -> None:
-    tags = b"".join(b"%c%c\0" % (tag & 0x7F | 0x80, tag >> 7) for tag in range(128, 256))
-    with pytest.raises(MalformedMessage, match="more than 127 tagged fields"):
-        HeartbeatRequest.decode(_with_tags(b"\x80\1" + tags), 4)
-    request = HeartbeatRequest.decode(_with_tags(b"\x7f" + tags[:-3]), 4)
-    assert request == _HEARTBEAT
+def _unknown_tags(count: int, first: int) -> bytes:
+    tags = (encode_uvarint(first + index) + b"\0" for index in range(count))
+    return encode_uvarint(count) + b"".join(tags)
+
+
+@pytest.mark.parametrize("count", [127, 128, 10_000])
+def test_ten_thousand_tagged_fields_are_skipped_without_memory(count: int) -> None:
+    """As in Apache Kafka, among known ones or not."""
+    data = _with_tags(_unknown_tags(count, first=0))
+    fetch = _NO_TOPICS + _unknown_tags(count, first=100)
+    HeartbeatRequest.decoder(4), FetchRequest.decoder(17)
+    tracemalloc.start()
+    assert HeartbeatRequest.decode(data, 4) == _HEARTBEAT
+    FetchRequest.decode(fetch, 17)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 2 * len(fetch) + 8192
+
+
+def test_more_tagged_fields_are_refused() -> None:
+    with pytest.raises(MalformedMessage, match="more than 10000 tagged fields"):
+        HeartbeatRequest.decode(_with_tags(_unknown_tags(10_001, first=0)), 4)
+    with pytest.raises(MalformedMessage, match="more than 10000 tagged fields"):
+        FetchRequest.decode(_NO_TOPICS + _unknown_tags(10_001, first=100), 17)
+
+
+def test_tagged_fields_of_many_structs_are_limited_together() -> None:
+    topic = b"\1" + _unknown_tags(10_000, first=0)
+    with pytest.raises(MalformedMessage, match="more than 1000000 elements"):
+        MetadataRequest.decode(encode_uvarint(102) + topic * 101 + b"\0" * 3, 9)
 
 
 def test_a_response_is_checked_as_well() -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.memory_net import MemoryConnection
+from tests.memory_transport import Address
 from tests.raw_client import frame, response_in
 from tests.sasl_client import SOFTWARE, plain
 from wirekafka.apis.api_versions import ApiVersionsRequest
@@ -42,8 +43,8 @@ def settings(**more: str) -> dict[str, str]:
 class Client:
     """A connection in memory."""
 
-    def __init__(self, node: InProcessBroker):
-        self.transport: MemoryConnection = node.net.open(node.node.address)
+    def __init__(self, node: InProcessBroker, address: Address | None = None):
+        self.transport: MemoryConnection = node.net.open(address or node.node.address)
 
     def send(self, request: Request, version: int) -> None:
         self.bare(frame(request, version, 1))

@@ -494,7 +494,7 @@ def client(version: int = 7) -> Any:
         client_id="a client",
         client_host="/10.1.2.3",
         principal="User:CN=alice,O=x",
-        login=None,
+        is_token_authenticated=False,
         throttle_ms=0,
         is_closed=False,
     )

@@ -12,21 +12,25 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
+from tests.raw_client import frame, response_in
 from tests.sasl_client import ScramClient
 from tests.server.test_logins import Client, settings
 from wirekafka.apis.create_delegation_token import CreateDelegationTokenRequest
 from wirekafka.apis.describe_configs import DescribeConfigsRequest
 from wirekafka.apis.describe_delegation_token import DescribeDelegationTokenRequest
+from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest
 from wirekafka.apis.expire_delegation_token import ExpireDelegationTokenRequest
 from wirekafka.apis.renew_delegation_token import RenewDelegationTokenRequest
 from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.codec.message import Request
 from wirekafka.config.prefixed import jaas_option
 from wirekafka.errors import Error
 from wirekafka.metadata.records import DelegationTokenRecord
 from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 CHECK_MS = 10_000
+_GUARDED = "GUARDED"
 SECRET = "the secret of all nodes"
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 each_mechanism = pytest.mark.parametrize("mechanism", SCRAM)
@@ -97,20 +101,91 @@ def test_a_token_logs_in_as_its_owner(node: InProcessBroker, owner: str, mechani
         assert principal(client) == f"User:{owner}"
 
 
-def test_a_login_by_token_may_not_manage_tokens(node: InProcessBroker) -> None:
-    token = create(node)
-    client = Client(node)
-    log_in(client, token)
+def about_tokens(token: Any) -> list[tuple[Request, int]]:
+    """A request of each kind about delegation tokens, with its version."""
     hmac = bytes(token.hmac)
-    for request, version in (
+    return [
         (CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3),
         (RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=-1), 2),
         (ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1), 2),
         (DescribeDelegationTokenRequest(owners=None), 3),
-    ):
+    ]
+
+
+def test_a_login_by_token_may_not_manage_tokens(node: InProcessBroker) -> None:
+    token = create(node)
+    client = Client(node)
+    log_in(client, token)
+    for request, version in about_tokens(token):
         answer = client.ask(request, version)
         assert answer.error_code == Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert node.broker.image.security.tokens
+
+
+@pytest.fixture
+def both_roles(tmp_path: Path, clock: ManualClock) -> Iterator[InProcessBroker]:
+    """A node whose controllers' listener has SCRAM too, and one without logins."""
+    jaas = jaas_option(_GUARDED, "SCRAM-SHA-256")
+    node = started(
+        tmp_path,
+        clock,
+        delegation_token_secret_key=SECRET,
+        **{
+            "listeners": "SASL://broker.test:9092,"
+            f"{_GUARDED}://broker.test:9093,OPEN://broker.test:9094",
+            "listener.security.protocol.map": (
+                f"SASL:SASL_PLAINTEXT,{_GUARDED}:SASL_PLAINTEXT,OPEN:PLAINTEXT"
+            ),
+            "controller.listener.names": f"{_GUARDED},OPEN",
+            "listener.name.guarded.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "sasl.mechanism.controller.protocol": "SCRAM-SHA-256",
+            jaas: f"{LOGIN_MODULE} required username=node password=secret;",
+        },
+    )
+    yield node
+    node.stop()
+
+
+def test_controllers_let_a_login_by_token_manage_none_either(both_roles: InProcessBroker) -> None:
+    """Otherwise a token of a minute would be worth one of a week."""
+    token = create(both_roles, lifetime_ms=60_000)
+    client = Client(both_roles, ("broker.test", 9093))
+    log_in(client, token)
+    before = dict(both_roles.broker.image.security.tokens)
+    for request, version in about_tokens(token):
+        answer = client.ask(request, version)
+        assert answer.error_code == Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    assert both_roles.broker.image.security.tokens == before
+
+
+def test_controllers_let_nobody_manage_tokens_who_has_not_logged_in(
+    both_roles: InProcessBroker,
+) -> None:
+    token = create(both_roles)
+    client = Client(both_roles, ("broker.test", 9094))
+    for request, version in about_tokens(token):
+        answer = client.ask(request, version)
+        assert answer.error_code == Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+
+
+@pytest.mark.parametrize("by_token", [True, False])
+def test_controllers_know_a_login_by_token_from_the_envelope_of_a_broker(
+    both_roles: InProcessBroker, by_token: bool
+) -> None:
+    token = create(both_roles)
+    broker = Client(both_roles, ("broker.test", 9094))
+    alice = DefaultPrincipalData(type="User", name="alice", token_authenticated=by_token)
+    for request, version in about_tokens(token)[:3]:
+        wrapped = EnvelopeRequest(
+            request_data=frame(request, version),
+            request_principal=b"\0\0" + alice.encode(0),
+            client_host_address=bytes([127, 0, 0, 1]),
+        )
+        envelope = broker.ask(wrapped, 0)
+        assert envelope.error_code == Error.NONE
+        answer = response_in(bytes(envelope.response_data), type(request), version)
+        refused = Error.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED if by_token else Error.NONE
+        assert answer.error_code == refused
 
 
 def test_a_wrong_hmac_does_not_log_in(node: InProcessBroker, clock: ManualClock) -> None:

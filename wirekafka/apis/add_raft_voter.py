@@ -10,6 +10,7 @@ from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Bool, Int16, Int32, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.raft.messages import NO_DIRECTORY, AddVoter, ReplicaKey
+from wirekafka.security.access import refusal
 from wirekafka.security.acl import ALTER, CLUSTER
 
 
@@ -33,7 +34,8 @@ async def add_raft_voter(
     request: AddRaftVoterRequest, call: ControllerCall
 ) -> AddRaftVoterResponse:
     """Add the controller once its log is near the end of the leader's."""
-    call.authorize(ALTER, CLUSTER)
+    if not call.is_authorized(ALTER, CLUSTER):
+        raise refusal(CLUSTER)
     check_cluster_id(request.cluster_id, call)
     voter = ReplicaKey(request.voter_id, request.voter_directory_id)
     if voter.id < 0 or voter.directory_id == NO_DIRECTORY:

@@ -18,6 +18,7 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.quotas import AlterQuotas, QuotaChange, hosts, in_order
 from wirekafka.quotas.precedence import Entity
 from wirekafka.replication.promise import Promise
+from wirekafka.security.access import refusal
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
 
 
@@ -61,11 +62,9 @@ async def alter_client_quotas(
     request: AlterClientQuotasRequest, call: ControllerCall
 ) -> AlterClientQuotasResponse:
     """Change the quotas of each entity separately. Every node enforces them itself."""
-    call.authorize(ALTER_CONFIGS, CLUSTER)
-    changes = [
-        QuotaChange(_entity(entry), {op.key: None if op.remove else op.value for op in entry.ops})
-        for entry in request.entries
-    ]
+    if not call.is_authorized(ALTER_CONFIGS, CLUSTER):
+        raise refusal(CLUSTER)
+    changes = [_change(entry) for entry in request.entries]
     unknown = {host for host in hosts(changes) if await _address(host, call) is None}
     outcome = await call.controller.submit(AlterQuotas(changes, request.validate_only, unknown))
     return AlterClientQuotasResponse(
@@ -78,6 +77,11 @@ async def _address(host: str, call: ControllerCall) -> str | None:
     call.controller.resolve(host, found.set)
     address: str | None = await found
     return address
+
+
+def _change(entry: AlterClientQuotasRequest.EntryData) -> QuotaChange:
+    values = {op.key: None if op.remove else op.value for op in entry.ops}
+    return QuotaChange(_entity(entry), values, repeats_key=len(values) < len(entry.ops))
 
 
 def _entity(entry: AlterClientQuotasRequest.EntryData) -> Entity:

@@ -5,7 +5,7 @@ v1: may refuse to change the replication factor (KIP-860).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
+from wirekafka.apis.registry import ControllerCall, api, failure_of
 from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.reassignments import Move, Reassign
@@ -53,6 +53,9 @@ async def alter_partition_reassignments(
 ) -> AlterPartitionReassignmentsResponse:
     """Start or cancel the reassignment of each partition; each has a result of its own."""
     call.authorize(ALTER, CLUSTER)
+    if not request.topics:
+        # Kafka answers this before it looks at anything else in the request.
+        return AlterPartitionReassignmentsResponse()
     moves = [
         Move(topic.name, partition.partition_index, partition.replicas)
         for topic in request.topics
@@ -64,9 +67,7 @@ async def alter_partition_reassignments(
         )
     )
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        # Kafka answers a request without partitions before it checks anything else.
-        error_message=None if moves else "",
+        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
     for topic in request.topics:
         response.responses.append(
@@ -79,6 +80,24 @@ async def alter_partition_reassignments(
             )
         )
     return response
+
+
+@failure_of(alter_partition_reassignments)
+def alter_partition_reassignments_failure(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError, call: ControllerCall
+) -> AlterPartitionReassignmentsResponse:
+    """Report the error for the whole request, and for each partition in it."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.error,
+        error_message=error.message,
+        responses=[
+            _Topic(
+                name=topic.name,
+                partitions=[_result(each.partition_index, error) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
 
 
 def _result(index: int, error: KafkaError | None) -> _Partition:

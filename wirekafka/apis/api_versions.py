@@ -119,6 +119,8 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
 def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
     """Raise REBOOTSTRAP_REQUIRED if the client meant to reach another broker (KIP-1242).
 
+    Controllers serve every client, as in Kafka.
+
     Clients before version 5, and those without metadata, name neither cluster nor node.
     """
     cluster_id, node_id = request.cluster_id, request.node_id
@@ -126,6 +128,8 @@ def _check_destination(request: ApiVersionsRequest, call: Call) -> None:
         return
     if cluster_id is None or node_id == _NO_NODE:
         raise KafkaError(Error.INVALID_REQUEST)
+    if call.is_for_controllers:
+        return
     if (cluster_id, node_id) != (call.broker.cluster_id, call.broker.node_id):
         raise KafkaError(Error.REBOOTSTRAP_REQUIRED)
 

@@ -65,6 +65,10 @@ async def broker_registration(
             Error.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {controller.cluster_id}, but got cluster ID {request.cluster_id}",
         )
+    if request.is_migrating_zk_broker:
+        raise KafkaError(
+            Error.BROKER_ID_NOT_REGISTERED, "Brokers of a ZooKeeper cluster cannot be registered"
+        )
     epoch = await controller.submit(
         RegisterBroker(
             id=request.broker_id,

@@ -16,6 +16,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.metadata.registration import Endpoint, RegisterController
+from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 
@@ -49,7 +50,8 @@ async def controller_registration(
     request: ControllerRegistrationRequest, call: ControllerCall
 ) -> ControllerRegistrationResponse:
     """Register a controller, which may be this one."""
-    call.authorize(CLUSTER_ACTION, CLUSTER)
+    if not call.is_authorized(CLUSTER_ACTION, CLUSTER):
+        raise refusal(CLUSTER)
     await call.controller.submit(
         RegisterController(
             id=request.controller_id,

@@ -5,6 +5,7 @@ v1: pattern types (KIP-290).
 
 from __future__ import annotations
 
+from wirekafka.apis.acl_types import require_types
 from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
@@ -48,6 +49,7 @@ _Creation = CreateAclsRequest.AclCreation
 
 
 async def _on_controller(request: CreateAclsRequest, call: ControllerCall) -> CreateAclsResponse:
+    _require_types(request)
     call.authorize(ALTER, CLUSTER)
     if call.authorizer is None:
         error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
@@ -67,13 +69,9 @@ async def _on_controller(request: CreateAclsRequest, call: ControllerCall) -> Cr
 
 
 @api(CreateAclsRequest, CreateAclsResponse, on_controller=_on_controller)
-async def create_acls(request: CreateAclsRequest, call: Call) -> CreateAclsResponse | None:
+async def create_acls(request: CreateAclsRequest, call: Call) -> CreateAclsResponse:
     """Add ACLs at the controller; each has a result of its own."""
-    for each in request.creations:
-        acl = _acl(each)
-        if 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission):
-            call.close()  # As Kafka, which cannot decode such a request.
-            return None
+    _require_types(request)
     response: CreateAclsResponse = await call.broker.controller_channel.forward(request, call)
     return response
 
@@ -84,6 +82,13 @@ def create_acls_failure(
 ) -> CreateAclsResponse:
     """Report the error for every ACL of the request."""
     return CreateAclsResponse(results=[_result(error) for _ in request.creations])
+
+
+def _require_types(request: CreateAclsRequest) -> None:
+    for each in request.creations:
+        require_types(
+            each.resource_type, each.resource_pattern_type, each.operation, each.permission_type
+        )
 
 
 def _acl(creation: _Creation) -> Acl:

@@ -53,6 +53,7 @@ class CreateDelegationTokenResponse(Response, answers=CreateDelegationTokenReque
 async def _on_controller(
     request: CreateDelegationTokenRequest, call: ControllerCall
 ) -> CreateDelegationTokenResponse:
+    require_may_manage_tokens(call)
     owner = _authorized_owner(request, call)
     command = CreateToken(
         owner=owner,

@@ -5,6 +5,9 @@ v1: pattern types (KIP-290).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from wirekafka.apis.acl_types import require_types
 from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
@@ -60,25 +63,19 @@ _Result = DeleteAclsResponse.FilterResult
 
 
 async def _on_controller(request: DeleteAclsRequest, call: ControllerCall) -> DeleteAclsResponse:
+    _require_types(request)
     call.authorize(ALTER, CLUSTER)
     if call.authorizer is None:
         error = KafkaError(Error.SECURITY_DISABLED, "No Authorizer is configured.")
         return delete_acls_failure(request, error, call)
     outcome = await call.controller.submit(DeleteAcls([_filter(each) for each in request.filters]))
-    return DeleteAclsResponse(
-        filter_results=[
-            _Result(error_message=None, matching_acls=[_matching(acl) for acl in acls])
-            for acls in outcome
-        ]
-    )
+    return DeleteAclsResponse(filter_results=[_result(each) for each in outcome])
 
 
 @api(DeleteAclsRequest, DeleteAclsResponse, on_controller=_on_controller)
-async def delete_acls(request: DeleteAclsRequest, call: Call) -> DeleteAclsResponse | None:
+async def delete_acls(request: DeleteAclsRequest, call: Call) -> DeleteAclsResponse:
     """Remove the ACLs that match the filters; each filter has a result of its own."""
-    if any(_filter(each).has_unknown for each in request.filters):
-        call.close()  # As Kafka, which cannot decode such a request.
-        return None
+    _require_types(request)
     response: DeleteAclsResponse = await call.broker.controller_channel.forward(request, call)
     return response
 
@@ -88,11 +85,23 @@ def delete_acls_failure(
     request: DeleteAclsRequest, error: KafkaError, call: Call | ControllerCall
 ) -> DeleteAclsResponse:
     """Report the error for every filter of the request."""
-    return DeleteAclsResponse(
-        filter_results=[
-            _Result(error_code=error.error, error_message=error.message) for _ in request.filters
-        ]
-    )
+    return DeleteAclsResponse(filter_results=[_result(error) for _ in request.filters])
+
+
+def _require_types(request: DeleteAclsRequest) -> None:
+    for each in request.filters:
+        require_types(
+            each.resource_type_filter,
+            each.pattern_type_filter,
+            each.operation,
+            each.permission_type,
+        )
+
+
+def _result(outcome: Sequence[Acl] | KafkaError) -> DeleteAclsResponse.FilterResult:
+    if isinstance(outcome, KafkaError):
+        return _Result(error_code=outcome.error, error_message=outcome.message)
+    return _Result(error_message=None, matching_acls=[_matching(acl) for acl in outcome])
 
 
 def _filter(wanted: DeleteAclsRequest.Filter) -> AclFilter:

@@ -5,6 +5,7 @@ v1: pattern types (KIP-290).
 
 from __future__ import annotations
 
+from wirekafka.apis.acl_types import require_types
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error
@@ -54,12 +55,14 @@ _Resource = DescribeAclsResponse.Resource
 
 
 @api(DescribeAclsRequest, DescribeAclsResponse, on_every_listener=True)
-def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsResponse | None:
+def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsResponse:
     """List the ACLs by the resource pattern that they are for."""
-    wanted = _filter(request)
-    if wanted.has_unknown:
-        call.close()  # As Kafka, which cannot decode such a request.
-        return None
+    require_types(
+        request.resource_type_filter,
+        request.pattern_type_filter,
+        request.operation,
+        request.permission_type,
+    )
     call.authorize(DESCRIBE, CLUSTER)
     if call.authorizer is None:
         return DescribeAclsResponse(
@@ -67,7 +70,7 @@ def describe_acls(request: DescribeAclsRequest, call: Call) -> DescribeAclsRespo
             error_message="No Authorizer is configured on the broker",
         )
     resources: dict[tuple[int, str, int], list[Acl]] = {}
-    for _, acl in call.authorizer.index.matching(wanted):
+    for _, acl in call.authorizer.index.matching(_filter(request)):
         pattern = acl.resource_type, acl.resource_name, acl.pattern_type
         resources.setdefault(pattern, []).append(acl)
     return DescribeAclsResponse(

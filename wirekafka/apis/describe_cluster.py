@@ -10,6 +10,7 @@ from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Res
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
 from wirekafka.metadata.view import controller_for_clients, nodes
+from wirekafka.security.acl import ALTER, CLUSTER
 
 
 class DescribeClusterRequest(Request, key=60, versions="0-2", flexible="0+"):
@@ -81,9 +82,11 @@ def describe_controllers(
     request: DescribeClusterRequest, call: ControllerCall
 ) -> DescribeClusterResponse:
     """List the registered controllers with their addresses on the listener, and name the leader."""
+    call.authorize(ALTER, CLUSTER)
     if request.endpoint_type == _BROKERS:
         raise KafkaError(
-            Error.MISMATCHED_ENDPOINT_TYPE,
+            # Version 0 knows neither types of endpoints nor that error.
+            Error.MISMATCHED_ENDPOINT_TYPE if call.version else Error.INVALID_REQUEST,
             "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint "
             "of type BROKER",
         )

@@ -58,6 +58,15 @@ class DescribeConfigsResponse(Response, answers=DescribeConfigsRequest):
 _Resource = DescribeConfigsRequest.Resource
 _Result = DescribeConfigsResponse.Result
 _Entry = _Result.ResourceResult
+_TYPES = frozenset(
+    {
+        resources.TOPIC,
+        resources.BROKER,
+        resources.BROKER_LOGGER,
+        resources.CLIENT_METRICS,
+        resources.GROUP,
+    }
+)
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or the "
     "message was sent to an incompatible broker. See the broker logs for more details."
@@ -66,7 +75,12 @@ _MALFORMED = (
 
 @api(DescribeConfigsRequest, DescribeConfigsResponse, on_every_listener=True)
 def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
-    """List the configs of each resource with their values, sources and synonyms."""
+    """List the configs of each resource with their values, sources and synonyms.
+
+    A resource of an unknown type spoils the whole request, as in Kafka.
+    """
+    if any(each.resource_type not in _TYPES for each in request.resources):
+        raise _bad_request(_MALFORMED)
     return DescribeConfigsResponse(
         results=[_describe(resource, request, call) for resource in request.resources]
     )
@@ -128,8 +142,8 @@ def _entries(resource: _Resource, call: Call) -> list[ConfigEntry]:
             if not name:
                 raise _bad_request("Group name must not be empty")
             return describe.describe_group(config, image.config(resources.GROUP, name))
-        case _:
-            raise _bad_request(_MALFORMED)
+        case unknown:
+            raise AssertionError(f"resource type {unknown}")
 
 
 def _check_is_me(name: str, call: Call, expected: str) -> None:

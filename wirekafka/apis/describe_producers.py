@@ -9,6 +9,7 @@ from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.producers import Producer
+from wirekafka.metadata.topic_names import check_name
 from wirekafka.security.acl import READ, TOPIC
 
 
@@ -64,6 +65,7 @@ def describe_producers(request: DescribeProducersRequest, call: Call) -> Describ
 
 def _of_topic(topic: str, indexes: list[int], call: Call) -> list[_Partition]:
     try:
+        check_name(topic)
         call.authorize(READ, TOPIC, topic)
     except KafkaError as error:
         message = error.message or "Topic authorization failed."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
+from wirekafka.apis.registry import Call, api, failure_of
 from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import CLUSTER, DESCRIBE
@@ -57,6 +57,21 @@ def describe_user_scram_credentials(
             _result(user, known.get(user), requested.count(user) > 1)
             for user in dict.fromkeys(requested)
         ]
+    )
+
+
+@failure_of(describe_user_scram_credentials)
+def describe_user_scram_credentials_failure(
+    request: DescribeUserScramCredentialsRequest, error: KafkaError, call: Call
+) -> DescribeUserScramCredentialsResponse:
+    """Report the error, with a result without a name for each requested user, as Kafka does."""
+    return DescribeUserScramCredentialsResponse(
+        error_code=error.error,
+        error_message=error.message,
+        results=[
+            _Result(error_code=error.error, error_message=error.message)
+            for _ in request.users or ()
+        ],
     )
 
 

@@ -30,7 +30,7 @@ from wirekafka.codec.message import (
     field,
 )
 from wirekafka.config.address import java_text
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _PRINCIPAL_VERSION = 0
@@ -63,6 +63,8 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
         response = declared.decide(inner, client)
         if inspect.iscoroutine(response):
             response = await response
+    except MalformedRequest as error:
+        raise KafkaError(Error.INVALID_REQUEST, str(error)) from error
     except KafkaError as error:
         if error.error is Error.NOT_CONTROLLER:
             raise
@@ -75,7 +77,9 @@ async def envelope(request: EnvelopeRequest, call: ControllerCall) -> EnvelopeRe
 def _client_of(request: EnvelopeRequest, call: ControllerCall) -> ControllerCall:
     """The call of the client in an envelope, as yet without its request."""
     client = call.for_client()
-    client.principal = _principal_in(request.request_principal)
+    principal = _principal_in(request.request_principal)
+    client.principal = f"{principal.type}:{principal.name}"
+    client.is_token_authenticated = principal.token_authenticated
     try:
         address = ipaddress.ip_address(bytes(request.client_host_address))
     except ValueError:
@@ -86,14 +90,13 @@ def _client_of(request: EnvelopeRequest, call: ControllerCall) -> ControllerCall
     return client
 
 
-def _principal_in(data: bytes | None) -> str:
+def _principal_in(data: bytes | None) -> DefaultPrincipalData:
     if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
         raise KafkaError(Error.PRINCIPAL_DESERIALIZATION_FAILURE)
     try:
-        principal = DefaultPrincipalData.decode(bytes(data[2:]), _PRINCIPAL_VERSION)
+        return DefaultPrincipalData.decode(bytes(data[2:]), _PRINCIPAL_VERSION)
     except MalformedMessage as error:
         raise KafkaError(Error.PRINCIPAL_DESERIALIZATION_FAILURE) from error
-    return f"{principal.type}:{principal.name}"
 
 
 def _decoded(data: bytes) -> tuple[RequestHeader, Api, Any]:
@@ -158,8 +161,6 @@ def unwrap(envelope: EnvelopeResponse, request: Request, call: Call) -> Any:
 def _principal(call: Call) -> bytes:
     kind, _, name = call.principal.partition(":")
     data = DefaultPrincipalData(
-        type=kind,
-        name=name,
-        token_authenticated=call.login is not None and call.login.is_token_authenticated,
+        type=kind, name=name, token_authenticated=call.is_token_authenticated
     )
     return _PRINCIPAL_VERSION.to_bytes(2, "big") + data.encode(_PRINCIPAL_VERSION)

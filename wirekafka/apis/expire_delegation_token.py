@@ -23,6 +23,7 @@ class ExpireDelegationTokenResponse(Response, answers=ExpireDelegationTokenReque
 async def _on_controller(
     request: ExpireDelegationTokenRequest, call: ControllerCall
 ) -> ExpireDelegationTokenResponse:
+    require_may_manage_tokens(call)
     command = ExpireToken(bytes(request.hmac), call.principal, request.expiry_time_period_ms)
     try:
         expiry_ms = await call.controller.submit(command)

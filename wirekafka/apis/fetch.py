@@ -134,8 +134,6 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     """
     broker = call.broker
     now_ms = call.now_ms
-    if request.isolation_level not in (0, _READ_COMMITTED):
-        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     target = _target(request, call.version, call.connection_id)
     context = broker.sessions.open(target, now_ms)
     if context.session is not None and not call.is_authorized(CLUSTER_ACTION, CLUSTER):
@@ -151,6 +149,11 @@ async def fetch(request: FetchRequest, call: Call) -> FetchResponse:
     if request.rack_id and not target.is_follower:
         reads.select_replica = rack_aware_selector(call, request.rack_id)
     reads.read()
+    if request.isolation_level not in (0, _READ_COMMITTED) and any(
+        each.partition is not None for each in reads.found
+    ):
+        # Only where there is something to read, as in Kafka: the others get their own errors.
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     if target.is_follower:
         reads.note_follower(now_ms)
     if not reads.is_ready and request.max_wait_ms > 0:

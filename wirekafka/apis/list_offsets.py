@@ -84,11 +84,14 @@ def list_offsets(
     request: ListOffsetsRequest, call: Call
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
     """Find the offset of a timestamp, or one of the special offsets, in each partition."""
-    if request.isolation_level not in (0, _READ_COMMITTED):
-        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     responses = []
     remote: list[_Remote] = []
-    may_describe = call.authorized(DESCRIBE, TOPIC, [topic.name for topic in request.topics])
+    names = [topic.name for topic in request.topics]
+    may_describe = call.authorized(DESCRIBE, TOPIC, names)
+    if request.isolation_level not in (0, _READ_COMMITTED) and any(
+        name in may_describe for name in names
+    ):
+        raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     for topic in request.topics:
         if topic.name not in may_describe:
             responses.append(_failed_topic(topic, Error.TOPIC_AUTHORIZATION_FAILED))

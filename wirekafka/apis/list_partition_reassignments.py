@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
+from wirekafka.apis.registry import ControllerCall, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.errors import KafkaError
 from wirekafka.metadata.image import PartitionImage
 from wirekafka.metadata.reassignments import is_moving
 from wirekafka.security.acl import CLUSTER, DESCRIBE
@@ -57,6 +58,24 @@ def list_partition_reassignments(
         if moving:
             topics.append(_Topic(name=name, partitions=moving))
     return ListPartitionReassignmentsResponse(error_message=None, topics=topics)
+
+
+@failure_of(list_partition_reassignments)
+def list_partition_reassignments_failure(
+    request: ListPartitionReassignmentsRequest, error: KafkaError, call: ControllerCall
+) -> ListPartitionReassignmentsResponse:
+    """Report the error, with the requested partitions as if each had no replicas."""
+    return ListPartitionReassignmentsResponse(
+        error_code=error.error,
+        error_message=error.message,
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[_Partition(partition_index=index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics or ()
+        ],
+    )
 
 
 def _moving(partition: PartitionImage) -> _Partition:

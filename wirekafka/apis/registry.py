@@ -10,8 +10,9 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from wirekafka.apis.host import Host
 from wirekafka.codec.message import Request, Response, Versions
 from wirekafka.errors import KafkaError
 from wirekafka.quotas.mutations import UNLIMITED, MutationQuota
@@ -19,79 +20,16 @@ from wirekafka.security.access import Access
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
-    from wirekafka.clock import Clock
-    from wirekafka.config.broker_config import BrokerConfig
     from wirekafka.controller import ControllerRole
-    from wirekafka.metadata.image import MetadataImage
     from wirekafka.metrics.requests import ClientTraffic
     from wirekafka.quotas.client_quotas import Account, ClientQuotas
-    from wirekafka.replication.metadata_log import MetadataLog
-    from wirekafka.replication.waiting import Waiting
-    from wirekafka.security.authorizer import Authorizer
     from wirekafka.security.sasl.login import Login
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
+ANONYMOUS = "User:ANONYMOUS"
+"""The principal of a client that has proved no identity."""
 _NEVER = -2
 Failure = TypeVar("Failure", bound=Callable[..., Response])
-
-
-class Host(Protocol):
-    """The node behind a listener: a `Broker`, or the `ControllerHost` behind one of controllers.
-
-    This is what both have for connections, the pipeline and handlers on every listener.
-    """
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The configuration with dynamic settings."""
-
-    @property
-    def clock(self) -> Clock:
-        """The clock."""
-
-    @property
-    def node_id(self) -> int:
-        """This node's id."""
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed metadata."""
-
-    @property
-    def authorizer(self) -> Authorizer | None:
-        """Decides on requests; None allows everything."""
-
-    @property
-    def quotas(self) -> ClientQuotas | None:
-        """The quotas of clients; None while none is stored."""
-
-    @property
-    def stored_quotas(self) -> ClientQuotas:
-        """The stored quotas, those of addresses among them."""
-
-    @property
-    def waiting(self) -> Waiting:
-        """The parked requests."""
-
-    @property
-    def new_id(self) -> Callable[[], bytes]:
-        """Makes a random id of 16 bytes."""
-
-    @property
-    def quorum(self) -> MetadataLog:
-        """The metadata log."""
-
-    @property
-    def metadata_offset(self) -> int:
-        """The last metadata offset in `image`."""
-
-    @property
-    def controller(self) -> ControllerRole:
-        """The controller in this process."""
 
 
 class Call(Access):
@@ -156,7 +94,7 @@ class Call(Access):
         """Whether the listener is one of controllers."""
         self.login: Login | None = None
         """The SASL authentication of the connection; None on a listener without SASL."""
-        self.authenticated("User:ANONYMOUS")
+        self.authenticated(ANONYMOUS)
         self.version = 0
         self.correlation_id = 0
         self.wants_close = False
@@ -203,6 +141,16 @@ class Call(Access):
         """Reject APIs that are not declared `before_authentication`, until `authenticated`."""
         self.is_authenticated = False
         self.identity = ""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the client has proved no identity, neither by SASL nor by a certificate."""
+        return self.login is None and self.principal == ANONYMOUS
+
+    @property
+    def is_token_authenticated(self) -> bool:
+        """Whether the client has logged in with a delegation token."""
+        return self.login is not None and self.login.is_token_authenticated
 
     @property
     def now_ms(self) -> int:
@@ -265,7 +213,9 @@ class ControllerCall(Access):
         "client_host",
         "client_id",
         "controller",
+        "is_anonymous",
         "is_direct",
+        "is_token_authenticated",
         "listener",
         "principal",
         "version",
@@ -279,7 +229,9 @@ class ControllerCall(Access):
         self.client_host = asked_by.client_host if asked_by else "/127.0.0.1"
         self.client_id = asked_by.client_id if asked_by else None
         self.listener = asked_by.listener if asked_by else ""
-        self.principal = asked_by.principal if asked_by else "User:ANONYMOUS"
+        self.principal = asked_by.principal if asked_by else ANONYMOUS
+        self.is_anonymous = asked_by is not None and asked_by.is_anonymous
+        self.is_token_authenticated = asked_by is not None and asked_by.is_token_authenticated
         self._is_clients = asked_by is not None
         self.is_direct = asked_by is not None and asked_by.is_for_controllers
 

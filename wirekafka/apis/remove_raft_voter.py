@@ -7,6 +7,7 @@ from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
 from wirekafka.codec.message import Int16, Int32, Request, Response, String, Uuid, field
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.raft.messages import NO_DIRECTORY, RemoveVoter, ReplicaKey
+from wirekafka.security.access import refusal
 from wirekafka.security.acl import ALTER, CLUSTER
 
 
@@ -27,7 +28,8 @@ async def remove_raft_voter(
     request: RemoveRaftVoterRequest, call: ControllerCall
 ) -> RemoveRaftVoterResponse:
     """Remove the controller; if it is the leader, it resigns once that is committed."""
-    call.authorize(ALTER, CLUSTER)
+    if not call.is_authorized(ALTER, CLUSTER):
+        raise refusal(CLUSTER)
     check_cluster_id(request.cluster_id, call)
     voter = ReplicaKey(request.voter_id, request.voter_directory_id)
     if voter.id < 0 or voter.directory_id == NO_DIRECTORY:

@@ -23,6 +23,7 @@ class RenewDelegationTokenResponse(Response, answers=RenewDelegationTokenRequest
 async def _on_controller(
     request: RenewDelegationTokenRequest, call: ControllerCall
 ) -> RenewDelegationTokenResponse:
+    require_may_manage_tokens(call)
     command = RenewToken(bytes(request.hmac), call.principal, request.renew_period_ms)
     try:
         expiry_ms = await call.controller.submit(command)

@@ -84,7 +84,9 @@ async def share_acknowledge(
     """Apply acknowledgements, and respond once they are stored."""
     broker = call.broker
     check_share_version(call)
-    if not call.is_authorized(READ, GROUP, request.group_id or ""):
+    if request.group_id is None:
+        raise KafkaError(Error.INVALID_REQUEST)
+    if not call.is_authorized(READ, GROUP, request.group_id):
         raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
     checked = checked_request(broker, request, call.version)
     broker.shares.sessions.note_acknowledgement(checked.key, request.share_session_epoch)

@@ -119,7 +119,9 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
     """Acknowledge records, and acquire others: at once, or once there are `min_bytes` of them."""
     broker = call.broker
     check_share_version(call)
-    if not call.is_authorized(READ, GROUP, request.group_id or ""):
+    if request.group_id is None:
+        raise KafkaError(Error.INVALID_REQUEST)
+    if not call.is_authorized(READ, GROUP, request.group_id):
         raise KafkaError(Error.GROUP_AUTHORIZATION_FAILED)
     checked = checked_request(broker, request, call.version)
     if checked.is_renewal and (

@@ -177,9 +177,9 @@ async def _process(
     Missing internal topics are created before the response is sent.
     """
     if request.topology is not None:
-        names = _topic_names(request.topology.subtopologies)
+        names = list(dict.fromkeys(_topic_names(request.topology.subtopologies)))
         _check_topic_names(names)
-        may_describe = call.authorized(DESCRIBE, TOPIC, dict.fromkeys(names))
+        may_describe = call.authorized(DESCRIBE, TOPIC, names)
         if any(name not in may_describe for name in names):
             raise KafkaError(Error.TOPIC_AUTHORIZATION_FAILED)
     heartbeat = _heartbeat(request, call)

@@ -40,11 +40,11 @@ _PROTOCOL_REQUIRED_SINCE = 5
 @api(SyncGroupRequest, SyncGroupResponse)
 async def sync_group(request: SyncGroupRequest, call: Call) -> SyncGroupResponse:
     """Store the leader's assignment, or wait for it; respond with the member's part."""
-    call.authorize(READ, GROUP, request.group_id)
     if call.version >= _PROTOCOL_REQUIRED_SINCE and (
         request.protocol_type is None or request.protocol_name is None
     ):
         raise KafkaError(Error.INCONSISTENT_GROUP_PROTOCOL)
+    call.authorize(READ, GROUP, request.group_id)
     synced: Synced = await call.broker.groups.submit(
         request.group_id,
         Sync(

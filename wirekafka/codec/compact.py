@@ -8,10 +8,11 @@ from wirekafka.codec.varint import decode_uvarint, encode_uvarint
 
 LONGEST_STRING_BYTES = 32767
 
-# Limits for a message of any size, so that decoding does not block the event loop. Kafka's largest
-# clusters have some 200,000 partitions; no struct of Kafka's has more than four tagged fields.
-MOST_ELEMENTS = 1 << 20
-MOST_TAGS = 127
+# Limits for a message of any size, so that decoding does not block the event loop.
+MOST_ELEMENTS = 1_000_000
+"""Kafka's limit for one array; here for all arrays and tagged fields of a message together."""
+MOST_TAGS = 10_000
+"""Kafka's limit for the tagged fields of one struct. Unknown ones are skipped, not stored."""
 LARGEST_TAG_BYTES = 128 << 10
 
 
@@ -50,10 +51,9 @@ def skip_tags(data: Any, position: int, end: int) -> int:
     Raises ValueError when there are more than MOST_TAGS, when a tag does not ascend (a duplicate),
     or its value goes past `end` or takes more than LARGEST_TAG_BYTES.
     """
-    count = data[position]
+    count, position = decode_uvarint(data, position)
     if count > MOST_TAGS:
         raise ValueError(f"more than {MOST_TAGS} tagged fields")
-    position += 1
     last = -1
     for _ in range(count):
         tag, position = decode_uvarint(data, position)

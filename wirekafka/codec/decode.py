@@ -332,12 +332,16 @@ class _Writer:
         self._flush()
         if not tagged:
             with out.block(f"if {count}:"):
+                stop = out.fresh("stop")
+                out(f"{count}, {stop} = decode_uvarint(data, pos - 1)")
                 out(f"left -= {count}")
                 self._check_left()
                 out("pos = skip_tags(data, pos - 1, end)")
             return
         tag, last, size, stop = (out.fresh(n) for n in ("tag", "last", "size", "stop"))
         with out.block(f"if {count}:"):
+            with out.block(f"if {count} > 127:"):
+                out(f"{count}, pos = decode_uvarint(data, pos - 1)")
             with out.block(f"if {count} > {MOST_TAGS}:"):
                 out(f"raise ValueError('more than {MOST_TAGS} tagged fields')")
             out(f"left -= {count}")

@@ -281,8 +281,8 @@ class Message(_Struct):
         """The function `(buffer, position, end) -> (message, position after it)`.
 
         It raises MalformedMessage, reads nothing beyond `end`, copies at most the bytes
-        before it, and creates at most 2²⁰ elements. Whether bytes may be left before `end` is up
-        to the caller.
+        before it, and creates at most 1,000,000 elements. Whether bytes may be left before `end` is
+        up to the caller.
         """
         decode = cls._decoders.get(version)
         if decode is None:

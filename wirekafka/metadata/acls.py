@@ -61,6 +61,10 @@ class DeleteAcls:
         removed: dict[bytes, Message] = {}
         reply: list[Sequence[Acl] | KafkaError] = []
         for wanted in self.filters:
+            if wanted.has_unknown_pattern or wanted.has_unknown_entry:
+                part = "patternFilter" if wanted.has_unknown_pattern else "entryFilter"
+                reply.append(_invalid(f"Unknown {part}."))
+                continue
             found = list(state.image.security.acl_index.matching(wanted))
             removed.update({id: RemoveAccessControlEntryRecord(id=id) for id, _ in found})
             if len(removed) > MOST_RECORDS_PER_BATCH:

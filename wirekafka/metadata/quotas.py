@@ -49,6 +49,8 @@ class QuotaChange:
 
     entity: Entity
     values: Mapping[str, float | None]
+    repeats_key: bool = False
+    """Whether the request names a quota twice."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class AlterQuotas:
         records: list[Message] = []
         reply: dict[Entity, KafkaError | None] = {}
         for change in self.changes:
-            if change.entity in reply:
+            if change.entity in reply or change.repeats_key:
                 names = ", ".join(f"{kind}={name}" for kind, name in change.entity)
                 reply[change.entity] = _invalid(
                     f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
@@ -138,9 +140,11 @@ def _allowed(entity: Entity, unknown_hosts: Container[str]) -> frozenset[str]:
 
 
 def _check(key: str, value: float) -> None:
+    if not math.isfinite(value):
+        raise _invalid(f"Quota {key} must be a finite number")
     if value <= 0:
         raise _invalid(f"Quota {key} must be greater than 0")
-    if key in _FRACTIONAL or math.isnan(value):
+    if key in _FRACTIONAL:
         return
     if value > _LARGEST_LONG:
         raise _invalid(f"Proposed value for {key} is too large for a LONG.")
@@ -188,6 +192,8 @@ def _check_component(component: Component) -> None:
     kind, how, name = component
     if not kind:
         raise _invalid("Invalid empty entity type.")
+    if kind not in (USER, CLIENT_ID, IP):
+        raise KafkaError(Error.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
     if how == EXACT and name is None:
         raise _invalid("Request specified MATCH_TYPE_EXACT, but set match string to null.")
     if how in (DEFAULT, ANY) and name is not None:
@@ -197,8 +203,6 @@ def _check_component(component: Component) -> None:
         )
     if how not in (EXACT, DEFAULT, ANY):
         raise _invalid(f"Unknown match type {how}")
-    if kind not in (USER, CLIENT_ID, IP):
-        raise KafkaError(Error.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
 
 
 def _matches(

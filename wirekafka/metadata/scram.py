@@ -87,6 +87,9 @@ def _check(change: Deletion | Upsertion) -> None:
             raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
         if change.iterations > _MOST_ITERATIONS:
             raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+        if not change.salted_password:
+            # Everybody knows the keys of an empty one. Kafka fails on it: UNKNOWN_SERVER_ERROR.
+            raise KafkaError(Error.UNACCEPTABLE_CREDENTIAL, "Salted password must not be empty")
 
 
 def _credential(change: Upsertion) -> UserScramCredentialRecord:

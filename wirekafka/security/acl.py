@@ -152,9 +152,14 @@ class AclFilter(NamedTuple):
     permission: Permission
 
     @property
-    def has_unknown(self) -> bool:
-        """Whether it names a type that this release does not know."""
-        return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
+    def has_unknown_pattern(self) -> bool:
+        """Whether this release does not know its type of resource or of pattern."""
+        return 0 in (self.resource_type, self.pattern_type)
+
+    @property
+    def has_unknown_entry(self) -> bool:
+        """Whether this release does not know its operation or its permission."""
+        return 0 in (self.operation, self.permission)
 
     def matches(self, acl: Acl) -> bool:
         """Whether the ACL is selected."""

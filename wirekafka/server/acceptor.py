@@ -11,7 +11,7 @@ from wirekafka.config.address import java_text
 from wirekafka.server.admission import ConnectionLimits, Member
 
 if TYPE_CHECKING:
-    from wirekafka.apis.registry import Host
+    from wirekafka.apis.host import Host
 
 _EARLY_BYTES = 1 << 12
 """How much is read of a connection that waits: uvloop cannot pause it before the first read."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from wirekafka.apis.registry import Host
+from wirekafka.apis.host import Host
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig

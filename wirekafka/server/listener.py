@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from wirekafka.apis.registry import Call, Host
+from wirekafka.apis.host import Host
+from wirekafka.apis.registry import Call
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import Address
 from wirekafka.config.security_protocol import logs_in

@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.apis import registry
-from wirekafka.apis.registry import Call, Host
+from wirekafka.apis.host import Host
+from wirekafka.apis.registry import Call
 from wirekafka.config.option import ConfigError
 from wirekafka.coordinator.java_hash import java_map_order
 from wirekafka.errors import KafkaError

@@ -13,7 +13,7 @@ from wirekafka.apis.registry import Call
 from wirekafka.apis.routes import BROKERS, CONTROLLERS, Route, Routes
 from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import Error, KafkaError, MalformedRequest
 from wirekafka.server.accounting import charge, charge_failure
 from wirekafka.server.parked import Parked
 from wirekafka.server.produce_cache import ProduceCache
@@ -303,10 +303,13 @@ def failure_response(
 ) -> Response:
     """The response to a request whose handler raised `error`, which is logged if unexpected.
 
-    An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Re-raises a Refused.
+    An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Raises a Refused again, and raises
+    one for a MalformedRequest.
     """
     if isinstance(error, Refused):
         raise error
+    if isinstance(error, MalformedRequest):
+        raise Refused("a malformed request", f"{route.api.name}: {error}") from error
     if not isinstance(error, KafkaError):
         name = f"{route.api.name} version {route.version}"
         warnings.log(

@@ -27,9 +27,10 @@ _FIRST = re.compile(
     rf"(?P<bare>n=(?P<user>{_NAME}),r=(?P<nonce>{_PRINTABLE})"
     rf"(?P<extensions>(?:,[A-Za-z]+={_VALUE})*))"
 )
+# The proof covers no extension after the nonce, as in Kafka; RFC 5802 section 5.1 includes them.
 _FINAL = re.compile(
-    rf"(?P<without_proof>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE})"
-    rf"(?:,[A-Za-z]+={_VALUE})*),p=(?P<proof>{_BASE64})"
+    rf"(?P<proven>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}))"
+    rf"(?:,[A-Za-z]+={_VALUE})*,p=(?P<proof>{_BASE64})"
 )
 _INVALID = "Authentication failed: Invalid user credentials"
 _OTHER_USER = (
@@ -170,7 +171,7 @@ class ScramExchange:
             # Kafka ignores this; RFC 5802 section 6 requires the server to check it.
             raise AuthenticationFailed("a final SCRAM message with another channel binding")
         make, credential = self._mechanism.algorithm.hash, first.identity.credential
-        signed = f"{first.bare},{first.message},{match['without_proof']}".encode()
+        signed = f"{first.bare},{first.message},{match['proven']}".encode()
         signature = hmac.digest(credential.stored_key, signed, make)
         proof = base64.b64decode(match["proof"])
         if len(proof) != len(signature):

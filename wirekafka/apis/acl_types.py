@@ -1,0 +1,14 @@
+"""The types in requests about ACLs: resource, pattern, operation and permission."""
+
+from __future__ import annotations
+
+from wirekafka.errors import MalformedRequest
+
+
+def require_types(*codes: int) -> None:
+    """Raise MalformedRequest for the code 0, by which nobody means a type.
+
+    Codes of a later Kafka are no reason: the answer to them comes after authorization.
+    """
+    if 0 in codes:
+        raise MalformedRequest("the type 0 in an ACL or a filter")
