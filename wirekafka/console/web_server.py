@@ -16,6 +16,7 @@ from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.settings import Settings
 from wirekafka.server.net import cannot_listen
 from wirekafka.server.stop_signals import stop_signals
+from wirekafka.server.descriptors import GuardedSocket
 
 _ALIVE_S = 1.0
 """How often the process looks whether its server has failed."""
@@ -87,7 +88,7 @@ class WebServer:
 
 def _bound(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    bound = socket.socket(family)
+    bound = GuardedSocket(family)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted connections inherit it. asyncio does not set it: a page's body would wait until

@@ -14,11 +14,20 @@ from wirekafka.log.segment import Segment
 class Flush:
     """The files to sync before a log's recovery point can advance to `end_offset`.
 
-    It must not be repeated after an error: the system may have dropped the unwritten pages and
-    report success.
+    It must not be repeated after `SyncFailed`: the system may have dropped the unwritten pages and
+    report success. After an error before that, such as that of a file that cannot be opened because
+    descriptors are used up, another flush may follow.
     """
 
-    __slots__ = ("_directory", "_disk", "_segments", "_small_files", "end_offset", "generation")
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_segments",
+        "_small_files",
+        "end_offset",
+        "generation",
+        "is_complete",
+    )
 
     def __init__(self, disk: Disk, segments: Sequence[Segment], end_offset: int, generation: int):
         self._disk = disk
@@ -26,6 +35,8 @@ class Flush:
         self._directory: str | None = None
         self._small_files: list[str] = []
         self.end_offset = end_offset
+        self.is_complete = False
+        """Whether the side files of the last segment are synced too, for a clean stop."""
         self.generation = generation
         """The log's generation at the start; another at the end: it has been truncated."""
         # The last segment's indexes are rebuilt after a crash, the others' are trusted.

@@ -12,6 +12,7 @@ from wirekafka.log import lookup, received, recovery, retention
 from wirekafka.log.aborted import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
 from wirekafka.log.control_records import Marker, decode_marker
+from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
@@ -87,11 +88,8 @@ class Log:
 
     @classmethod
     def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
-        """Create an empty log in an existing directory. Raises KafkaError."""
-        try:
-            return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
-        except OSError as error:
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+        """Create an empty log in an existing directory. Raises OSError."""
+        return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
 
     @classmethod
     def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:
@@ -291,7 +289,10 @@ class Log:
         return self.segments.delete_retired(now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate to `offset`, where it diverges from its leader's log. Raises KafkaError."""
+        """Truncate to `offset`, where it diverges from its leader's log. Raises KafkaError.
+
+        A log that is half truncated cannot be used: any error of the disk fails its directory.
+        """
         if offset >= self.end_offset:
             self._forget_empty_epochs()
             return
@@ -305,11 +306,13 @@ class Log:
             self.epochs.truncate_from_end(offset)
             self._snapshots.keep_needed(self.segments, offset)
             self.producers = recovery.load_producers(self.segments, self._snapshots, offset)
-        except (OSError, BadBatch) as error:
+        except BadBatch as error:
             raise self._storage_error(error) from error
+        except OSError as error:
+            raise self._storage_error(InDoubt.because_of(error)) from error
 
     def truncate_fully_at(self, offset: int, now_ms: int) -> None:
-        """Delete all records and continue, empty, from `offset`. Raises KafkaError."""
+        """Delete all records and continue, empty, from `offset`. Raises as `truncate_to`."""
         try:
             self.segments.retire_from_end(self.segments[:], now_ms)
             self.segments.add(offset, now_ms)
@@ -318,7 +321,7 @@ class Log:
             self.epochs.clear()
             self._snapshots.keep_needed(self.segments, offset)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self._storage_error(InDoubt.because_of(error)) from error
         self.producers.clear(offset)
 
     def roll(self, now_ms: int) -> None:
@@ -333,7 +336,8 @@ class Log:
     def begin_flush(self) -> Flush | None:
         """The flush that syncs the whole log; None when there is nothing to sync. Raises OSError.
 
-        `Flush.run` may run in another thread; pass the flush to `finish_flush` afterwards.
+        `Flush.run` may run in another thread; pass the flush to `finish_flush` afterwards, or to
+        `withdraw_flush` if it has failed.
         """
         is_closed = self.end_offset == self._closed_end
         if self.end_offset <= self.recovery_point and self._synced_names and not is_closed:
@@ -345,6 +349,7 @@ class Log:
             flush.add_names(self.directory)
         if is_closed:
             # The next start may trust the last segment's side files too.
+            flush.is_complete = True
             flush.add_files(self.segments.active.side_paths())
             flush.add_files([self._snapshots.path(self.end_offset)])
             self._trusted_end = self.end_offset
@@ -357,10 +362,25 @@ class Log:
         if flush.generation == self._generation:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
 
+    def withdraw_flush(self, flush: Flush, error: BaseException) -> None:
+        """Let the next flush sync again what a failed one may have left out.
+
+        Unless the error leaves unknown what is on the medium: then appends are refused.
+        """
+        self._synced_names = False
+        if flush.is_complete and flush.generation == self._generation:
+            self._closed_end = flush.end_offset
+            self._trusted_end = -1
+        if not is_passing(error):
+            if self.report is not None and isinstance(error, OSError):
+                self.report(error)
+            if not self.has_failed:
+                self.fail(f"{self.name} could not be synced: {reason_of(error)}")
+
     def flush(self) -> None:
         """Sync the log in this thread.
 
-        Raises OSError, after which appends are refused: what is on the medium is unknown.
+        Raises OSError; after `SyncFailed` appends are refused: what is on the medium is unknown.
         """
         flush = self.begin_flush()
         if flush is None:
@@ -368,7 +388,7 @@ class Log:
         try:
             flush.run()
         except OSError as error:
-            self.fail(f"{self.name} could not be synced: {error}")
+            self.withdraw_flush(flush, error)
             raise
         self.finish_flush(flush)
 
@@ -496,4 +516,4 @@ class Log:
     def _storage_error(self, error: Exception) -> KafkaError:
         if self.report is not None and isinstance(error, OSError):
             self.report(error)
-        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+        return storage_error(error)

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.disk_errors import InDoubt
 from wirekafka.log.files import Disk
 from wirekafka.log.segment import BatchShape, RollTime, Segment
 from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
@@ -87,6 +88,11 @@ class Segments(Sequence[Segment]):
         else:
             # Empty, but too far behind for relative offsets.
             self.retire([self.active], now_ms)
+            try:
+                self.add(base_offset, now_ms)
+            except OSError as error:  # Now the log has no segment to append to.
+                raise InDoubt.because_of(error) from error
+            return
         self.add(base_offset, now_ms)
 
     def add(self, base_offset: int, now_ms: int) -> None:

@@ -185,6 +185,8 @@ class MetadataLog:
                     self._snapshot_written(writing)
             except (OSError, KafkaError) as failure:
                 error = failure
+            if isinstance(error, OSError) and self._log.report is not None:
+                self._log.report(error)
             done(error)
             self._release_settled()
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, read_header, with_prefix
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.disk_errors import is_passing, reason_of, storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.log import Log
@@ -29,6 +30,8 @@ from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
 
 logger = logging.getLogger(__name__)
+
+_RETRY_MS = 200
 
 
 class Position(NamedTuple):
@@ -85,7 +88,11 @@ class QuorumLog(MetadataLog):
         self._callbacks: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
         self._is_leader = False
-        self._is_syncing = self._is_named = False
+        self._is_syncing = self._is_named = self._is_ended = False
+        self._undelivered: int | None = None
+        """Where the committed batches begin that could not be read for the observers yet."""
+        self._has_passing_error = False
+        """Whether a sync or a write of the quorum state is being repeated; logged once."""
         self.is_installing = False
         """Whether a snapshot of the leader is being written; nothing is fetched meanwhile."""
         self.failure: KafkaError | None = None
@@ -274,7 +281,7 @@ class QuorumLog(MetadataLog):
         """Apply a response of the leader; False, with no effect, if its request is outdated.
 
         Raises `DivergedMetadata`, `UnreadableMetadata` and `UnknownMetadata`, after which the
-        log must not be used; KafkaError as `Log.append_as_follower`, with nothing appended.
+        log must not be used; KafkaError as `Log.append_as_follower`.
         """
         asked, log = fetched.asked, self._log
         if (asked.leader_epoch, asked.offset) != (self.epoch, log.end_offset):
@@ -285,8 +292,10 @@ class QuorumLog(MetadataLog):
             return True
         if fetched.records:
             before = log.end_offset
-            log.append_as_follower(fetched.records, self._clock.now_ms(), asked.leader_epoch)
-            self._received(fetched.records, before)
+            try:
+                log.append_as_follower(fetched.records, self._clock.now_ms(), asked.leader_epoch)
+            finally:  # An error of the disk may have let some batches through.
+                self._received(fetched.records, before)
         self.commit(min(fetched.high_watermark, log.end_offset))
         return True
 
@@ -330,6 +339,15 @@ class QuorumLog(MetadataLog):
         """Replace the stored epoch and vote by `Sync`, and then call `done`; one at a time."""
         self._sync(partial(self._write_state, state), done)
 
+    def again_later(self, callback: Callable[[], None], error: BaseException) -> None:
+        """Call back soon, after an error that passes; not after `end`."""
+        if self._is_ended:
+            return
+        if not self._has_passing_error:
+            self._has_passing_error = True
+            logger.error("%s cannot be written; it is retried: %s", self._log.name, error)
+        self._clock.call_later(_RETRY_MS, lambda: None if self._is_ended else callback())
+
     def now_ms(self) -> int:
         """The clock's time, for what a sync's end entails."""
         return self._clock.now_ms()
@@ -345,8 +363,8 @@ class QuorumLog(MetadataLog):
         if high_watermark <= committed:
             return
         self._committed = high_watermark
-        if self._observations:
-            self._deliver_log(committed, high_watermark)
+        if self._observations and self._undelivered is None:
+            self._deliver_log(committed)
         while self._callbacks and self._callbacks[0][0] <= self._committed:
             heapq.heappop(self._callbacks)[2]()
 
@@ -357,7 +375,7 @@ class QuorumLog(MetadataLog):
         try:
             flush = self._log.begin_flush()
         except OSError as error:
-            self.fail(error)
+            self._not_synced(error)
             return
         if flush is None:
             self._synced = self._log.end_offset
@@ -367,17 +385,22 @@ class QuorumLog(MetadataLog):
 
     def end(self, error: Exception) -> None:
         """Stop delivering; calls that wait for an offset raise the error."""
+        self._is_ended = True
         for observation in self._observations:
             observation.close(error)
 
     def fail(self, error: BaseException) -> None:
-        """Refuse all appends: after a failed fsync it is unknown what the disk holds."""
+        """Refuse all appends: after a failed fsync it is unknown what the disk holds.
+
+        The log's directory fails too, and with it the node stops.
+        """
         if self.failure is not None:
             return
-        self._log.fail(f"{self._log.name} could not be synced: {error}")
+        logger.critical("%s could not be synced: %s", self._log.name, error)
+        self.failure = storage_error(error)
+        self._log.fail(f"{self._log.name} could not be synced: {reason_of(error)}")
         if self._log.report is not None and isinstance(error, OSError):
             self._log.report(error)
-        self.failure = KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
         if self.on_failure is not None:
             self.on_failure(self.failure)
 
@@ -416,8 +439,11 @@ class QuorumLog(MetadataLog):
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._is_syncing = False
         if error is not None:
-            self.fail(error)
+            if not self._is_ended:
+                self._log.withdraw_flush(flush, error)
+            self._not_synced(error)
         else:
+            self._has_passing_error = False
             self._log.finish_flush(flush)
             if self._log.recovery_point >= flush.end_offset:
                 self._synced = flush.end_offset
@@ -425,6 +451,13 @@ class QuorumLog(MetadataLog):
                 self.sync()
             self._changed()
         self._release_settled()
+
+    def _not_synced(self, error: BaseException) -> None:
+        """Try again where nothing is lost; otherwise the log cannot be used any more."""
+        if is_passing(error):
+            self.again_later(self.sync, error)
+        else:
+            self.fail(error)
 
     def _write_state(self, state: QuorumState) -> None:
         """Write the state, and see that the name of the log's directory survives a power cut."""
@@ -452,19 +485,36 @@ class QuorumLog(MetadataLog):
             if not read_header(batch).is_control:
                 records += self._codec.decode(batch)
         self._committed = id.end_offset
+        self._undelivered = None
         self.bytes_since_snapshot = 0
         # The first leader repeats the records of a snapshot at 0 in the log.
         if id.end_offset:
             self._deliver(Committed(records, id.end_offset, is_snapshot=True))
 
-    def _deliver_log(self, offset: int, end_offset: int) -> None:
+    def _deliver_log(self, offset: int) -> None:
+        """Deliver the committed batches from an offset on."""
         try:
-            for batch in self._read_log(offset, end_offset):
+            for batch in self._read_log(offset, self._committed):
                 header = read_header(batch)
                 records = () if header.is_control else tuple(self._codec.decode(batch))
-                self._deliver(Committed(records, header.end_offset))
+                offset = header.end_offset
+                self._deliver(Committed(records, offset))
         except KafkaError as error:
-            raise UnreadableMetadata(f"{self._log.directory}: {error}") from error
+            if not is_passing(error):
+                raise UnreadableMetadata(f"{self._log.directory}: {error}") from error
+            self._undelivered = offset
+            self.again_later(self._deliver_rest, error)
+
+    def _deliver_rest(self) -> None:
+        """Deliver what could not be read before."""
+        offset, self._undelivered = self._undelivered, None
+        if offset is None or not self._observations:
+            return
+        try:
+            self._deliver_log(offset)
+        except UnreadableMetadata as error:
+            for observation in self._observations:
+                observation.fail(error)
 
     def _deliver(self, committed: Committed) -> None:
         for observation in self._observations:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from socketserver import TCPServer, ThreadingMixIn
 from threading import BoundedSemaphore, Thread
@@ -21,11 +22,13 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 from wirekafka.config.address import Address
 from wirekafka.metrics.deflated import DeflatedParts
 from wirekafka.server.net import cannot_listen
+from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
 
 logger = logging.getLogger(__name__)
 
 _MOST_REQUESTS = 16
 _TIMEOUT_S = 10.0
+_PAUSE_S = 0.1
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
 _PLAIN = "text/plain; charset=utf-8"
@@ -146,6 +149,14 @@ class _Server(ThreadingMixIn, WSGIServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
+
+    def get_request(self) -> Any:
+        try:
+            return DESCRIPTORS.accept(self.socket.accept, may_use_half=True)
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                time.sleep(_PAUSE_S)  # The connection waits, so that it would be tried again now.
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):

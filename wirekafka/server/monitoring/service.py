@@ -16,6 +16,7 @@ from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.descriptors import DESCRIPTORS
 from wirekafka.server.local_source import LocalSource
 from wirekafka.server.monitoring.authentications import AuthenticationCollector
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
@@ -26,7 +27,7 @@ from wirekafka.server.monitoring.coordinators import GroupCountCollector
 from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
-from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
+from wirekafka.server.monitoring.process import DiskCollector, LoopCollector, RefusalCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
 from wirekafka.server.monitoring.starting import StartCollector
@@ -57,7 +58,11 @@ class Monitoring:
         self._loop = asyncio.get_running_loop()
         self._pulse = Pulse(self._loop, self.measures)
         self._exposition = Exposition()
-        self._exposition.collectors = [LoopCollector(self.measures), DiskCollector()]
+        self._exposition.collectors = [
+            LoopCollector(self.measures),
+            DiskCollector(),
+            RefusalCollector(),
+        ]
         self._early: EarlyExposition | None = EarlyExposition(
             [DiskCollector(), StartCollector(self.measures)]
         )
@@ -190,6 +195,9 @@ class Monitoring:
             return "it starts or stops"
         if node.failure is not None:
             return f"it has failed: {node.failure}"
+        shortage = DESCRIPTORS.shortage()
+        if shortage is not None:
+            return shortage
         if isinstance(node, ControllerNode):
             return self._not_live()
         broker = node.broker
