@@ -14,9 +14,9 @@ from wirekafka.config.address import Address
 from wirekafka.console import app
 from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.settings import Settings
+from wirekafka.server.descriptors import GuardedSocket
 from wirekafka.server.net import cannot_listen
 from wirekafka.server.stop_signals import stop_signals
-from wirekafka.server.descriptors import GuardedSocket
 
 _ALIVE_S = 1.0
 """How often the process looks whether its server has failed."""

@@ -25,7 +25,7 @@ from wirekafka.log.checkpoints import (
     TopicPartition,
 )
 from wirekafka.log.directory_identity import DirectoryIdentity, NoIdentity, identity_from
-from wirekafka.log.disk_errors import is_passing, reason_of, storage_error
+from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
 from wirekafka.log.flush import Flush
 from wirekafka.log.future_logs import FutureLogs, topic_partition
@@ -344,8 +344,8 @@ class LogDirectory:
     def flush(self) -> None:
         """Sync all logs, as many at a time as there are threads.
 
-        Raises OSError. After `SyncFailed` the directory is out of service: what was written since
-        the last sync may be lost, and a repeated sync would not report it.
+        Raises OSError. After `SyncFailed` the directory is out of service: a repeated sync would
+        not report what may be lost.
         """
         try:
             self._flush()
@@ -356,7 +356,7 @@ class LogDirectory:
     def note(self, error: OSError) -> None:
         """Take the directory out of service, unless the error says nothing about its medium."""
         is_missing_file = error.errno == errno.ENOENT and self._disk.exists(self.path)
-        if not is_passing(error) and not is_missing_file:
+        if not (is_passing(error) or is_missing_file):
             self.fail(error)
 
     def fail(self, error: OSError) -> None:
@@ -417,8 +417,7 @@ class LogDirectory:
         flushes: list[tuple[Log, Flush]] = []
         try:
             for log in self.all_logs():
-                flush = log.begin_flush()
-                if flush is not None:
+                if (flush := log.begin_flush()) is not None:
                     flushes.append((log, flush))
             if self._threads > 1 and len(flushes) > 1:
                 with ThreadPoolExecutor(self._threads) as pool:
@@ -476,7 +475,8 @@ class LogDirectory:
             self.offline[key] = str(error)
             logger.error("%s-%d is offline: %s", topic, partition, error)
             if isinstance(error, OSError):
-                self.note(error)
+                # Nothing opens the log later, so that no error passes.
+                self.note(InDoubt.because_of(error) if is_passing(error) else error)
         text = self._read_if_there(f"{topic}-{partition}/{PARTITION_METADATA}")
         topic_id = checkpoints.partition_metadata_from(text or b"")
         if topic_id is not None:

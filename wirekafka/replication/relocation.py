@@ -86,7 +86,7 @@ class Relocation:
             self._start_again(now_ms)
             return 0
         assert isinstance(found, ReadResult), "of the local log"
-        records = b"" if found.records is None else b"".join(found.records.buffers())
+        records = b"" if found.records is None else moved.log.load(found.records)
         self._follower.take(
             LeaderData(
                 leader_epoch=moved.leader_epoch,

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.disk_errors import is_passing
+from wirekafka.replication.raft.fetched import Fetched, Position
 from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.messages import (
     AddVoter,
@@ -29,7 +30,6 @@ from wirekafka.replication.raft.messages import (
     Vote,
 )
 from wirekafka.replication.raft.parts import RaftParts
-from wirekafka.replication.raft.quorum_log import Fetched, Position
 from wirekafka.replication.raft.roles import Download, Follower, Nominee, Resigned, Unattached
 from wirekafka.replication.raft.sending import ANY
 from wirekafka.replication.raft.transitions import Transitions

@@ -5,10 +5,8 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import NamedTuple
 
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, read_header, with_prefix
@@ -21,8 +19,10 @@ from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.slice import LogSlice
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
-from wirekafka.replication.observation import Committed, Observation, Observer
+from wirekafka.replication.observation import Observation, Observer
 from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.raft.deliveries import Deliveries
+from wirekafka.replication.raft.fetched import Fetched, Position
 from wirekafka.replication.raft.voter_set import VoterSet
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
@@ -30,28 +30,6 @@ from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
 
 logger = logging.getLogger(__name__)
-
-_RETRY_MS = 200
-
-
-class Position(NamedTuple):
-    """The parameters of a Fetch request, which are needed again to check its response."""
-
-    leader_epoch: int
-    offset: int
-    last_fetched_epoch: int
-    high_watermark: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """The partition of a Fetch response without an error, and the position it answers."""
-
-    asked: Position
-    high_watermark: int
-    records: Buffer = b""
-    diverging: tuple[int, int] | None = None
-    """(epoch, end offset) where this log diverges from the leader's; `records` is empty then."""
 
 
 class DivergedMetadata(WrongQuorum):
@@ -83,16 +61,12 @@ class QuorumLog(MetadataLog):
         super().__init__(log, disk, clock, sync)
         self._codec = codec
         self._static_voters = voters or VoterSet()
-        self._observations: list[Observation] = []
+        self._deliveries = Deliveries(self._read_log, codec, self.again_later)
         self._synced = 0
         self._callbacks: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
         self._is_leader = False
-        self._is_syncing = self._is_named = self._is_ended = False
-        self._undelivered: int | None = None
-        """Where the committed batches begin that could not be read for the observers yet."""
-        self._has_passing_error = False
-        """Whether a sync or a write of the quorum state is being repeated; logged once."""
+        self._is_syncing = self._is_named = False
         self.is_installing = False
         """Whether a snapshot of the leader is being written; nothing is fetched meanwhile."""
         self.failure: KafkaError | None = None
@@ -149,7 +123,7 @@ class QuorumLog(MetadataLog):
         `failed` is called when the observer has failed too often and gets no more batches.
         """
         observation = Observation(observer, self._clock, self._committed, failed)
-        self._observations.append(observation)
+        self._deliveries.observations.append(observation)
         return observation
 
     def load(self) -> None:
@@ -339,15 +313,6 @@ class QuorumLog(MetadataLog):
         """Replace the stored epoch and vote by `Sync`, and then call `done`; one at a time."""
         self._sync(partial(self._write_state, state), done)
 
-    def again_later(self, callback: Callable[[], None], error: BaseException) -> None:
-        """Call back soon, after an error that passes; not after `end`."""
-        if self._is_ended:
-            return
-        if not self._has_passing_error:
-            self._has_passing_error = True
-            logger.error("%s cannot be written; it is retried: %s", self._log.name, error)
-        self._clock.call_later(_RETRY_MS, lambda: None if self._is_ended else callback())
-
     def now_ms(self) -> int:
         """The clock's time, for what a sync's end entails."""
         return self._clock.now_ms()
@@ -363,8 +328,12 @@ class QuorumLog(MetadataLog):
         if high_watermark <= committed:
             return
         self._committed = high_watermark
-        if self._observations and self._undelivered is None:
-            self._deliver_log(committed)
+        if self._deliveries.observations:
+            try:
+                self._deliveries.add(committed, high_watermark)
+            except KafkaError as error:
+                raise UnreadableMetadata(f"{self._log.directory}: {error}") from error
+            self._deliver()
         while self._callbacks and self._callbacks[0][0] <= self._committed:
             heapq.heappop(self._callbacks)[2]()
 
@@ -386,7 +355,7 @@ class QuorumLog(MetadataLog):
     def end(self, error: Exception) -> None:
         """Stop delivering; calls that wait for an offset raise the error."""
         self._is_ended = True
-        for observation in self._observations:
+        for observation in self._deliveries.observations:
             observation.close(error)
 
     def fail(self, error: BaseException) -> None:
@@ -443,7 +412,7 @@ class QuorumLog(MetadataLog):
                 self._log.withdraw_flush(flush, error)
             self._not_synced(error)
         else:
-            self._has_passing_error = False
+            self._is_repeating = False
             self._log.finish_flush(flush)
             if self._log.recovery_point >= flush.end_offset:
                 self._synced = flush.end_offset
@@ -485,40 +454,13 @@ class QuorumLog(MetadataLog):
             if not read_header(batch).is_control:
                 records += self._codec.decode(batch)
         self._committed = id.end_offset
-        self._undelivered = None
         self.bytes_since_snapshot = 0
         # The first leader repeats the records of a snapshot at 0 in the log.
         if id.end_offset:
-            self._deliver(Committed(records, id.end_offset, is_snapshot=True))
+            self._deliveries.add_snapshot(records, id.end_offset)
+            self._deliver()
 
-    def _deliver_log(self, offset: int) -> None:
-        """Deliver the committed batches from an offset on."""
-        try:
-            for batch in self._read_log(offset, self._committed):
-                header = read_header(batch)
-                records = () if header.is_control else tuple(self._codec.decode(batch))
-                offset = header.end_offset
-                self._deliver(Committed(records, offset))
-        except KafkaError as error:
-            if not is_passing(error):
-                raise UnreadableMetadata(f"{self._log.directory}: {error}") from error
-            self._undelivered = offset
-            self.again_later(self._deliver_rest, error)
-
-    def _deliver_rest(self) -> None:
-        """Deliver what could not be read before."""
-        offset, self._undelivered = self._undelivered, None
-        if offset is None or not self._observations:
-            return
-        try:
-            self._deliver_log(offset)
-        except UnreadableMetadata as error:
-            for observation in self._observations:
-                observation.fail(error)
-
-    def _deliver(self, committed: Committed) -> None:
-        for observation in self._observations:
-            observation.add(committed)
+    def _deliver(self) -> None:
         if self._is_leader:
             # This may be in the middle of an append, whose records its machine has yet to replay.
             self._clock.call_later(0, self.deliver)
@@ -527,8 +469,7 @@ class QuorumLog(MetadataLog):
 
     def deliver(self) -> None:
         """Deliver now what is committed, outside of appends; a leader otherwise does so later."""
-        for observation in self._observations:
-            observation.deliver()
+        self._deliveries.deliver()
 
     def _truncate(self, leader_epoch: int, leader_end_offset: int) -> None:
         """Truncate to the end of the newest common epoch; the next fetch checks again."""

@@ -21,8 +21,8 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from wirekafka.config.address import Address
 from wirekafka.metrics.deflated import DeflatedParts
-from wirekafka.server.net import cannot_listen
 from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
+from wirekafka.server.net import cannot_listen
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +47,12 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 class Application:
     """The WSGI application: /metrics, /health/live and /health/ready."""
 
-    def __init__(self, collect: Collect, health: Mapping[str, Health]):
+    def __init__(
+        self, collect: Collect, health: Mapping[str, Health], warning: Health = lambda: None
+    ):
+        """`warning` returns what is wrong although the node is healthy, None for nothing."""
         self._collect = collect
+        self._warning = warning
         self._health = health
         self._deflated = DeflatedParts()
         self._process = CollectorRegistry()
@@ -63,7 +67,7 @@ class Application:
             return self._metrics(environ, start)
         health = self._health.get(path.removeprefix("/health/"))
         if health is not None and path.startswith("/health/"):
-            return _healthy(start, health())
+            return _healthy(start, health(), self._warning())
         return _answer(start, "404 Not Found", _PLAIN, b"/metrics, /health/live, /health/ready\n")
 
     def _metrics(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -84,9 +88,10 @@ class Application:
         return _answer(start, "200 OK", content_type, body, headers)
 
 
-def _healthy(start: StartResponse, reason: str | None) -> Iterable[bytes]:
+def _healthy(start: StartResponse, reason: str | None, warning: str | None) -> Iterable[bytes]:
     if reason is None:
-        return _answer(start, "200 OK", _JSON, json.dumps({"status": "up"}).encode() + b"\n")
+        found = {"status": "up"} | ({} if warning is None else {"warning": warning})
+        return _answer(start, "200 OK", _JSON, json.dumps(found).encode() + b"\n")
     body = json.dumps({"status": "down", "reason": reason}).encode() + b"\n"
     return _answer(start, "503 Service Unavailable", _JSON, body)
 
