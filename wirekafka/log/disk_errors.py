@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 
 from wirekafka.errors import Error, KafkaError
 
@@ -54,8 +53,8 @@ def is_passing(error: BaseException | None) -> bool:
 
 def reason_of(error: BaseException) -> str:
     """The system's reason for a failed operation, without the path that `str(error)` has."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
     return type(error).__name__
 
 

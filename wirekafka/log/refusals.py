@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
 
-if TYPE_CHECKING:
-    from wirekafka.log.log import Log
+
+class Refusing(Protocol):
+    """The log that refuses something."""
+
+    name: str
+    start_offset: int
+    end_offset: int
+
+    @property
+    def config(self) -> TopicConfig:
+        """The topic's configuration."""
 
 
-def out_of_range(log: Log, offset: int) -> KafkaError:
+def out_of_range(log: Refusing, offset: int) -> KafkaError:
     """A read outside of the log."""
     return KafkaError(
         Error.OFFSET_OUT_OF_RANGE,
@@ -19,7 +29,7 @@ def out_of_range(log: Log, offset: int) -> KafkaError:
     )
 
 
-def too_large(log: Log, size_bytes: int) -> KafkaError:
+def too_large(log: Refusing, size_bytes: int) -> KafkaError:
     """A batch that does not fit into a segment."""
     return KafkaError(
         Error.RECORD_LIST_TOO_LARGE,
