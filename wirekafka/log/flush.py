@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from wirekafka.log.checkpoints import PARTITION_METADATA
@@ -65,3 +66,13 @@ class Flush:
             with suppress(FileNotFoundError):
                 self._disk.fsync_directory(self._directory)
                 self._disk.fsync_directory(self._directory.rpartition("/")[0])
+
+
+def run_all(flushes: Sequence[Flush], threads: int) -> None:
+    """Sync the files of several logs, as many at a time as there are threads. Raises OSError."""
+    if threads > 1 and len(flushes) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(Flush.run, flushes))
+    else:
+        for flush in flushes:
+            flush.run()

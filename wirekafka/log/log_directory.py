@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -27,7 +26,7 @@ from wirekafka.log.checkpoints import (
 from wirekafka.log.directory_identity import DirectoryIdentity, NoIdentity, identity_from
 from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
-from wirekafka.log.flush import Flush
+from wirekafka.log.flush import Flush, run_all
 from wirekafka.log.future_logs import FutureLogs, topic_partition
 from wirekafka.log.log import Log
 from wirekafka.log.log_names import LOG_NAME, MARKED_NAME
@@ -347,11 +346,19 @@ class LogDirectory:
         Raises OSError. After `SyncFailed` the directory is out of service: a repeated sync would
         not report what may be lost.
         """
+        flushes: list[tuple[Log, Flush]] = []
         try:
-            self._flush()
+            for log in self.all_logs():
+                if (flush := log.begin_flush()) is not None:
+                    flushes.append((log, flush))
+            run_all([flush for _, flush in flushes], self._threads)
         except OSError as error:
+            for log, flush in flushes:
+                log.withdraw_flush(flush, error)
             self.note(error)
             raise
+        for log, flush in flushes:
+            log.finish_flush(flush)
 
     def note(self, error: OSError) -> None:
         """Take the directory out of service, unless the error says nothing about its medium."""
@@ -412,25 +419,6 @@ class LogDirectory:
             log.release()
         if self._lock is not None:
             self._lock.release()
-
-    def _flush(self) -> None:
-        flushes: list[tuple[Log, Flush]] = []
-        try:
-            for log in self.all_logs():
-                if (flush := log.begin_flush()) is not None:
-                    flushes.append((log, flush))
-            if self._threads > 1 and len(flushes) > 1:
-                with ThreadPoolExecutor(self._threads) as pool:
-                    list(pool.map(Flush.run, [flush for _, flush in flushes]))
-            else:
-                for _, flush in flushes:
-                    flush.run()
-        except OSError as error:
-            for log, flush in flushes:
-                log.withdraw_flush(flush, error)
-            raise
-        for log, flush in flushes:
-            log.finish_flush(flush)
 
     def _refuse(self, reason: str | None) -> None:
         # Not the metadata log: topics must stay deletable, which makes room.
