@@ -386,7 +386,7 @@ class LogDirectory:
             self._refuse(None)
             return None
         left = f"{free_bytes:,} bytes are left in {{}}, the reserve is {reserve_bytes:,}"
-        self._refuse(left.format("its directory"))  # Clients get no path of this machine.
+        self._refuse(left.format("its log directory"))  # Clients get no path of this machine.
         return left.format(self.path)
 
     def close_cleanly(
