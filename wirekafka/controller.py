@@ -105,7 +105,7 @@ class ControllerRole:
         )
         """The metadata log."""
         self.quorum.on_failure = self._fail
-        failed = parts.failed or _ignore
+        self._failed = failed = parts.failed or _ignore
         self.feed = self.quorum.observe(parts.published.take, failed)
         """The committed metadata, as far as it is in `committed_image`."""
         self.quorum.observe(self._follow, failed)
@@ -267,9 +267,10 @@ class ControllerRole:
         )
 
     def _fail(self, error: KafkaError) -> None:
-        """Fail all waiting commands after a failed sync; the quorum's log refuses new ones."""
-        logger.error("The controller accepts no more changes: %s", error.message)
+        """Stop the node after a failed sync, and fail all waiting commands."""
+        logger.error("The controller accepts no more changes: %s", error.__cause__ or error)
         self._release(error)
+        self._failed(error)
 
     def _release(self, error: KafkaError) -> None:
         for promise in list(self._waiting):

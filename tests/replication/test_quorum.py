@@ -1,6 +1,7 @@
 """The metadata quorum's log in a directory, in Kafka's format."""
 
 import asyncio
+import errno
 import json
 from itertools import count
 
@@ -17,6 +18,7 @@ from wirekafka.config.topic_config import TopicConfig
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.errors import Error
 from wirekafka.log.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from wirekafka.log.disk_errors import SyncFailed
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.bootstrap import bootstrap_records
@@ -38,6 +40,7 @@ from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import WrongQuorum, sync_inline
 from wirekafka.replication.promise import Promise
 from wirekafka.replication.quorum_state import BadQuorumState
+from wirekafka.replication.raft.election import Elected, Election
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 
@@ -670,3 +673,39 @@ def test_snapshot_files_are_listed_once_until_one_is_written(path, metadata, mon
     assert [node.quorum.newest_snapshot() for _ in range(3)] == [newer] * 3
     assert len(listed) <= 1
     node.stop()
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR])
+def test_a_sync_that_was_not_tried_is_repeated(path, caplog, code):
+    node, medium = started(path)
+    ticket = ask(node, "t")
+    for _ in range(2):
+        medium.end(OSError(code, "nothing left", str(path)))
+        assert not ticket.done and not medium.begun
+        node.clock.advance(500)
+    medium.end()
+    assert ticket.done and node.quorum.failure is None
+    assert caplog.text.count("it is retried") == 1
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_a_failed_sync_fails_the_directory_whatever_its_errno(path, code):
+    node, medium = started(path)
+    ask(node, "t")
+    medium.end(SyncFailed(code, "nothing left", str(path)))
+    assert node.quorum.failure is not None and node.directory.failure is not None
+    assert node.failures, "the node stops"
+
+
+def test_a_vote_is_stored_once_descriptors_are_free(path):
+    node, medium = started(path)
+    stored = []
+    election = Election(node.quorum)
+    election.load()
+    election.set(Elected(epoch=node.quorum.epoch + 1))
+    election.when_durable(stored.append)
+    medium.end(OSError(errno.EMFILE, "Too many open files", str(path)))
+    assert stored == [] and not election.is_durable and not medium.begun
+    node.clock.advance(500)
+    medium.end()
+    assert stored == [None] and election.is_durable

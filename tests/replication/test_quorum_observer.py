@@ -16,7 +16,8 @@ from wirekafka.metadata.records import TopicRecord
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import WrongQuorum
 from wirekafka.replication.quorum_state import QuorumState
-from wirekafka.replication.raft.quorum_log import DivergedMetadata, Fetched, Position, QuorumLog
+from wirekafka.replication.raft.fetched import Fetched, Position
+from wirekafka.replication.raft.quorum_log import DivergedMetadata, QuorumLog
 from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
 
 VOTERS = (3000, 3001)

@@ -1,6 +1,7 @@
 """The runtime replies once records are committed; a refused append fails only its command."""
 
 import asyncio
+import errno
 import json
 import struct
 from functools import partial
@@ -491,3 +492,22 @@ def test_observers_see_lingering_records_once_they_are_committed(lingering):
     lingering.clock.advance(5)
     lingering.clock.advance(0)
     assert [each for each in seen if each[0]] == [(["a"], 1), (["b"], 2)]
+
+
+def test_a_log_that_cannot_be_read_for_lack_of_descriptors_is_loaded_later():
+    class Exhausted(MemoryLog):
+        is_exhausted = True
+
+        def read_batches(self):
+            if self.is_exhausted:
+                raise OSError(errno.EMFILE, "Too many open files", "/data/t-0/0.log")
+            yield from super().read_batches()
+
+    case, finished = Case(log=Exhausted()), []
+    case.log.append(JsonCodec().encode(["a"], 0, None))
+    case.runtime.load_gradually(finished.append)
+    case.clock.advance(2_000)
+    assert finished == []
+    case.log.is_exhausted = False
+    case.clock.advance(1_000)
+    assert finished == [None] and case.members == ["a"]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.raw_client import RawClient
+
+
+def limited(descriptors: int) -> Callable[[], None]:
+    """What limits the descriptors of a new process, as `ulimit -n` does."""
+    return partial(resource.setrlimit, resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
 
 class Serving:
@@ -20,7 +28,9 @@ class Serving:
         *arguments: str,
         listen: str = "127.0.0.1:0",
         environment: dict[str, str] | None = None,
+        descriptors: int = 0,
     ):
+        """With `descriptors`, the process may not have more of them."""
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -36,6 +46,7 @@ class Serving:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **(environment or {})},
+            preexec_fn=limited(descriptors) if descriptors else None,
         )
         assert self.process.stdout is not None
         self.ready = self.process.stdout.readline().strip()

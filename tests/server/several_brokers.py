@@ -13,6 +13,7 @@ import psutil
 from tests.eventually import eventually
 from tests.ports import free_ports
 from tests.raw_client import RawClient
+from tests.server.serving import limited
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.server.supervisor import READY
 
@@ -22,10 +23,11 @@ _STOP_S = 60
 class SeveralBrokers:
     """The parent process, which is killed with all of its children when the block ends."""
 
-    def __init__(self, data: Path, brokers: int, *arguments: str):
+    def __init__(self, data: Path, brokers: int, *arguments: str, descriptors: int = 0):
+        """With `descriptors`, no process may have more of them."""
         self._log = data.with_name(f"{data.name}.log")
         command = [sys.executable, "-m", "wirekafka", "serve", "--brokers", str(brokers)]
-        first, *_ = free_ports(brokers + 1)  # The controller's port is the last.
+        first, *_, self.controller_port = free_ports(brokers + 1)
         command += ["--data", str(data), "--listen", f"127.0.0.1:{first}", *arguments]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
@@ -35,6 +37,7 @@ class SeveralBrokers:
                 text=True,
                 env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},
                 process_group=0,
+                preexec_fn=limited(descriptors) if descriptors else None,
             )
         self._seen: dict[int, psutil.Process] = {}
         assert self.process.stdout is not None

@@ -325,5 +325,7 @@ def test_failed_sync_of_a_deleted_partition_does_not_fail_the_directory(
 class FailingFlush:
     """A sync whose medium fails."""
 
+    is_complete = False
+
     def run(self) -> None:
         raise OSError(errno.EIO, "the medium fails")

@@ -14,6 +14,7 @@ from wirekafka.config.address import Address
 from wirekafka.console import app
 from wirekafka.console.access import Accounts, OpenSource
 from wirekafka.console.settings import Settings
+from wirekafka.server.descriptors import GuardedSocket
 from wirekafka.server.net import cannot_listen
 from wirekafka.server.stop_signals import stop_signals
 
@@ -87,7 +88,7 @@ class WebServer:
 
 def _bound(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    bound = socket.socket(family)
+    bound = GuardedSocket(family)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted connections inherit it. asyncio does not set it: a page's body would wait until

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from wirekafka.codec.batch import Buffer
 from wirekafka.log.files import Disk, File
+from wirekafka.log.producers import CompletedTransaction
 
 ENTRY = Struct(">hqqqq")
 """34 bytes: version 0, then the fields of `AbortedTransaction`."""
@@ -27,6 +28,16 @@ class AbortedTransaction(NamedTuple):
     first_offset: int
     last_offset: int
     last_stable_offset: int
+
+    @classmethod
+    def of(cls, completed: CompletedTransaction) -> AbortedTransaction:
+        """The entry of a transaction that has just been aborted."""
+        return cls(
+            completed.producer_id,
+            completed.first_offset,
+            completed.last_offset,
+            completed.last_stable_offset,
+        )
 
 
 class CorruptIndex(ValueError):

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
+from wirekafka.log.disk_errors import OUT_OF_DESCRIPTORS, SyncFailed
+
 Buffer = bytes | bytearray | memoryview
 
 _READ_BYTES = 1 << 16
@@ -31,7 +33,10 @@ class Entry(NamedTuple):
 
 
 class File(Protocol):
-    """A file that is appended to, read at positions, and truncated. Errors are `OSError`."""
+    """A file that is appended to, read at positions, and truncated. Errors are `OSError`.
+
+    One of `fsync` is `SyncFailed` if what was written may be lost, another one if it was not tried.
+    """
 
     path: str
     size_bytes: int
@@ -72,7 +77,10 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
-    """The file system operations of the log. Paths are strings; errors are `OSError`."""
+    """The file system operations of the log. Paths are strings; errors are `OSError`.
+
+    Those of a failed fsync are `SyncFailed`, in `write_atomic` too.
+    """
 
     def create(self, path: str) -> File:
         """Create an empty file. Raises FileExistsError."""
@@ -147,7 +155,7 @@ class RealDisk:
         self._opened: dict[RealFile, None] = {}
 
     def create(self, path: str) -> RealFile:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+        os.close(self._descriptor(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))
         return RealFile(self, path, 0)
 
     def open(self, path: str, size_bytes: int) -> RealFile:
@@ -188,10 +196,13 @@ class RealDisk:
 
     def write_atomic(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o644)
+        try:
+            _write_all(descriptor, data)
+            _fsync_open(descriptor, temporary)
+        finally:
+            os.close(descriptor)
         os.replace(temporary, path)
         self.fsync_directory(os.path.dirname(path))
 
@@ -268,16 +279,30 @@ class RealDisk:
         return status.f_blocks * status.f_frsize
 
     def _opening(self, file: RealFile) -> None:
+        while len(self._opened) >= self._open_files_limit:
+            self._close_one()
+        self._opened[file] = None
+
+    def _close_one(self) -> None:
+        """Close one of the open files, if it has not been used again since it was opened."""
         opened = self._opened
-        while len(opened) >= self._open_files_limit:
-            oldest = next(iter(opened))
-            del opened[oldest]
-            if oldest._recent:  # Used again since: the files of busy partitions stay open.
-                oldest._recent = False
-                opened[oldest] = None
-            else:
-                oldest._release()
-        opened[file] = None
+        oldest = next(iter(opened))
+        del opened[oldest]
+        if oldest._recent:  # The files of busy partitions stay open.
+            oldest._recent = False
+            opened[oldest] = None
+        else:
+            oldest._release()
+
+    def _descriptor(self, path: str, flags: int) -> int:
+        """Open a file; where descriptors are used up, files that are kept open make room for it."""
+        while True:
+            try:
+                return os.open(path, flags, 0o644)
+            except OSError as error:
+                if error.errno not in OUT_OF_DESCRIPTORS or not self._opened:
+                    raise
+            self._close_one()
 
     def _closing(self, file: RealFile) -> None:
         self._opened.pop(file, None)
@@ -358,14 +383,10 @@ class RealFile:
             self._release()
 
     def _open(self) -> int:
+        descriptor = self._disk._descriptor(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         self._disk._opening(self)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-        try:
-            self._descriptor = os.open(self.path, flags)
-        except OSError:
-            self._disk._closing(self)
-            raise
-        return self._descriptor
+        self._descriptor = descriptor
+        return descriptor
 
     def _release(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -427,9 +448,16 @@ def _write_all(descriptor: int, data: bytes) -> None:
 def _fsync(path: str, flags: int) -> None:
     descriptor = os.open(path, flags | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        _fsync_open(descriptor, path)
     finally:
         os.close(descriptor)
+
+
+def _fsync_open(descriptor: int, path: str) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise SyncFailed(error.errno, error.strerror, path) from error
 
 
 def _after(buffers: Sequence[Buffer], skip: int) -> list[Buffer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from wirekafka.log.checkpoints import PARTITION_METADATA
@@ -14,11 +15,20 @@ from wirekafka.log.segment import Segment
 class Flush:
     """The files to sync before a log's recovery point can advance to `end_offset`.
 
-    It must not be repeated after an error: the system may have dropped the unwritten pages and
-    report success.
+    It must not be repeated after `SyncFailed`: the system may have dropped the unwritten pages and
+    report success. After an error before that, such as that of a file that cannot be opened because
+    descriptors are used up, another flush may follow.
     """
 
-    __slots__ = ("_directory", "_disk", "_segments", "_small_files", "end_offset", "generation")
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_segments",
+        "_small_files",
+        "end_offset",
+        "generation",
+        "is_complete",
+    )
 
     def __init__(self, disk: Disk, segments: Sequence[Segment], end_offset: int, generation: int):
         self._disk = disk
@@ -26,6 +36,8 @@ class Flush:
         self._directory: str | None = None
         self._small_files: list[str] = []
         self.end_offset = end_offset
+        self.is_complete = False
+        """Whether the side files of the last segment are synced too, for a clean stop."""
         self.generation = generation
         """The log's generation at the start; another at the end: it has been truncated."""
         # The last segment's indexes are rebuilt after a crash, the others' are trusted.
@@ -54,3 +66,13 @@ class Flush:
             with suppress(FileNotFoundError):
                 self._disk.fsync_directory(self._directory)
                 self._disk.fsync_directory(self._directory.rpartition("/")[0])
+
+
+def run_all(flushes: Sequence[Flush], threads: int) -> None:
+    """Sync the files of several logs, as many at a time as there are threads. Raises OSError."""
+    if threads > 1 and len(flushes) > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(Flush.run, flushes))
+    else:
+        for flush in flushes:
+            flush.run()

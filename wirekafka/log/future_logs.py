@@ -10,7 +10,7 @@ from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import PARTITION_METADATA, TopicPartition, partition_metadata_from
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
-from wirekafka.log.new_log import NewLog
+from wirekafka.log.new_log import LogCreation, NewLog
 from wirekafka.log.recovery import FUTURE_SUFFIX, CorruptLog, Opening, log_name
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ class FutureLogs(Mapping[TopicPartition, Log]):
         """`report` is called with each I/O error of a log."""
         self._disk = disk
         self._report = report
+        self._creation = LogCreation(disk, report)
         self._path = path
         self._logs: dict[TopicPartition, Log] = {}
         self.topic_ids: dict[TopicPartition, bytes] = {}
@@ -47,7 +48,7 @@ class FutureLogs(Mapping[TopicPartition, Log]):
     def create(self, new: NewLog, now_ms: int) -> Log:
         """Create an empty log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         path = f"{self._path}/{future_name(new)}"
-        log = self._logs[new.key] = new.create(self._disk, path, now_ms, self._report)
+        log = self._logs[new.key] = self._creation.create(new, path, now_ms)
         return log
 
     def load(self, name: str, config: TopicConfig, opening: Opening) -> None:

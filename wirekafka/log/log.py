@@ -12,12 +12,14 @@ from wirekafka.log import lookup, received, recovery, retention
 from wirekafka.log.aborted import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
 from wirekafka.log.control_records import Marker, decode_marker
+from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.producers import BatchSpan, CompletedTransaction
 from wirekafka.log.received import NEWEST_EPOCH, Received
 from wirekafka.log.recovery import Opening, Parts
+from wirekafka.log.refusals import out_of_range, too_large
 from wirekafka.log.scan import LARGEST_RELATIVE_OFFSET, BadBatch
 from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
@@ -87,11 +89,8 @@ class Log:
 
     @classmethod
     def create(cls, disk: Disk, directory: str, config: TopicConfig, now_ms: int) -> Log:
-        """Create an empty log in an existing directory. Raises KafkaError."""
-        try:
-            return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
-        except OSError as error:
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+        """Create an empty log in an existing directory. Raises OSError."""
+        return cls(disk, directory, config, recovery.create(disk, directory, now_ms))
 
     @classmethod
     def open(cls, disk: Disk, directory: str, config: TopicConfig, opening: Opening) -> Log:
@@ -210,7 +209,7 @@ class Log:
         first is whole, however large. Raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE.
         """
         if not self.start_offset <= offset <= self.end_offset:
-            raise self._out_of_range(offset)
+            raise out_of_range(self, offset)
         end_offset = min(end_offset, self.end_offset)
         if offset >= end_offset:
             if offset == self.end_offset:
@@ -221,6 +220,13 @@ class Log:
             return self.segments.read(offset, limits)
         except (OSError, BadBatch) as error:
             raise self._read_error(error) from error
+
+    def load(self, found: LogSlice) -> bytes:
+        """The bytes that `read` has found. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        try:
+            return b"".join(found.buffers())
+        except OSError as error:
+            raise self._storage_error(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with that timestamp in ms or a later one. Raises KafkaError."""
@@ -238,12 +244,9 @@ class Log:
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap an offset range. Raises KafkaError."""
-        segments = self.segments[self.segments.number_of(offset) :]
-        indexes = [segment.aborted for segment in segments if segment.aborted is not None]
-        if not indexes:
-            return []
+        indexes = self.segments.aborted_from(offset)
         try:
-            return aborted_between(indexes, offset, end_offset)
+            return aborted_between(indexes, offset, end_offset) if indexes else []
         except (OSError, CorruptIndex) as error:
             raise self._storage_error(error) from error
 
@@ -291,7 +294,10 @@ class Log:
         return self.segments.delete_retired(now_ms)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate to `offset`, where it diverges from its leader's log. Raises KafkaError."""
+        """Truncate to `offset`, where it diverges from its leader's log. Raises KafkaError.
+
+        A log that is half truncated cannot be used: any error of the disk fails its directory.
+        """
         if offset >= self.end_offset:
             self._forget_empty_epochs()
             return
@@ -305,11 +311,13 @@ class Log:
             self.epochs.truncate_from_end(offset)
             self._snapshots.keep_needed(self.segments, offset)
             self.producers = recovery.load_producers(self.segments, self._snapshots, offset)
-        except (OSError, BadBatch) as error:
+        except BadBatch as error:
             raise self._storage_error(error) from error
+        except OSError as error:
+            raise self._storage_error(InDoubt.because_of(error)) from error
 
     def truncate_fully_at(self, offset: int, now_ms: int) -> None:
-        """Delete all records and continue, empty, from `offset`. Raises KafkaError."""
+        """Delete all records and continue, empty, from `offset`. Raises as `truncate_to`."""
         try:
             self.segments.retire_from_end(self.segments[:], now_ms)
             self.segments.add(offset, now_ms)
@@ -318,7 +326,7 @@ class Log:
             self.epochs.clear()
             self._snapshots.keep_needed(self.segments, offset)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self._storage_error(InDoubt.because_of(error)) from error
         self.producers.clear(offset)
 
     def roll(self, now_ms: int) -> None:
@@ -333,7 +341,7 @@ class Log:
     def begin_flush(self) -> Flush | None:
         """The flush that syncs the whole log; None when there is nothing to sync. Raises OSError.
 
-        `Flush.run` may run in another thread; pass the flush to `finish_flush` afterwards.
+        Run it, in any thread, and pass it to `finish_flush`, or to `withdraw_flush` if it fails.
         """
         is_closed = self.end_offset == self._closed_end
         if self.end_offset <= self.recovery_point and self._synced_names and not is_closed:
@@ -345,6 +353,7 @@ class Log:
             flush.add_names(self.directory)
         if is_closed:
             # The next start may trust the last segment's side files too.
+            flush.is_complete = True
             flush.add_files(self.segments.active.side_paths())
             flush.add_files([self._snapshots.path(self.end_offset)])
             self._trusted_end = self.end_offset
@@ -357,20 +366,30 @@ class Log:
         if flush.generation == self._generation:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
 
+    def withdraw_flush(self, flush: Flush, error: BaseException) -> None:
+        """Let the next flush sync again what a failed one left out, or none if data may be lost."""
+        self._synced_names = False
+        if flush.is_complete and flush.generation == self._generation:
+            self._closed_end = flush.end_offset
+            self._trusted_end = -1
+        if not is_passing(error):
+            if self.report is not None and isinstance(error, OSError):
+                self.report(error)
+            if not self.has_failed:
+                self.fail(f"{self.name} could not be synced: {reason_of(error)}")
+
     def flush(self) -> None:
         """Sync the log in this thread.
 
-        Raises OSError, after which appends are refused: what is on the medium is unknown.
+        Raises OSError; after `SyncFailed` appends are refused: what is on the medium is unknown.
         """
-        flush = self.begin_flush()
-        if flush is None:
-            return
-        try:
-            flush.run()
-        except OSError as error:
-            self.fail(f"{self.name} could not be synced: {error}")
-            raise
-        self.finish_flush(flush)
+        if (flush := self.begin_flush()) is not None:
+            try:
+                flush.run()
+            except OSError as error:
+                self.withdraw_flush(flush, error)
+                raise
+            self.finish_flush(flush)
 
     @property
     def has_failed(self) -> bool:
@@ -421,12 +440,7 @@ class Log:
         if self._refusal is not None:
             raise KafkaError(Error.KAFKA_STORAGE_ERROR, self._refusal)
         if shape.size_bytes > self._config.segment_bytes:
-            raise KafkaError(
-                Error.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {shape.size_bytes} bytes in append to partition"
-                f" {self.name}, which exceeds the maximum configured segment size of"
-                f" {self._config.segment_bytes}.",
-            )
+            raise too_large(self, shape.size_bytes)
         try:
             if self.segments.must_roll(shape, now_ms):
                 self._roll(base_offset, now_ms)
@@ -468,26 +482,12 @@ class Log:
 
     def _completed(self, completed: CompletedTransaction | None) -> None:
         if completed is not None and completed.is_aborted:
-            self.segments.active.note_aborted(
-                AbortedTransaction(
-                    completed.producer_id,
-                    completed.first_offset,
-                    completed.last_offset,
-                    completed.last_stable_offset,
-                )
-            )
+            self.segments.active.note_aborted(AbortedTransaction.of(completed))
 
     def _repeated(self, earlier: BatchSpan) -> Appended:
         # Kafka returns the time of the first attempt, whatever the topic's timestamp type.
         first_offset, end_offset = earlier.first_offset, earlier.last_offset + 1
         return Appended(first_offset, end_offset, earlier.timestamp, self.start_offset, True)
-
-    def _out_of_range(self, offset: int) -> KafkaError:
-        return KafkaError(
-            Error.OFFSET_OUT_OF_RANGE,
-            f"Received request for offset {offset} for partition {self.name}, but we only have"
-            f" log segments upto {self.end_offset} (log start {self.start_offset})",
-        )
 
     def _read_error(self, error: Exception) -> KafkaError:
         corrupt = KafkaError(Error.CORRUPT_MESSAGE, str(error))
@@ -496,4 +496,4 @@ class Log:
     def _storage_error(self, error: Exception) -> KafkaError:
         if self.report is not None and isinstance(error, OSError):
             self.report(error)
-        return KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+        return storage_error(error)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from heapq import heappop, heappush
 
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
 from wirekafka.log import checkpoints
 from wirekafka.log.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -25,12 +24,13 @@ from wirekafka.log.checkpoints import (
     TopicPartition,
 )
 from wirekafka.log.directory_identity import DirectoryIdentity, NoIdentity, identity_from
+from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import DirectoryLocked, Disk, Lock
-from wirekafka.log.flush import Flush
+from wirekafka.log.flush import Flush, run_all
 from wirekafka.log.future_logs import FutureLogs, topic_partition
 from wirekafka.log.log import Log
 from wirekafka.log.log_names import LOG_NAME, MARKED_NAME
-from wirekafka.log.new_log import NewLog
+from wirekafka.log.new_log import LogCreation, NewLog
 from wirekafka.log.offset_checkpoints import OffsetCheckpoints
 from wirekafka.log.ordered_log import OrderedLog
 from wirekafka.log.recovery import CorruptLog, Opening
@@ -44,11 +44,6 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 LONGEST_NAME = 255
 _LOGGED_EVERY = 250
 _UNBOUNDED = 1 << 63
-
-_PASSING = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EEXIST}
-)
-"""Errors after which the medium may still be whole: something is used up, or is there already."""
 
 
 class UnusableDirectory(Exception):
@@ -79,6 +74,7 @@ class LogDirectory:
         self.progress = RecoveryProgress()
         """How far `load` has come."""
         self.futures = FutureLogs(disk, self.path, self.note)
+        self._creation = LogCreation(disk, self.note)
         self.topic_ids: dict[TopicPartition, bytes] = {}
         """From `partition.metadata`; logs without a readable one are missing here."""
         self.offline: dict[TopicPartition, str] = {}
@@ -241,9 +237,9 @@ class LogDirectory:
             self._checkpoints.forget_deleted(new.key, self.logs)
         except OSError as error:
             self.note(error)
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise storage_error(error) from error
         path = self._file(f"{new.topic}-{new.partition}")
-        log = self.logs[new.key] = new.create(self._disk, path, now_ms, self.note)
+        log = self.logs[new.key] = self._creation.create(new, path, now_ms)
         self.topic_ids[new.key] = new.topic_id
         return log
 
@@ -325,7 +321,7 @@ class LogDirectory:
             self._checkpoints.lower(START_OFFSETS, key, log.start_offset)
         except OSError as error:
             self.note(error)
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise storage_error(error) from error
 
     def write_cleaner_offsets(self) -> None:
         """Write the cleaner's offset checkpoint; may run in any thread. Raises OSError."""
@@ -347,19 +343,27 @@ class LogDirectory:
     def flush(self) -> None:
         """Sync all logs, as many at a time as there are threads.
 
-        Raises OSError, after which the directory is out of service: what was written since the last
-        sync may be lost, and a repeated sync would not report it.
+        Raises OSError. After `SyncFailed` the directory is out of service: a repeated sync would
+        not report what may be lost.
         """
+        flushes: list[tuple[Log, Flush]] = []
         try:
-            self._flush()
+            for log in self.all_logs():
+                if (flush := log.begin_flush()) is not None:
+                    flushes.append((log, flush))
+            run_all([flush for _, flush in flushes], self._threads)
         except OSError as error:
-            self.fail(error)
+            for log, flush in flushes:
+                log.withdraw_flush(flush, error)
+            self.note(error)
             raise
+        for log, flush in flushes:
+            log.finish_flush(flush)
 
     def note(self, error: OSError) -> None:
         """Take the directory out of service, unless the error says nothing about its medium."""
         is_missing_file = error.errno == errno.ENOENT and self._disk.exists(self.path)
-        if error.errno not in _PASSING and not is_missing_file:
+        if not (is_passing(error) or is_missing_file):
             self.fail(error)
 
     def fail(self, error: OSError) -> None:
@@ -368,7 +372,7 @@ class LogDirectory:
             return
         self.failure = str(error)
         for log in self.all_logs():
-            log.fail(f"{self.path} has failed: {error}")
+            log.fail(f"its log directory has failed: {reason_of(error)}")
         self.offline.update(dict.fromkeys(self.logs, self.failure))
         self.on_failure(error)
 
@@ -381,9 +385,9 @@ class LogDirectory:
         if free_bytes >= reserve_bytes:
             self._refuse(None)
             return None
-        reason = f"{free_bytes:,} bytes are left in {self.path}, the reserve is {reserve_bytes:,}"
-        self._refuse(reason)
-        return reason
+        left = f"{free_bytes:,} bytes are left in {{}}, the reserve is {reserve_bytes:,}"
+        self._refuse(left.format("its log directory"))  # Clients get no path of this machine.
+        return left.format(self.path)
 
     def close_cleanly(
         self, high_watermarks: Mapping[TopicPartition, int], broker_epoch: int
@@ -415,18 +419,6 @@ class LogDirectory:
             log.release()
         if self._lock is not None:
             self._lock.release()
-
-    def _flush(self) -> None:
-        begun = [(log, log.begin_flush()) for log in self.all_logs()]
-        flushes = [(log, flush) for log, flush in begun if flush is not None]
-        if self._threads > 1 and len(flushes) > 1:
-            with ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(Flush.run, [flush for _, flush in flushes]))
-        else:
-            for _, flush in flushes:
-                flush.run()
-        for log, flush in flushes:
-            log.finish_flush(flush)
 
     def _refuse(self, reason: str | None) -> None:
         # Not the metadata log: topics must stay deletable, which makes room.
@@ -471,7 +463,8 @@ class LogDirectory:
             self.offline[key] = str(error)
             logger.error("%s-%d is offline: %s", topic, partition, error)
             if isinstance(error, OSError):
-                self.note(error)
+                # Nothing opens the log later, so that no error passes.
+                self.note(InDoubt.because_of(error) if is_passing(error) else error)
         text = self._read_if_there(f"{topic}-{partition}/{PARTITION_METADATA}")
         topic_id = checkpoints.partition_metadata_from(text or b"")
         if topic_id is not None:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.errors import Error, KafkaError
 from wirekafka.log import checkpoints
 from wirekafka.log.checkpoints import PARTITION_METADATA, TopicPartition
+from wirekafka.log.disk_errors import storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 
@@ -27,25 +27,40 @@ class NewLog:
     def key(self) -> TopicPartition:
         return self.topic, self.partition
 
-    def create(self, disk: Disk, path: str, now_ms: int, report: Callable[[OSError], None]) -> Log:
-        """Create the log in a new directory; `report` is called with I/O errors, also later ones.
 
-        Raises KafkaError(KAFKA_STORAGE_ERROR).
-        """
+class LogCreation:
+    """Creates logs, and removes what a failed attempt has left, so that it can be repeated."""
+
+    def __init__(self, disk: Disk, report: Callable[[OSError], None]):
+        """`report` is called with I/O errors, also later ones of the logs."""
+        self._disk = disk
+        self._report = report
+        self._leftovers: set[str] = set()
+        """The directories of failed attempts that could not be removed yet: that takes a
+        descriptor too."""
+
+    def create(self, new: NewLog, path: str, now_ms: int) -> Log:
+        """Create the log in a new directory. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        disk = self._disk
         try:
+            if path in self._leftovers:
+                self._clear(path)
             disk.make_directory(path)
-        except OSError as error:
-            report(error)
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
-        try:
-            text = checkpoints.partition_metadata_text(self.topic_id)
+            self._leftovers.add(path)  # Until it is complete.
+            text = checkpoints.partition_metadata_text(new.topic_id)
             disk.write_new(f"{path}/{PARTITION_METADATA}", text)
-            log = Log.create(disk, path, self.config, now_ms)
-        except (OSError, KafkaError) as error:
-            with suppress(OSError):
-                disk.remove_tree(path)  # Or the next try would fail because it exists.
-            if isinstance(error, OSError):
-                report(error)
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
-        log.report = report
+            log = Log.create(disk, path, new.config, now_ms)
+        except OSError as error:
+            if path in self._leftovers:
+                with suppress(OSError):  # The next attempt tries that again.
+                    self._clear(path)
+            self._report(error)
+            raise storage_error(error) from error
+        self._leftovers.discard(path)
+        log.report = self._report
         return log
+
+    def _clear(self, path: str) -> None:
+        """Remove what a failed attempt has left. Raises OSError."""
+        self._disk.remove_tree(path)
+        self._leftovers.discard(path)

@@ -9,6 +9,8 @@ from zlib import crc32
 
 from wirekafka.codec.batch import BatchHeader
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.aborted import AbortedIndex
+from wirekafka.log.disk_errors import InDoubt
 from wirekafka.log.files import Disk
 from wirekafka.log.segment import BatchShape, RollTime, Segment
 from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
@@ -87,6 +89,11 @@ class Segments(Sequence[Segment]):
         else:
             # Empty, but too far behind for relative offsets.
             self.retire([self.active], now_ms)
+            try:
+                self.add(base_offset, now_ms)
+            except OSError as error:  # Now the log has no segment to append to.
+                raise InDoubt.because_of(error) from error
+            return
         self.add(base_offset, now_ms)
 
     def add(self, base_offset: int, now_ms: int) -> None:
@@ -163,6 +170,11 @@ class Segments(Sequence[Segment]):
                 return NOTHING  # As Kafka: part of one batch is of no use.
             size_bytes = min(size_bytes, max_bytes)
         return LogSlice(segment.file, position, size_bytes) if size_bytes > 0 else NOTHING
+
+    def aborted_from(self, offset: int) -> list[AbortedIndex]:
+        """The indexes of aborted transactions of the segments from an offset on."""
+        segments = self._all[self.number_of(offset) :]
+        return [segment.aborted for segment in segments if segment.aborted is not None]
 
     def expect_reader(self, offset: int, position: int) -> None:
         """Remember the position of an offset in the active segment that will be read next."""

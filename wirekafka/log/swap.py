@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from wirekafka.log.cleaner import Cleaned, CleaningJob
 from wirekafka.log.crash_cleanup import CLEANED_SUFFIX, SWAP_SUFFIX
+from wirekafka.log.disk_errors import InDoubt, reason_of
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.log.segment import (
@@ -53,7 +54,7 @@ class Swap:
     def carry_out(self, now_ms: int) -> None:
         """Retire the old segments and give the new one its names.
 
-        After an error the log refuses appends; a restart finishes the swap.
+        After an error the log's directory has to fail; a restart finishes the swap.
         """
         log, sizes = self._log, self._cleaned.sizes
         try:
@@ -63,8 +64,8 @@ class Swap:
                 path = self._path(suffix)
                 self._disk.rename(path + SWAP_SUFFIX, path)
         except OSError as error:
-            log.fail(f"{log.name} is between two states: {error}")
-            raise
+            log.fail(f"{log.name} is between two states: {reason_of(error)}")
+            raise InDoubt.because_of(error) from error
         segment = Segment(self._disk, log.directory, self._cleaned.base_offset, Sizes(*sizes))
         segment.created_ms = replaced[-1].created_ms
         log.segments.replace(replaced, segment)

@@ -78,7 +78,7 @@ class DirectoryFailures:
     def _take_offline(self, directory: LogDirectory) -> None:
         self._retire(directory)
         if directory is self._directories[0]:
-            self._stop(f"the metadata log's directory {directory.path} has failed")
+            self._stop("the metadata log's directory has failed")
         elif all(each.failure is not None for each in self._directories):
             self._stop("all log directories have failed")
         elif directory.identity is not None:

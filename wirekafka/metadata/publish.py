@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 _TURN_MS = 2
 """How long partitions are placed and dropped before yielding to the event loop."""
-_RETRY_MS = 5_000
+_RETRY_MS = 1_000
 _DONE = object()
 _MAY_REMOVE_TOPICS = (r.RemoveTopicRecord, r.EndTransactionRecord)
 
@@ -68,6 +68,8 @@ class Publisher:
         self._fault: Exception | None = None
         self._is_retrying = False
         self._lagging: dict[tuple[bytes, int], tuple[TopicImage, PartitionImage]] = {}
+        self._reported = 0
+        """The number of lagging partitions that was logged last."""
         self._waiting: list[tuple[Callable[[MetadataImage], bool], Promise]] = []
 
     def take(self, committed: Committed) -> Iterator[None]:
@@ -91,6 +93,11 @@ class Publisher:
         self._configure_broker()
         for _ in self._in_turns(self._placing_all()):
             await pause(self._clock, 0)
+
+    @property
+    def lagging(self) -> int:
+        """The number of partitions to which metadata could not be applied yet."""
+        return len(self._lagging)
 
     async def until(self, holds: Callable[[MetadataImage], bool]) -> None:
         """Wait until a condition holds for the image; does not suspend if it does already."""
@@ -205,21 +212,24 @@ class Publisher:
         try:
             change(topic, partition)
         except (KafkaError, OSError) as error:
-            if key not in self._lagging:
+            if not self._lagging:
+                self._reported = 1
                 logger.error(
                     "Applying metadata to %s-%d failed; it is retried: %s",
                     topic.name,
                     partition.index,
-                    error,
+                    error.__cause__ or error,
                 )
             self._lagging[key] = topic, partition
             if not self._is_retrying:
                 self._is_retrying = True
                 self._clock.call_later(_RETRY_MS, self._retry)
         else:
-            if self._lagging.pop(key, None) is not None:
+            if self._lagging.pop(key, None) is not None and not self._lagging:
                 logger.info(
-                    "Applying metadata to %s-%d succeeded again", topic.name, partition.index
+                    "Applying metadata to %s-%d succeeded: nothing is left to be retried",
+                    topic.name,
+                    partition.index,
                 )
 
     def _retry(self) -> None:
@@ -237,6 +247,9 @@ class Publisher:
         if not is_done:
             self._clock.call_later(0, partial(self._go_on, steps))
         elif self._lagging:
+            if len(self._lagging) != self._reported:
+                self._reported = len(self._lagging)
+                logger.error("Metadata is not applied to %d partitions yet", self._reported)
             self._clock.call_later(_RETRY_MS, self._retry)
         else:
             self._is_retrying = False

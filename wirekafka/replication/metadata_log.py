@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,8 +21,11 @@ from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
 
+logger = logging.getLogger(__name__)
+
 _READ_BYTES = 1 << 20
 _KEPT_SNAPSHOTS = 2
+_RETRY_MS = 200
 
 
 Sync = Callable[[Callable[[], None], Callable[[BaseException | None], None]], None]
@@ -73,6 +77,9 @@ class MetadataLog:
         self._last_append_ms = 0
         self._is_writing_snapshot = False
         self._settled: list[Promise] = []
+        self._is_ended = False
+        # Whether something is being repeated after an error that passes; logged once.
+        self._is_repeating = False
         self.bytes_since_snapshot = 0
         """The size of the log after the newest snapshot, which has to be read at a start."""
 
@@ -185,6 +192,8 @@ class MetadataLog:
                     self._snapshot_written(writing)
             except (OSError, KafkaError) as failure:
                 error = failure
+            if isinstance(error, OSError) and self._log.report is not None:
+                self._log.report(error)
             done(error)
             self._release_settled()
 
@@ -198,6 +207,15 @@ class MetadataLog:
     def close(self) -> None:
         """Flush and close the files."""
         self._log.close()
+
+    def again_later(self, callback: Callable[[], None], error: BaseException) -> None:
+        """Call back soon, after an error of the disk that passes; not once the node stops."""
+        if self._is_ended:
+            return
+        if not self._is_repeating:
+            self._is_repeating = True
+            logger.error("%s cannot be used; it is retried: %s", self._log.name, error)
+        self._clock.call_later(_RETRY_MS, lambda: None if self._is_ended else callback())
 
     @property
     def _is_busy(self) -> bool:
@@ -288,7 +306,7 @@ class MetadataLog:
             end_offset = self._log.end_offset
         while offset < end_offset:
             read = self._log.read(offset, _READ_BYTES, end_offset=end_offset)
-            data = b"".join(read.buffers())
+            data = self._log.load(read)
             before = offset
             for position, header in batches(data):
                 if header.base_offset >= offset:

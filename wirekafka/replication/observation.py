@@ -97,6 +97,11 @@ class Observation:
         for _, promise in waiting:
             promise.set(error)
 
+    def fail(self, error: Exception) -> None:
+        """Deliver nothing more, because the log cannot be read."""
+        self.close(error)
+        self._failed(error)
+
     def _go_on(self) -> None:
         while self._queue:
             batch = self._queue[0]
@@ -145,8 +150,7 @@ class Observation:
                 self._attempts,
                 exc_info=error,
             )
-            self.close(error)
-            self._failed(error)
+            self.fail(error)
             return
         logger.warning(
             "Processing records up to offset %d failed; it is retried",

@@ -292,7 +292,7 @@ class Partition(Replica):
             found = self.log.read(
                 offset, _READ_BYTES, end_offset=self.log.end_offset, at_least_one=True
             )
-            data = memoryview(b"".join(found.buffers()))
+            data = memoryview(self.log.load(found))
             if not data:
                 return  # Compaction left nothing up to the end.
             for position, header in batches(data):

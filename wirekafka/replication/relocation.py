@@ -13,6 +13,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.log.disk_errors import storage_error
 from wirekafka.log.log import Log
 from wirekafka.log.log_directory import LONGEST_NAME, LogDirectory
 from wirekafka.log.new_log import NewLog
@@ -85,7 +86,7 @@ class Relocation:
             self._start_again(now_ms)
             return 0
         assert isinstance(found, ReadResult), "of the local log"
-        records = b"" if found.records is None else b"".join(found.records.buffers())
+        records = b"" if found.records is None else moved.log.load(found.records)
         self._follower.take(
             LeaderData(
                 leader_epoch=moved.leader_epoch,
@@ -161,7 +162,7 @@ class Relocations:
         if target is None:
             raise KafkaError(Error.LOG_DIR_NOT_FOUND)
         if target.failure is not None:
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, f"{target.path} has failed")
+            raise KafkaError(Error.KAFKA_STORAGE_ERROR, "the directory has failed")
         if self._holder.config.is_cordoned(target.path):
             raise KafkaError(Error.INVALID_REPLICA_ASSIGNMENT)
         try:
@@ -188,7 +189,7 @@ class Relocations:
                 try:
                     directory.delete_future(key, self._holder.clock.now_ms())
                 except OSError as error:
-                    raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+                    raise storage_error(error) from error
 
     def abandon(self, failed: LogDirectory) -> None:
         """Stop the moves to and from a failed directory; their files stay as they are."""

@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wirekafka.clock import Clock
-from wirekafka.errors import Error, KafkaError
+from wirekafka.log.disk_errors import storage_error
 from wirekafka.log.log import Log
 from wirekafka.replication.internal_topics import INTERNAL_TOPICS
 from wirekafka.replication.waiting import Watched
@@ -264,7 +264,7 @@ class Replica(Watched):
         try:
             self.log.flush()
         except OSError as error:
-            raise KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise storage_error(error) from error
         self.note_synced()
         return True
 

@@ -12,6 +12,7 @@ from wirekafka.clock import Clock, Timer
 from wirekafka.codec.batch import BatchHeader, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.disk_errors import is_passing
 from wirekafka.replication.lingering import LingeringLog
 from wirekafka.replication.machine import Machine, Outcome, Producer, Ticket, TransactionalMachine
 from wirekafka.replication.observation import Committed, Observation, Observer
@@ -25,6 +26,8 @@ _CONTROL_KEY = Struct(">hh")
 _ABORT, _COMMIT = 0, 1
 _RETRY_MS = 1_000
 """The delay of a timer whose outcome could not be appended."""
+_RELOAD_MS = 500
+"""When a machine is built again whose log could not be read, by an error that passes."""
 
 _TIMERS_PER_STEP = 100
 _BATCHES_PER_STEP = 500
@@ -261,6 +264,11 @@ class Runtime:
                 if self._clock.now_ms() >= end_ms:
                     break
         except Exception as error:
+            if is_passing(error) and not self._observations:
+                # Else nobody would serve it until the leadership changes.
+                self._loading = again = self.load_steps()
+                self._clock.call_later(_RELOAD_MS, partial(self._load_on, again, finished))
+                return
             self._loading = None
             finished(error)
             return

@@ -11,7 +11,7 @@ from wirekafka.apis.routes import CONTROLLERS
 from wirekafka.clock import Timer
 from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.errors import Error, KafkaError
+from wirekafka.log.disk_errors import storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.claim import check_formatted, claim, locked
@@ -170,7 +170,7 @@ class ControllerNode:
     def _directory_failed(self, directory: LogDirectory, error: OSError) -> None:
         logger.critical("Log directory %s has failed: %s", directory.path, error)
         if directory is self._directories[0]:
-            self.fail(KafkaError(Error.KAFKA_STORAGE_ERROR, str(error)))
+            self.fail(storage_error(error))
 
     def fail(self, failure: Exception) -> None:
         """Note an error after which the node must be stopped, and report it."""

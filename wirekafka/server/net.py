@@ -12,8 +12,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from wirekafka.config.address import Address
+from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
 
 _BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 64
+_PAUSE_S = 0.1
+"""How long no connection is accepted after one could not be, for lack of descriptors."""
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 """Creates the asyncio protocol of a new connection."""
@@ -60,24 +64,58 @@ class SocketPort:
 
     def __init__(self, bound: socket.socket):
         self._socket = bound
-        self._server: asyncio.Server | None = None
         self._address: tuple[str, int] = bound.getsockname()[:2]
+        self._protocol_factory: ProtocolFactory
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening: set[asyncio.Task[Any]] = set()
 
     @property
     def address(self) -> tuple[str, int]:
         return self._address
 
     async def accept(self, protocol_factory: ProtocolFactory) -> None:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            protocol_factory, sock=self._socket, backlog=_BACKLOG
-        )
+        # Not by the loop's `create_server`: uvloop accepts thousands before it calls a protocol,
+        # and closes the listening socket for good when descriptors are used up.
+        self._protocol_factory = protocol_factory
+        self._socket.setblocking(False)
+        self._loop = asyncio.get_running_loop()
+        self._go_on()
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        else:
-            self._socket.close()
+        if self._loop is not None and self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+
+    def _go_on(self) -> None:
+        if self._loop is not None and self._socket.fileno() >= 0:
+            self._loop.add_reader(self._socket.fileno(), self._accept_some)
+
+    def _accept_some(self) -> None:
+        """Accept connections that wait, but not so many that others have to wait long."""
+        assert self._loop is not None
+        for _ in range(_ACCEPTED_AT_ONCE):
+            if self._socket.fileno() < 0:
+                return
+            try:
+                accepted, _ = DESCRIPTORS.accept(self._socket.accept)
+            except (BlockingIOError, InterruptedError):
+                return  # Called again if others wait.
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    self._loop.remove_reader(self._socket.fileno())
+                    self._loop.call_later(_PAUSE_S, self._go_on)
+                return
+            opening = self._loop.create_task(self._open(accepted))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+
+    async def _open(self, accepted: socket.socket) -> None:
+        assert self._loop is not None
+        try:
+            accepted.setblocking(False)
+            await self._loop.connect_accepted_socket(self._protocol_factory, accepted)
+        except OSError:  # The client has gone.
+            accepted.close()
 
 
 class SocketNet:

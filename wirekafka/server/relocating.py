@@ -92,8 +92,7 @@ class Relocating:
             try:
                 await asyncio.to_thread(flush.run)
             except OSError as error:
-                # What the medium has is unknown: this copy must never be used.
-                log.fail(f"{log.name} could not be synced: {error}")
+                log.withdraw_flush(flush, error)
                 raise
             log.finish_flush(flush)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wirekafka.errors import Error, KafkaError
+from wirekafka.errors import KafkaError
+from wirekafka.log.disk_errors import is_passing, storage_error
 from wirekafka.replication.quorum_state import QuorumState
 from wirekafka.replication.raft.messages import Leadership, ReplicaKey, Vote
 from wirekafka.replication.raft.quorum_log import QuorumLog
@@ -103,8 +104,13 @@ class Election:
 
     def _written(self, version: int, error: BaseException | None) -> None:
         self._is_writing = False
+        if is_passing(error):
+            assert error is not None
+            self._is_writing = True  # Until then nothing that depends on it is sent.
+            self._log.again_later(self._write, error)
+            return
         if error is not None:
-            self.failure = KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
+            self.failure = storage_error(error)
             self._log.fail(error)
         else:
             self._stored = version

@@ -8,6 +8,8 @@ from functools import partial
 from typing import assert_never
 
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.disk_errors import is_passing
+from wirekafka.replication.raft.fetched import Fetched, Position
 from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.messages import (
     AddVoter,
@@ -28,7 +30,6 @@ from wirekafka.replication.raft.messages import (
     Vote,
 )
 from wirekafka.replication.raft.parts import RaftParts
-from wirekafka.replication.raft.quorum_log import Fetched, Position
 from wirekafka.replication.raft.roles import Download, Follower, Nominee, Resigned, Unattached
 from wirekafka.replication.raft.sending import ANY
 from wirekafka.replication.raft.transitions import Transitions
@@ -388,7 +389,7 @@ class Polling(Transitions):
         try:
             self.log.take(fetched)
         except KafkaError as error:
-            if error.error is Error.KAFKA_STORAGE_ERROR:
+            if error.error is Error.KAFKA_STORAGE_ERROR and not is_passing(error):
                 raise
             logger.warning("The leader's response cannot be appended: %s", error)
             self._sending.back_off(outgoing, now_ms)
@@ -420,6 +421,9 @@ class Polling(Transitions):
         role.fetch_by_ms = now_ms + self._options.fetch_timeout_ms
         if isinstance(error, BadSnapshot):
             logger.warning("The leader's snapshot is broken: %s", error)
+            self._sending.back_off(outgoing, now_ms)
+        elif is_passing(error):
+            logger.warning("The leader's snapshot cannot be written; it is retried: %s", error)
             self._sending.back_off(outgoing, now_ms)
         elif error is not None:
             self._not_installed = error

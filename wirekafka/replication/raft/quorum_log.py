@@ -5,14 +5,13 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import NamedTuple
 
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, read_header, with_prefix
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.disk_errors import is_passing, reason_of, storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.log import Log
@@ -20,8 +19,10 @@ from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.slice import LogSlice
 from wirekafka.replication import snapshot_file
 from wirekafka.replication.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
-from wirekafka.replication.observation import Committed, Observation, Observer
+from wirekafka.replication.observation import Observation, Observer
 from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.raft.deliveries import Deliveries
+from wirekafka.replication.raft.fetched import Fetched, Position
 from wirekafka.replication.raft.voter_set import VoterSet
 from wirekafka.replication.record_codec import RecordCodec
 from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
@@ -29,26 +30,6 @@ from wirekafka.replication.replicated_log import Buffer
 from wirekafka.replication.snapshot_file import SnapshotId
 
 logger = logging.getLogger(__name__)
-
-
-class Position(NamedTuple):
-    """The parameters of a Fetch request, which are needed again to check its response."""
-
-    leader_epoch: int
-    offset: int
-    last_fetched_epoch: int
-    high_watermark: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
-    """The partition of a Fetch response without an error, and the position it answers."""
-
-    asked: Position
-    high_watermark: int
-    records: Buffer = b""
-    diverging: tuple[int, int] | None = None
-    """(epoch, end offset) where this log diverges from the leader's; `records` is empty then."""
 
 
 class DivergedMetadata(WrongQuorum):
@@ -80,7 +61,7 @@ class QuorumLog(MetadataLog):
         super().__init__(log, disk, clock, sync)
         self._codec = codec
         self._static_voters = voters or VoterSet()
-        self._observations: list[Observation] = []
+        self._deliveries = Deliveries(self._read_log, codec, self.again_later)
         self._synced = 0
         self._callbacks: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = count()
@@ -142,7 +123,7 @@ class QuorumLog(MetadataLog):
         `failed` is called when the observer has failed too often and gets no more batches.
         """
         observation = Observation(observer, self._clock, self._committed, failed)
-        self._observations.append(observation)
+        self._deliveries.observations.append(observation)
         return observation
 
     def load(self) -> None:
@@ -274,7 +255,7 @@ class QuorumLog(MetadataLog):
         """Apply a response of the leader; False, with no effect, if its request is outdated.
 
         Raises `DivergedMetadata`, `UnreadableMetadata` and `UnknownMetadata`, after which the
-        log must not be used; KafkaError as `Log.append_as_follower`, with nothing appended.
+        log must not be used; KafkaError as `Log.append_as_follower`.
         """
         asked, log = fetched.asked, self._log
         if (asked.leader_epoch, asked.offset) != (self.epoch, log.end_offset):
@@ -285,8 +266,10 @@ class QuorumLog(MetadataLog):
             return True
         if fetched.records:
             before = log.end_offset
-            log.append_as_follower(fetched.records, self._clock.now_ms(), asked.leader_epoch)
-            self._received(fetched.records, before)
+            try:
+                log.append_as_follower(fetched.records, self._clock.now_ms(), asked.leader_epoch)
+            finally:  # An error of the disk may have let some batches through.
+                self._received(fetched.records, before)
         self.commit(min(fetched.high_watermark, log.end_offset))
         return True
 
@@ -345,8 +328,12 @@ class QuorumLog(MetadataLog):
         if high_watermark <= committed:
             return
         self._committed = high_watermark
-        if self._observations:
-            self._deliver_log(committed, high_watermark)
+        if self._deliveries.observations:
+            try:
+                self._deliveries.add(committed, high_watermark)
+            except KafkaError as error:
+                raise UnreadableMetadata(f"{self._log.directory}: {error}") from error
+            self._deliver()
         while self._callbacks and self._callbacks[0][0] <= self._committed:
             heapq.heappop(self._callbacks)[2]()
 
@@ -357,7 +344,7 @@ class QuorumLog(MetadataLog):
         try:
             flush = self._log.begin_flush()
         except OSError as error:
-            self.fail(error)
+            self._not_synced(error)
             return
         if flush is None:
             self._synced = self._log.end_offset
@@ -367,17 +354,22 @@ class QuorumLog(MetadataLog):
 
     def end(self, error: Exception) -> None:
         """Stop delivering; calls that wait for an offset raise the error."""
-        for observation in self._observations:
+        self._is_ended = True
+        for observation in self._deliveries.observations:
             observation.close(error)
 
     def fail(self, error: BaseException) -> None:
-        """Refuse all appends: after a failed fsync it is unknown what the disk holds."""
+        """Refuse all appends: after a failed fsync it is unknown what the disk holds.
+
+        The log's directory fails too, and with it the node stops.
+        """
         if self.failure is not None:
             return
-        self._log.fail(f"{self._log.name} could not be synced: {error}")
+        logger.critical("%s could not be synced: %s", self._log.name, error)
+        self.failure = storage_error(error)
+        self._log.fail(f"{self._log.name} could not be synced: {reason_of(error)}")
         if self._log.report is not None and isinstance(error, OSError):
             self._log.report(error)
-        self.failure = KafkaError(Error.KAFKA_STORAGE_ERROR, str(error))
         if self.on_failure is not None:
             self.on_failure(self.failure)
 
@@ -416,8 +408,11 @@ class QuorumLog(MetadataLog):
     def _flushed(self, flush: Flush, error: BaseException | None) -> None:
         self._is_syncing = False
         if error is not None:
-            self.fail(error)
+            if not self._is_ended:
+                self._log.withdraw_flush(flush, error)
+            self._not_synced(error)
         else:
+            self._is_repeating = False
             self._log.finish_flush(flush)
             if self._log.recovery_point >= flush.end_offset:
                 self._synced = flush.end_offset
@@ -425,6 +420,13 @@ class QuorumLog(MetadataLog):
                 self.sync()
             self._changed()
         self._release_settled()
+
+    def _not_synced(self, error: BaseException) -> None:
+        """Try again where nothing is lost; otherwise the log cannot be used any more."""
+        if is_passing(error):
+            self.again_later(self.sync, error)
+        else:
+            self.fail(error)
 
     def _write_state(self, state: QuorumState) -> None:
         """Write the state, and see that the name of the log's directory survives a power cut."""
@@ -455,20 +457,10 @@ class QuorumLog(MetadataLog):
         self.bytes_since_snapshot = 0
         # The first leader repeats the records of a snapshot at 0 in the log.
         if id.end_offset:
-            self._deliver(Committed(records, id.end_offset, is_snapshot=True))
+            self._deliveries.add_snapshot(records, id.end_offset)
+            self._deliver()
 
-    def _deliver_log(self, offset: int, end_offset: int) -> None:
-        try:
-            for batch in self._read_log(offset, end_offset):
-                header = read_header(batch)
-                records = () if header.is_control else tuple(self._codec.decode(batch))
-                self._deliver(Committed(records, header.end_offset))
-        except KafkaError as error:
-            raise UnreadableMetadata(f"{self._log.directory}: {error}") from error
-
-    def _deliver(self, committed: Committed) -> None:
-        for observation in self._observations:
-            observation.add(committed)
+    def _deliver(self) -> None:
         if self._is_leader:
             # This may be in the middle of an append, whose records its machine has yet to replay.
             self._clock.call_later(0, self.deliver)
@@ -477,8 +469,7 @@ class QuorumLog(MetadataLog):
 
     def deliver(self) -> None:
         """Deliver now what is committed, outside of appends; a leader otherwise does so later."""
-        for observation in self._observations:
-            observation.deliver()
+        self._deliveries.deliver()
 
     def _truncate(self, leader_epoch: int, leader_end_offset: int) -> None:
         """Truncate to the end of the newest common epoch; the next fetch checks again."""

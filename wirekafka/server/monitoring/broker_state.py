@@ -75,6 +75,7 @@ class BrokerCollector:
                         sum(each.failure is not None for each in broker.directories),
                         len(cordoned),
                         broker.metadata_offset,
+                        broker.metadata.lagging,
                         oldest_ms / 1000,
                         len(since_ms),
                     ),
@@ -122,6 +123,12 @@ def _broker_columns() -> list[Column]:
             "kafka_server_brokermetadatametrics_last_applied_record_offset",
             GAUGE,
             "The last metadata offset that this broker has applied.",
+        ),
+        Column(
+            "wirekafka_metadata_lagging_partitions",
+            GAUGE,
+            "Partitions to which this broker could not apply metadata yet: their logs cannot be"
+            " created or opened, for lack of descriptors or space for instance. It is retried.",
         ),
         Column(
             "wirekafka_oldest_open_transaction_seconds",

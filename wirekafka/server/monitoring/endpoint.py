@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from socketserver import TCPServer, ThreadingMixIn
 from threading import BoundedSemaphore, Thread
@@ -20,12 +21,14 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from wirekafka.config.address import Address
 from wirekafka.metrics.deflated import DeflatedParts
+from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
 from wirekafka.server.net import cannot_listen
 
 logger = logging.getLogger(__name__)
 
 _MOST_REQUESTS = 16
 _TIMEOUT_S = 10.0
+_PAUSE_S = 0.1
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
 _PLAIN = "text/plain; charset=utf-8"
@@ -44,8 +47,12 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 class Application:
     """The WSGI application: /metrics, /health/live and /health/ready."""
 
-    def __init__(self, collect: Collect, health: Mapping[str, Health]):
+    def __init__(
+        self, collect: Collect, health: Mapping[str, Health], warning: Health = lambda: None
+    ):
+        """`warning` returns what is wrong although the node is healthy, None for nothing."""
         self._collect = collect
+        self._warning = warning
         self._health = health
         self._deflated = DeflatedParts()
         self._process = CollectorRegistry()
@@ -60,7 +67,7 @@ class Application:
             return self._metrics(environ, start)
         health = self._health.get(path.removeprefix("/health/"))
         if health is not None and path.startswith("/health/"):
-            return _healthy(start, health())
+            return _healthy(start, health(), self._warning())
         return _answer(start, "404 Not Found", _PLAIN, b"/metrics, /health/live, /health/ready\n")
 
     def _metrics(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
@@ -81,9 +88,10 @@ class Application:
         return _answer(start, "200 OK", content_type, body, headers)
 
 
-def _healthy(start: StartResponse, reason: str | None) -> Iterable[bytes]:
+def _healthy(start: StartResponse, reason: str | None, warning: str | None) -> Iterable[bytes]:
     if reason is None:
-        return _answer(start, "200 OK", _JSON, json.dumps({"status": "up"}).encode() + b"\n")
+        found = {"status": "up"} | ({} if warning is None else {"warning": warning})
+        return _answer(start, "200 OK", _JSON, json.dumps(found).encode() + b"\n")
     body = json.dumps({"status": "down", "reason": reason}).encode() + b"\n"
     return _answer(start, "503 Service Unavailable", _JSON, body)
 
@@ -146,6 +154,14 @@ class _Server(ThreadingMixIn, WSGIServer):
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
+
+    def get_request(self) -> Any:
+        try:
+            return DESCRIPTORS.accept(self.socket.accept, may_use_half=True)
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                time.sleep(_PAUSE_S)  # The connection waits, so that it would be tried again now.
+            raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from wirekafka.metrics.exposition import COUNTER, GAUGE, SUMMARY, Column, Summary, Table
+from wirekafka.metrics.exposition import COUNTER, GAUGE, SUMMARY, Column, Summary, Table, single
 from wirekafka.metrics.histogram import QUANTILES, Histogram, quantiles
 from wirekafka.metrics.measures import Measures
+from wirekafka.server.descriptors import DESCRIPTORS
 
 _US_PER_S = 1_000_000
 _IO = "/proc/self/io"
@@ -96,6 +97,22 @@ class LoopCollector:
 def _summary(histogram: Histogram, divisor: int) -> Summary:
     found = quantiles([histogram], QUANTILES)
     return Summary({name: value / divisor for name, value in found.items()}, histogram.count)
+
+
+class RefusalCollector:
+    """The connections that were refused for lack of descriptors."""
+
+    def __init__(self) -> None:
+        self._table = single(
+            "wirekafka_refused_connections_total",
+            COUNTER,
+            "Connections that were closed at once: the last descriptors are for the node's files.",
+        )
+        self.tables = (self._table,)
+
+    def collect(self) -> Iterator[None]:
+        self._table.fill([((), (DESCRIPTORS.refused,))])
+        yield
 
 
 class DiskCollector:

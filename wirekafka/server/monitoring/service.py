@@ -6,16 +6,19 @@ import asyncio
 import concurrent.futures
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
 from wirekafka.controller import ControllerRole
+from wirekafka.errors import KafkaError
+from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.image import MetadataImage
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.metadata_log import Sync
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.descriptors import DESCRIPTORS
 from wirekafka.server.local_source import LocalSource
 from wirekafka.server.monitoring.authentications import AuthenticationCollector
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
@@ -26,7 +29,7 @@ from wirekafka.server.monitoring.coordinators import GroupCountCollector
 from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
-from wirekafka.server.monitoring.process import DiskCollector, LoopCollector
+from wirekafka.server.monitoring.process import DiskCollector, LoopCollector, RefusalCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
 from wirekafka.server.monitoring.starting import StartCollector
@@ -57,7 +60,11 @@ class Monitoring:
         self._loop = asyncio.get_running_loop()
         self._pulse = Pulse(self._loop, self.measures)
         self._exposition = Exposition()
-        self._exposition.collectors = [LoopCollector(self.measures), DiskCollector()]
+        self._exposition.collectors = [
+            LoopCollector(self.measures),
+            DiskCollector(),
+            RefusalCollector(),
+        ]
         self._early: EarlyExposition | None = EarlyExposition(
             [DiskCollector(), StartCollector(self.measures)]
         )
@@ -73,7 +80,7 @@ class Monitoring:
             from wirekafka.server.monitoring.endpoint import Application, Endpoint
 
             health = {"live": self._not_live, "ready": self._not_ready}
-            self._endpoint = Endpoint(address, Application(self._text, health))
+            self._endpoint = Endpoint(address, Application(self._text, health, self._warning))
 
     @property
     def address(self) -> Address | None:
@@ -184,12 +191,21 @@ class Monitoring:
             return f"the event loop has not run for {blocked_s:.0f} s"
         return None
 
+    def _warning(self) -> str | None:
+        node = self._node
+        return _warning_of(node.broker.directories) if isinstance(node, Node) else None
+
     def _not_ready(self) -> str | None:
         node = self._node
         if node is None:
             return "it starts or stops"
         if node.failure is not None:
-            return f"it has failed: {node.failure}"
+            # Other errors have paths of this machine in their texts.
+            is_public = isinstance(node.failure, KafkaError)
+            return f"it has failed: {node.failure if is_public else type(node.failure).__name__}"
+        shortage = DESCRIPTORS.shortage()
+        if shortage is not None:
+            return shortage
         if isinstance(node, ControllerNode):
             return self._not_live()
         broker = node.broker
@@ -197,6 +213,11 @@ class Monitoring:
         if registered is None or registered.fenced:
             return "the controller has fenced the broker"
         return self._not_live()
+
+
+def _warning_of(directories: Sequence[LogDirectory]) -> str | None:
+    failed = sum(each.failure is not None for each in directories)
+    return f"{failed} of {len(directories)} log directories are out of service" if failed else None
 
 
 def _telemetry(measures: Measures) -> Collector | None:
