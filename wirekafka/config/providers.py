@@ -1,6 +1,7 @@
 """Config providers: values that stand elsewhere, as in `${file:/run/secrets:password}` (KIP-297).
 
-The three providers that come with Kafka are built in; no class is loaded.
+The three providers that come with Kafka are built in; no class is loaded. What they find is in no
+message.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from wirekafka.config.option import ConfigError
+from wirekafka.config.reference import Reference
+from wirekafka.config.small_file import read_small_file
 
 _OPTION = "config.providers"
+OWN_CLASS = "wirekafka.NodesFile"
+"""The provider of the settings that `serve --secure --brokers` makes: it reads one file."""
+OWN_FILE = "file"
+"""The parameter of that provider, which names its file."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
 _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +58,15 @@ Lookup = Callable[[Provider, str, str], str | None]
 """Called with (provider, path, key); returns the value or None. Raises ConfigError."""
 
 
-def resolved(values: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The values with references to providers replaced; those that find nothing stay as they are.
+def with_references(
+    values: Mapping[str, str], options: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The values, each with a reference that finds something as a `Reference`.
 
-    Raises ConfigError for an unknown provider class and for a file that cannot be read.
+    `options` have the providers. Raises ConfigError for an unknown provider class and for a file
+    that cannot be read.
     """
-    providers = _providers(values, environment)
-    if not providers:
-        return dict(values)
+    providers = _providers(options, environment)
 
     def replaced(reference: re.Match[str]) -> str:
         found = providers.get(reference[1])
@@ -69,10 +76,18 @@ def resolved(values: Mapping[str, str], environment: Mapping[str, str]) -> dict[
         value = look_up(provider, reference[2] or "", reference[3])
         return reference[0] if value is None else value
 
-    return {
-        name: text if name.startswith(_OPTION) else _REFERENCE.sub(replaced, text)
-        for name, text in values.items()
-    }
+    found = {}
+    for name, text in values.items():
+        value = text if name.startswith(_OPTION) else _REFERENCE.sub(replaced, text)
+        found[name] = text if value == text else Reference(text, value)
+    return found
+
+
+def without_own(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of providers without the one of this package, which clients may not refer to."""
+    names = [each.strip() for each in options.get(_OPTION, "").split(",")]
+    kept = [each for each in names if options.get(f"{_OPTION}.{each}.class") != OWN_CLASS]
+    return {**options, _OPTION: ",".join(kept)}
 
 
 def _providers(
@@ -81,9 +96,9 @@ def _providers(
     found = {}
     for name in filter(None, map(str.strip, values.get(_OPTION, "").split(","))):
         kind = values.get(f"{_OPTION}.{name}.class", "").strip()
-        look_up = _LOOKUPS.get(kind.removeprefix(_PACKAGE)) if kind.startswith(_PACKAGE) else None
+        look_up = _LOOKUPS.get(kind)
         if look_up is None:
-            known = ", ".join(_PACKAGE + each for each in _LOOKUPS)
+            known = ", ".join(each for each in _LOOKUPS if each != OWN_CLASS)
             raise ConfigError(f"{_OPTION}.{name}.class", kind, f"must be one of {known}")
         prefix = f"{_OPTION}.{name}.param."
         parameters = {
@@ -109,12 +124,20 @@ def _from_file(provider: Provider, path: str, key: str) -> str | None:
     return properties.get(key)
 
 
+def _from_own_file(provider: Provider, path: str, key: str) -> str | None:
+    """A property of the one file that the provider's parameter names."""
+    return _from_file(provider, path, key) if path == provider.parameters.get(OWN_FILE) else None
+
+
 def _from_directory(provider: Provider, path: str, key: str) -> str | None:
     """The content of a file in a directory."""
     if not path or Path(key).name != key:
         return None
     file = Path(path) / key
-    return _read(provider, file) if file.is_file() else None
+    try:
+        return _read(provider, file) if file.is_file() else None
+    except ValueError:  # A path with a zero byte.
+        return None
 
 
 def _from_environment(provider: Provider, path: str, key: str) -> str | None:
@@ -135,11 +158,7 @@ def _read(provider: Provider, path: Path) -> str | None:
     if not provider.allowed(path):
         return None
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise ConfigError(_OPTION, path, f"{path} is larger than {_MOST_BYTES} bytes")
-        return content.decode()
+        return read_small_file(path).decode()
     except OSError as error:
         raise ConfigError(_OPTION, path, f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -147,7 +166,8 @@ def _read(provider: Provider, path: Path) -> str | None:
 
 
 _LOOKUPS: dict[str, Lookup] = {
-    "FileConfigProvider": _from_file,
-    "DirectoryConfigProvider": _from_directory,
-    "EnvVarConfigProvider": _from_environment,
+    f"{_PACKAGE}FileConfigProvider": _from_file,
+    f"{_PACKAGE}DirectoryConfigProvider": _from_directory,
+    f"{_PACKAGE}EnvVarConfigProvider": _from_environment,
+    OWN_CLASS: _from_own_file,
 }
