@@ -9,20 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from errno import EINVAL
+from os.path import isfile, realpath
 from pathlib import Path
 from typing import Any
 
 from wirekafka.config.option import ConfigError
 from wirekafka.config.reference import Reference
-from wirekafka.config.small_file import read_small_file
+from wirekafka.config.small_file import MOST_BYTES, read_small_file
 
 _OPTION = "config.providers"
 OWN_CLASS = "wirekafka.NodesFile"
 """The provider of the settings that `serve --secure --brokers` makes: it reads one file."""
 OWN_FILE = "file"
 """The parameter of that provider, which names its file."""
+_COST = 10_000
+"""How many characters a look-up counts for, so that a text has at most a hundred of them."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
-_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,17 @@ class Provider:
             if not allowed.is_absolute():
                 raise self.refused("allowed.paths", text.strip(), "must be absolute paths")
             # Resolved, so that neither `..` nor a link leads out of the allowed paths.
-            if path.resolve().is_relative_to(allowed.resolve()):
+            if _real(path).is_relative_to(_real(allowed)):
                 return True
         return False
+
+
+def _real(path: Path) -> Path:
+    """The path without links, as far as it exists. Raises OSError for no path of a file."""
+    try:
+        return Path(realpath(path))
+    except ValueError as error:  # A zero byte.
+        raise OSError(EINVAL, str(error)) from None
 
 
 Lookup = Callable[[Provider, str, str], str | None]
@@ -68,19 +79,38 @@ def with_references(
     """
     providers = _providers(options, environment)
 
-    def replaced(reference: re.Match[str]) -> str:
-        found = providers.get(reference[1])
-        if found is None:
-            return reference[0]
-        provider, look_up = found
-        value = look_up(provider, reference[2] or "", reference[3])
-        return reference[0] if value is None else value
+    def looked_up(name: str, path: str, key: str) -> str | None:
+        if name not in providers:
+            return None
+        provider, look_up = providers[name]
+        return look_up(provider, path, key)
 
     found = {}
     for name, text in values.items():
-        value = text if name.startswith(_OPTION) else _REFERENCE.sub(replaced, text)
+        value = text if name.startswith(_OPTION) else _replaced(text, looked_up)
         found[name] = text if value == text else Reference(text, value)
     return found
+
+
+def _replaced(text: str, looked_up: Callable[[str, str, str], str | None]) -> str:
+    """The text with references, `${name:path:key}` or `${name:key}`, replaced if they are found.
+
+    It takes time in proportion to the text, which may be a client's: Kafka's pattern does not.
+    """
+    parts: list[str] = []
+    at, budget = 0, MOST_BYTES
+    while (start := text.find("${", at)) >= 0 and (end := text.find("}", start)) >= 0:
+        name, colon, rest = text[start + 2 : end].partition(":")
+        path, has_path, key = rest.partition(":")
+        if not has_path:
+            path, key = "", rest
+        value = looked_up(name, path, key) if colon else None
+        budget -= len(value or "") + (_COST if colon else 0)
+        if budget < 0:
+            raise ConfigError(_OPTION, None, "a value refers to too much")
+        parts += text[at:start], text[start : end + 1] if value is None else value
+        at = end + 1
+    return "".join([*parts, text[at:]])
 
 
 def without_own(options: Mapping[str, str]) -> dict[str, str]:
@@ -134,10 +164,7 @@ def _from_directory(provider: Provider, path: str, key: str) -> str | None:
     if not path or Path(key).name != key:
         return None
     file = Path(path) / key
-    try:
-        return _read(provider, file) if file.is_file() else None
-    except ValueError:  # A path with a zero byte.
-        return None
+    return _read(provider, file) if isfile(file) else None
 
 
 def _from_environment(provider: Provider, path: str, key: str) -> str | None:
@@ -155,10 +182,8 @@ def _from_environment(provider: Provider, path: str, key: str) -> str | None:
 
 def _read(provider: Provider, path: Path) -> str | None:
     """The text of a file; None if the provider may not read it. Raises ConfigError."""
-    if not provider.allowed(path):
-        return None
     try:
-        return read_small_file(path).decode()
+        return read_small_file(path).decode() if provider.allowed(path) else None
     except OSError as error:
         raise ConfigError(_OPTION, path, f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
