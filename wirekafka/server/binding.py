@@ -135,7 +135,11 @@ class Binding:
     def described(self) -> list[str]:
         """Each listener with its protocol, its bound address and the one that it advertises."""
         lines = []
-        for listener, endpoint in zip(self.listeners, self._endpoints, strict=True):
+        endpoints = {each.name: each for each in self._endpoints}
+        for listener in self.listeners:
+            endpoint = endpoints.get(listener.name)
+            if endpoint is None:  # Added by a dynamic setting, which advertises nothing.
+                continue
             bound, advertised = Address(*listener.address), Address(endpoint.host, endpoint.port)
             protocol = _PROTOCOL_NAMES[endpoint.security_protocol]
             name = listener.name if listener.name == protocol else f"{listener.name} ({protocol})"
