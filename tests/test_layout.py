@@ -53,7 +53,15 @@ MAY_USE_ASYNCIO = (
     "replication/waiting.py",
     "replication/promise.py",
 )
-MAY_USE_OS = ("log/files.py", "server/", "client/", "testing/", "console/", "cli/")
+MAY_USE_OS = (
+    "log/files.py",
+    "config/small_file.py",
+    "server/",
+    "client/",
+    "testing/",
+    "console/",
+    "cli/",
+)
 IO_MODULES = {"os", "shutil", "tempfile", "fcntl", "mmap"}
 
 MAX_FILE_LINES = 500

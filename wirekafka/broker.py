@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from wirekafka.config.broker_config import BrokerConfig, TopicConfig
+from wirekafka.config.broker_config import TopicConfig
 from wirekafka.controller import ControllerRole
 from wirekafka.coordinator.confirmation import ConfirmationOptions
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
@@ -32,8 +32,9 @@ from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.claim import claim, cordoned_ids, locked, registration_of
 from wirekafka.metadata.directories import DirectoryReports
 from wirekafka.metadata.directory_failures import DirectoryFailures, may_be_offline
+from wirekafka.metadata.dynamic_config import DynamicConfig
 from wirekafka.metadata.followers import ImageBrokers, replication_throttle
-from wirekafka.metadata.image import BROKER, GROUP, TOPIC, PartitionImage, TopicImage
+from wirekafka.metadata.image import GROUP, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.isr_keeper import IsrKeeper
 from wirekafka.metadata.leadership import leadership_of
 from wirekafka.metadata.membership import Membership
@@ -88,8 +89,7 @@ class Broker:
         self.stored_quotas = ClientQuotas.of_broker(self.config, foundation.resolve)
         self.quotas: ClientQuotas | None = None
         """The quotas of clients; None while none is stored."""
-        self.check_config: Callable[[BrokerConfig], None] = lambda config: None
-        """Called with a new dynamic configuration; raises ConfigError if it cannot be applied."""
+        self.dynamic = DynamicConfig(self)
         self.sync_later: Callable[[Partition], None] | None = None
         """The `Replica.sync_later` of new partitions."""
         self.run_apart: Sync = sync_inline
@@ -130,7 +130,7 @@ class Broker:
         self.controller_channel = self.source.channel
         self.source.load()
         self.metadata_snapshots = SnapshotSchedule(self.quorum, self.metadata, now_ms)
-        self._configure()
+        self.dynamic.load()
         self._membership = Membership(
             self.controller_channel,
             self.metadata,
@@ -146,10 +146,6 @@ class Broker:
         self.relocations = Relocations(self, self._directory_of)
         self.leader_throttle = replication_throttle(self.image, self.config, "leader")
         self._open_coordinators(foundation)
-
-    def _configure(self) -> None:
-        every, own = self.image.config(BROKER, ""), self.image.config(BROKER, str(self.node_id))
-        self.config = self.config.with_dynamic(every, own)
 
     def _load_logs(self) -> None:
         now_ms, recover = self.clock.now_ms(), self._foundation.recover
@@ -227,7 +223,7 @@ class Broker:
         Raises UnusableDirectory, CorruptLog, KafkaError, OSError.
         """
         await self.source.catch_up()
-        self._configure()
+        self.dynamic.load()
         self._load_logs()
         await self.source.start()
         await self._membership.join(endpoints)
@@ -420,7 +416,10 @@ class Broker:
 
     def configure_broker(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
         """Apply dynamic configuration: the broker's own, and the defaults of topics."""
-        self.config = self.config.with_dynamic(cluster, broker)
+        self.dynamic.apply(cluster, broker)
+
+    def configured(self) -> None:
+        """Apply the present configuration (`dynamic_config.Configured`)."""
         for topic in {partition.topic for partition in self.partitions.values()}:
             self.configure_topic(topic, self.image.config(TOPIC, topic))
         self.fetching.configured()

@@ -1,9 +1,11 @@
 """Config providers: values from files, directories and environment variables."""
 
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.config.test_small_file import hostile_paths
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 
@@ -122,3 +124,92 @@ def test_other_dynamic_options_have_no_references(tmp_path: Path) -> None:
     reference = f"${{file:{tmp_path}/secrets:ms}}"
     found = config().with_dynamic({"log.retention.ms": reference}, {})
     assert found.sources.text("log.retention.ms") == reference, "which a change is refused for"
+
+
+def own_provider(directory: Path) -> dict[str, str]:
+    """The settings by which `serve --secure --brokers` takes the nodes' login from a file."""
+    for name in ("nodes.properties", "other.properties"):
+        (directory / name).write_text("sasl.jaas.config=hush\n")
+    return {
+        "config.providers": "wirekafka",
+        "config.providers.wirekafka.class": "wirekafka.NodesFile",
+        "config.providers.wirekafka.param.file": f"{directory}/nodes.properties",
+    }
+
+
+def test_the_own_provider_reads_one_file(tmp_path: Path) -> None:
+    base = own_provider(tmp_path)
+    for path, expected in (
+        (f"{tmp_path}/nodes.properties", "hush"),
+        (f"{tmp_path}/other.properties", None),
+        (f"{tmp_path}/./nodes.properties", None),
+        ("", None),
+    ):
+        reference = f"${{wirekafka:{path}:sasl.jaas.config}}"
+        found = BrokerConfig.of({**base, "ssl.key.password": reference})
+        assert found.ssl_key_password == (expected or reference)
+
+
+def test_no_dynamic_value_refers_to_the_own_provider(tmp_path: Path) -> None:
+    reference = f"${{wirekafka:{tmp_path}/nodes.properties:sasl.jaas.config}}"
+    name = "listener.name.sasl_ssl.ssl.keystore.location"
+    base = BrokerConfig.of({**own_provider(tmp_path), "ssl.key.password": reference})
+    again = {"config.providers.mine.class": "wirekafka.NodesFile"}
+    for dynamic in (
+        {name: reference},
+        {name: reference, **own_provider(tmp_path)},
+        {name: reference.replace("wirekafka", "mine"), "config.providers": "mine", **again},
+    ):
+        found = base.with_dynamic({}, dynamic)
+        assert found.for_listener("sasl_ssl").ssl_keystore_location == dynamic[name]
+        assert found.ssl_key_password == "hush", "which is static"
+
+
+def test_providers_are_those_of_the_static_configuration(tmp_path: Path) -> None:
+    """Unlike in Kafka, where whoever may change a configuration chooses them."""
+    (tmp_path / "secrets").write_text("key=hush\n")
+    reference = f"${{mine:{tmp_path}/secrets:key}}"
+    dynamic = {
+        "config.providers": "mine",
+        "config.providers.mine.class": f"{PACKAGE}.FileConfigProvider",
+        "ssl.key.password": reference,
+    }
+    assert config().with_dynamic({}, dynamic).ssl_key_password == reference
+    limited = config(**{"config.providers.file.param.allowed.paths": "/nowhere"})
+    widened = {
+        "config.providers.file.param.allowed.paths": str(tmp_path),
+        "ssl.key.password": reference.replace("mine", "file"),
+    }
+    assert limited.with_dynamic({}, widened).ssl_key_password == widened["ssl.key.password"]
+
+
+def test_a_reference_to_something_that_is_no_small_file_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    limited = {f"config.providers.{name}.param.allowed.paths": "/" for name in ("file", "dir")}
+    for path in (*hostile_paths(tmp_path).values(), f"{tmp_path}/loop"):
+        for reference in (f"${{file:{path}:key}}", f"${{dir:{path}:key}}"):
+            for providers in (config(), config(**limited)):
+                found = providers.with_dynamic({}, {"ssl.key.password": reference})
+                assert found.ssl_key_password == reference
+
+
+def test_several_references_in_one_text() -> None:
+    found = config({"A": "1", "B": "2"}, ssl_key_password="<${env:A}-${env}-${env:B}${env:C}> ${")
+    assert found.ssl_key_password == "<1-${env}-2${env:C}> ${"
+
+
+def test_long_texts_take_no_long_time() -> None:
+    """Kafka's pattern would need the cube of these lengths."""
+    for text in ("${env" + ":" * 500_000, "${" * 250_000, "${" * 250_000 + "}", "${}" * 150_000):
+        begin = time.process_time()
+        assert config(ssl_key_password=text).ssl_key_password == text
+        assert time.process_time() - begin < 2
+
+
+def test_a_text_does_not_refer_to_more_than_a_node_has_memory_for(tmp_path: Path) -> None:
+    (tmp_path / "large").write_text("x" * 500_000)
+    (tmp_path / "small").write_text("x")
+    for text in (f"${{dir:{tmp_path}:large}}" * 3, f"${{dir:{tmp_path}:small}}" * 1000):
+        with pytest.raises(ConfigError, match="refers to too much"):
+            config(ssl_key_password=text)
+        assert config().with_dynamic({}, {"ssl.key.password": text}).ssl_key_password == text

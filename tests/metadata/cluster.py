@@ -15,6 +15,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.metadata.auto_creation import AutoCreation
 from wirekafka.metadata.controller import Controller
+from wirekafka.metadata.dynamic_config import DynamicConfig
 from wirekafka.metadata.features import Bootstrap, bootstrap_features
 from wirekafka.metadata.framing import MetadataCodec
 from wirekafka.metadata.heartbeats import Heartbeat
@@ -61,7 +62,7 @@ class Cluster:
         self.config = BrokerConfig.of(
             {name.replace("_", "."): value for name, value in settings.items()}
         )
-        self.check_config = lambda config: None
+        self.dynamic = DynamicConfig(self)
         self.clock = ManualClock()
         self.log = MemoryLog()
         self.host = RecordingHost()

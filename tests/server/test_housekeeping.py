@@ -62,7 +62,7 @@ def test_retention_by_time_deletes_old_segments(kafka: InProcessBroker) -> None:
     kafka.create("t", retention_ms=str(DAY_MS), segment_ms=str(DAY_MS // 2))
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         append(kafka, b"old")
         await advance(kafka, DAY_MS, 300_000)
@@ -88,7 +88,7 @@ def test_retention_yields_to_requests_after_a_few_partitions(
         return 0
 
     monkeypatch.setattr(Log, "delete_old_segments", look)
-    housekeeping = Housekeeping(kafka.broker, [])
+    housekeeping = Housekeeping(kafka.broker, list)
     housekeeping.start()
     kafka.clock.advance(kafka.broker.config.log_retention_check_interval_ms)
     first = len(looked_at)
@@ -118,7 +118,7 @@ class Crowd:
 
 def test_connections_are_checked_a_few_at_a_time(kafka: InProcessBroker) -> None:
     listeners: list[Any] = [Crowd(), Crowd()]
-    housekeeping = Housekeeping(kafka.broker, listeners)
+    housekeeping = Housekeeping(kafka.broker, lambda: listeners)
     housekeeping.start()
     kafka.clock.advance(5_000)
     assert listeners[0].checked == [0]
@@ -131,7 +131,7 @@ def test_connections_are_checked_a_few_at_a_time(kafka: InProcessBroker) -> None
 
 def test_a_check_of_connections_that_fails_begins_anew(kafka: InProcessBroker) -> None:
     crowd: Any = Crowd()
-    housekeeping = Housekeeping(kafka.broker, [crowd])
+    housekeeping = Housekeeping(kafka.broker, lambda: [crowd])
     housekeeping.start()
     crowd.fails_at = 2
     kafka.clock.advance(6_000)
@@ -148,7 +148,7 @@ def test_a_deleted_topics_files_are_removed_after_the_delay(
     append(kafka, b"x")
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         await kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
         [aside] = (tmp_path / "data").glob("t-0*")
@@ -171,7 +171,7 @@ def test_many_deleted_partitions_are_removed_a_few_files_at_a_time(
         return len(list((tmp_path / "data").glob("t-*/*")))
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         await kafka.broker.controller.submit(DeleteTopics([TopicReference(name="t")]))
         await advance(kafka, 9_999, 9_999)
@@ -195,7 +195,7 @@ def test_checkpoints_are_written_when_an_offset_has_changed(
     path = tmp_path / "data" / "replication-offset-checkpoint"
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         append(kafka, b"a", b"b")
         await advance(kafka, 61_000)
@@ -212,7 +212,7 @@ def test_sealed_segments_are_synced_soon(kafka: InProcessBroker) -> None:
     kafka.create("t", segment_ms="1000")
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         append(kafka, b"a")
         await advance(kafka, 5000)
@@ -228,7 +228,7 @@ def test_flush_ms_syncs_in_time(kafka: InProcessBroker) -> None:
     kafka.create("t", flush_ms="5000")
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         append(kafka, b"a")
         await advance(kafka, 4000)
@@ -268,7 +268,7 @@ def test_a_full_disk_refuses_records_until_there_is_room(
     append(kafka, b"a")
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         monkeypatch.setattr(RealDisk, "free_bytes", lambda self, path: 1000)
         await advance(kafka, 2000)
@@ -289,7 +289,7 @@ def test_a_task_that_fails_is_logged_once_and_run_again(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         for _ in range(2):
             monkeypatch.setattr(RealDisk, "free_bytes", lambda self, path: 1 // 0)
@@ -306,7 +306,7 @@ def test_no_task_runs_after_the_stop(
     kafka: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         housekeeping.stop()
         monkeypatch.setattr(RealDisk, "free_bytes", lambda self, path: 1000)
@@ -330,7 +330,7 @@ def test_high_watermarks_of_replicated_partitions_are_checkpointed_every_five_se
         return offsets_from(path.read_bytes()) if path.exists() else {}
 
     async def scenario() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         append(kafka, b"x", topic="alone")
         await advance(kafka, 20_000)

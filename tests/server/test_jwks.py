@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from joserfc.jwk import ECKey
 
+from tests.config.test_small_file import hostile_paths
 from tests.eventually import eventually_async
 from tests.manual_clock import ManualClock
 from wirekafka.config.option import ConfigError
+from wirekafka.config.reference import Resolved
 from wirekafka.security.sasl.mechanisms import KeySource
 from wirekafka.server.jwks import KeyCache
 
@@ -86,3 +90,34 @@ def test_no_listener_starts_without_keys() -> None:
             await cache.start()
 
     with_provider(scenario)
+
+
+def test_files_that_are_no_key_sets_are_refused_at_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        for path in hostile_paths(tmp_path).values():
+            if not path:
+                continue
+            cache = KeyCache(ManualClock())
+            url = "file://" + quote(path)
+            cache.lookup(KeySource(url, _REFRESH_MS, _RETRY_MS, _LONGEST_RETRY_MS))
+            with pytest.raises(ConfigError, match="cannot be read"):
+                async with asyncio.timeout(5):
+                    await cache.start()
+
+    asyncio.run(scenario())
+
+
+def test_a_url_that_a_config_provider_has_is_in_no_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        for url in ("file:///planted-secret", "http://planted-secret:x/", "http://planted secret/"):
+            cache = KeyCache(ManualClock())
+            source = KeySource(Resolved(url), _REFRESH_MS, _RETRY_MS, _LONGEST_RETRY_MS)
+            cache.lookup(source)
+            with pytest.raises(ConfigError) as refused:
+                await cache.start()
+            assert "planted" not in str(refused.value) + repr(refused.value) + repr(source)
+
+    asyncio.run(scenario())
+    assert "planted" not in caplog.text

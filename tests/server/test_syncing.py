@@ -76,7 +76,7 @@ def play(kafka: InProcessBroker, medium: Medium, scenario: Callable[[], Awaitabl
     """Run a scenario with held syncs; at the end all syncs are released."""
 
     async def played() -> None:
-        housekeeping = Housekeeping(kafka.broker, [])
+        housekeeping = Housekeeping(kafka.broker, list)
         housekeeping.start()
         try:
             await scenario()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,17 @@ from typing import Any
 import pytest
 
 from tests.certificates import PASSWORD, Authority, Issued, client_context
+from tests.config.test_small_file import hostile_paths
 from tests.eventually import eventually
 from tests.raw_client import RawClient
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.config.option import Type
+from wirekafka.config.options import SecurityOptions, rows
 from wirekafka.testing import Broker
 
 _HOST = "127.0.0.1"
+_FILE_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 
 
 class TlsClient(RawClient):
@@ -377,9 +382,94 @@ def test_certificates_of_another_name_are_refused_as_by_kafka(
         f"truststore was configured.{end}"
     )
     assert alter(broker, keystore_location="/nowhere") == (
-        f"{failed}listener.name.ssl.ssl.keystore.location: /nowhere: No such file or directory{end}"
+        f"{failed}org.apache.kafka.common.errors.InvalidConfigurationException: Failed to load PEM "
+        f"SSL keystore /nowhere{end}"
     )
     assert serial_of(broker, authority) == server.chain[0].serial_number
+
+
+@pytest.mark.parametrize("store", ["keystore", "truststore"])
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+def test_a_client_does_not_learn_why_a_file_cannot_be_used(
+    start: Start, authority: Authority, tmp_path: Path, store: str, kind: str, caplog: Any
+) -> None:
+    """Neither which files exist: the reasons are in the log, and no file is read to its end."""
+    broker = start(
+        listeners=f"SSL://{_HOST}:0,PLAINTEXT://{_HOST}:0",
+        ssl_truststore_type="PEM",
+        ssl_truststore_location=authority.file,
+    )
+    (tmp_path / "text").write_text("no store")
+    paths = {"a text": str(tmp_path / "text"), **hostile_paths(tmp_path)}
+    del paths["an empty name"]  # As if the option was not set.
+    password = {f"{store}_password": "x"} if kind == "PKCS12" else {}
+    others = set()
+    for reason, path in paths.items():
+        begin = time.monotonic()
+        options = {f"{store}_location": path, f"{store}_type": kind, **password}
+        message = alter(broker, **options)
+        assert time.monotonic() - begin < 2, reason
+        assert message is not None
+        shown = f"PEM SSL keystore {path} for" if kind == "PEM" else f"keystore {path} of type"
+        assert f"Failed to load {'' if kind == 'PEM' else 'SSL '}{shown}" in message, message
+        others.add(message.replace(path, ""))
+        assert f"location: {path}: " in caplog.text
+        caplog.clear()
+    assert len(others) == 1
+
+
+def test_what_a_dynamic_option_refers_to_is_in_no_response_and_no_log(
+    start: Start, tmp_path: Path, caplog: Any
+) -> None:
+    (tmp_path / "secrets").write_text("key=planted-secret\n")
+    broker = start(
+        listeners=f"SSL://{_HOST}:0,PLAINTEXT://{_HOST}:0",
+        config_providers="file",
+        config_providers_file_class=_FILE_PROVIDER,
+    )
+    reference = f"${{file:{tmp_path}/secrets:key}}"
+    for name, option in rows(SecurityOptions).items():
+        if name.startswith("ssl.") and option.type is not Type.BOOLEAN:
+            message = alter(broker, **{name.removeprefix("ssl."): reference}) or ""
+            assert "planted" not in message, message
+    assert "planted-secret" not in caplog.text
+
+
+def test_a_store_that_config_providers_name_is_used(
+    start: Start, authority: Authority, tmp_path: Path
+) -> None:
+    new = authority.issue("O=Example,CN=broker", _HOST, "localhost")
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text(f"store={new.pem()}\n")
+    broker = start(
+        listeners=f"SSL://{_HOST}:0,PLAINTEXT://{_HOST}:0",
+        config_providers="file",
+        config_providers_file_class=_FILE_PROVIDER,
+    )
+    assert alter(broker, keystore_location=f"${{file:{secrets}:store}}") is None
+    eventually(lambda: serial_of(broker, authority) == new.chain[0].serial_number)
+
+
+def test_nothing_but_the_stores_changes_while_a_listener_runs(
+    start: Start, authority: Authority
+) -> None:
+    broker = start(
+        listeners=f"SSL://{_HOST}:0,PLAINTEXT://{_HOST}:0",
+        ssl_truststore_type="PEM",
+        ssl_truststore_location=authority.file,
+    )
+    new = authority.issue("O=Example,CN=broker", _HOST, "localhost")
+    options = {
+        "client_auth": "required",
+        "enabled_protocols": "TLSv1.2",
+        "principal_mapping_rules": "RULE:.*/admin/",
+        "keystore_location": new.pem(),
+    }
+    assert alter(broker, **options) is None
+    eventually(lambda: serial_of(broker, authority) == new.chain[0].serial_number)
+    with TlsClient(port_of(broker), client_context(authority)) as client:
+        assert client.is_served(), "without a certificate"
+        assert client.socket.version() == "TLSv1.3"  # type: ignore[attr-defined]
 
 
 def test_a_new_name_is_accepted_where_that_is_allowed(start: Start, authority: Authority) -> None:

@@ -1,4 +1,8 @@
-"""The checks that AlterConfigs and IncrementalAlterConfigs make before they ask the controller."""
+"""The checks that AlterConfigs and IncrementalAlterConfigs make before they ask the controller.
+
+Nothing that depends on a value happens before its author is authorized: values may name files, and
+refer to secrets that config providers read.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 from wirekafka.apis.registry import Call, ControllerCall
 from wirekafka.config import loggers
 from wirekafka.config.dynamic import validate_dynamic
+from wirekafka.config.listener_update import check_listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.update import validate_broker
 from wirekafka.errors import Error, KafkaError
@@ -39,7 +44,10 @@ async def alter(
                 raise _bad_request("Each resource must appear at most once.")
             check_changes(resource)
             if resource.type == BROKER:
-                _check_broker(resource, call, applied)
+                refused = why_refused(resource, call)
+                if refused is not None:
+                    raise refused
+                await _check_broker(resource, call, applied)
             outcome.append(None)
             passed.append(resource)
         except KafkaError as error:
@@ -48,7 +56,7 @@ async def alter(
     return [next(replies) if error is None else error for error in outcome]
 
 
-def why_refused(resource: ResourceChanges, call: ControllerCall) -> KafkaError | None:
+def why_refused(resource: ResourceChanges, call: Call | ControllerCall) -> KafkaError | None:
     """The error for a resource whose configs the client may not change, else None."""
     kind = _AUTHORIZED_AS.get(resource.type)
     if kind is None:
@@ -100,7 +108,7 @@ def alter_loggers(resource: ResourceChanges, call: Call, *, validate_only: bool)
     loggers.alter(resource.changes, validate_only=validate_only)
 
 
-def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> None:
+async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> None:
     """Validate a change of this broker's configs. Raises KafkaError(INVALID_REQUEST)."""
     if resource.name and not _is_id(resource.name):
         raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
@@ -111,12 +119,13 @@ def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> No
     before = call.broker.image.config(BROKER, resource.name)
     after = applied(resource, before)
     validate_broker(after, per_broker=bool(resource.name))
-    config, image = call.broker.config, call.broker.image
-    validate_dynamic(config, after)
+    image = call.broker.image
+    validate_dynamic(call.broker.config, after)
     cluster = image.config(BROKER, "") if resource.name else after
     own = after if resource.name else image.config(BROKER, str(call.broker.node_id))
+    check_listeners(call.broker.config, call.broker.config.with_written(cluster, own))
     try:
-        call.broker.check_config(config.with_dynamic(cluster, own))
+        await call.broker.dynamic.check(cluster, own)
     except ConfigError as error:
         raise _bad_request(
             f"Invalid value org.apache.kafka.common.config.ConfigException: {error} for "

@@ -17,6 +17,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import controller_names, listeners, to_controllers
 from wirekafka.config.option import ConfigError
 from wirekafka.config.prefixed import jaas_option
+from wirekafka.config.providers import OWN_CLASS, OWN_FILE
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.security import certificates, client_settings
 from wirekafka.security.sasl.scram import LOGIN_MODULE, SHA_512
@@ -47,7 +48,6 @@ _PROTOCOL_MAP = "listener.security.protocol.map"
 _KEYSTORE_FILE, _AUTHORITY_FILE = "broker.pem", "ca.pem"
 _NODES_FILE, _USERS_FILE, _PASSWORD_FILE = "nodes.properties", "first-users", "password"
 _PROVIDER = "wirekafka"
-_PROVIDER_CLASS = "org.apache.kafka.common.config.provider.FileConfigProvider"
 _JAAS = "sasl.jaas.config"
 
 
@@ -176,7 +176,8 @@ def of_nodes(config: BrokerConfig) -> dict[str, str]:
         "ssl.keystore.location": str(directory / _KEYSTORE_FILE),
         "ssl.truststore.location": str(directory / _AUTHORITY_FILE),
         "ssl.truststore.type": "PEM",
-        f"config.providers.{_PROVIDER}.class": _PROVIDER_CLASS,
+        f"config.providers.{_PROVIDER}.class": OWN_CLASS,
+        f"config.providers.{_PROVIDER}.param.{OWN_FILE}": str(directory / _NODES_FILE),
         **{jaas_option(name, SHA_512.name): login for name in names},
     }
     for name in added:

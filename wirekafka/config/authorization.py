@@ -30,12 +30,12 @@ class Policy:
             raise ConfigError(
                 "authorizer.class.name", name, f"the only authorizer here is {STANDARD_AUTHORIZER}"
             )
-        text = config.sources.text("super.users") or ""
+        text = config.sources.static_value("super.users") or ""
         users = frozenset(user.strip() for user in text.split(";") if user.strip())
         for user in users:
             if ":" not in user:
                 raise ConfigError(
                     "super.users", text, f"expected a string in format User:name but got {user}"
                 )
-        open_text = config.sources.text("allow.everyone.if.no.acl.found") or "false"
+        open_text = config.sources.static_value("allow.everyone.if.no.acl.found") or "false"
         return cls(users, open_text.strip().lower() == "true")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from wirekafka.config.option import ConfigError, Option
-from wirekafka.config.options import BROKER, FAMILIES, BrokerOptions
+from wirekafka.config.option import ConfigError, Option, Type
+from wirekafka.config.options import (
+    BROKER,
+    FAMILIES,
+    BrokerOptions,
+    SaslOptions,
+    SecurityOptions,
+    rows,
+)
 from wirekafka.config.own import OWN
 from wirekafka.config.prefixed import overridden, prefixes
+from wirekafka.config.reference import Reference, hidden, value_of
 from wirekafka.config.sources import Setting, Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
 
@@ -22,6 +30,9 @@ _PLUGINS = ("rsm.config.", "rlmm.config.", "config.providers.")
 OF_THE_AUTHORIZER = ("super.users", "allow.everyone.if.no.acl.found")
 """Read by Kafka's authorizer, so that they are not among the options of a broker."""
 
+_HIDDEN = {**rows(SecurityOptions), **rows(SaslOptions)}.keys()
+"""Options whose values are hidden where config providers have them. Others, such as the paths and
+addresses of this node, are in its log and its responses anyway."""
 _MOST_SHARED = 256
 _DEFAULTS = {option.attribute: option.default for option in BROKER.values()}
 
@@ -57,6 +68,12 @@ class BrokerConfig(BrokerOptions):
     ) -> BrokerConfig:
         """This configuration with the dynamic settings of the metadata log (KIP-226)."""
         return BrokerConfig(self.sources.with_dynamic(cluster_default, per_broker))
+
+    def with_written(
+        self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]
+    ) -> BrokerConfig:
+        """As `with_dynamic`, but without what config providers find: no file is read."""
+        return BrokerConfig(self.sources.with_written(cluster_default, per_broker))
 
     @property
     def unknown(self) -> list[tuple[str, str]]:
@@ -94,6 +111,10 @@ class BrokerConfig(BrokerOptions):
     @cached_property
     def _of_listeners(self) -> dict[tuple[str, str | None], BrokerConfig]:
         return {}
+
+    def with_options_of(self, other: BrokerConfig, names: Container[str]) -> BrokerConfig:
+        """This configuration, but for the options of these names, which are set as in `other`."""
+        return BrokerConfig(self.sources.with_options_of(other.sources, names))
 
     def value(self, option: Option[Any]) -> Any:
         """The option's value, None where it is not set and has no default."""
@@ -156,15 +177,28 @@ class BrokerConfig(BrokerOptions):
 def _parsed(option: Option[Any], text: str, sources: Sources) -> Any:
     name = sources.configured_name(option.name)
     try:
-        return option.parse(text, name)
+        return _value(option, text, name)
     except ConfigError as error:
         if sources.is_dynamic(option.name):
             # The controller, perhaps a newer version, accepted it: ignored rather than fatal.
             setting = sources.static.get(option.name)
-            return option.parse(setting.text) if setting else option.default
+            return _value(option, setting.text, name) if setting else option.default
         source = sources.source(option.name)
         message = f"{error} (from {source})" if source else str(error)
         raise ConfigError(name, error.value, error.reason, message) from None
+
+
+def _value(option: Option[Any], text: str, name: str) -> Any:
+    """The parsed value, which is hidden if it is a secret of a config provider."""
+    if not isinstance(text, Reference):
+        return option.parse(text, name)
+    try:
+        value = option.parse(value_of(text), name)
+    except ConfigError:
+        reason = "it refers to a value that the option cannot take"
+        raise ConfigError(name, text, reason) from None
+    is_secret = option.type is Type.PASSWORD or option.name in _HIDDEN
+    return hidden(value) if is_secret else value
 
 
 def _overruled(sources: Sources) -> set[str]:

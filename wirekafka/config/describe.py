@@ -20,6 +20,7 @@ from wirekafka.config.options import (
     Table,
 )
 from wirekafka.config.prefixed import described
+from wirekafka.config.reference import Reference
 from wirekafka.config.topic_config import inherited
 
 _UNKNOWN_TYPE = 0
@@ -156,7 +157,7 @@ def _broker_entry(broker: BrokerConfig, name: str) -> ConfigEntry:
         synonyms = [synonym._replace(value=None) for synonym in synonyms]
     if option is None or sensitive:
         value = None
-    elif name in BROKER:
+    elif name in BROKER and not isinstance(broker.sources.text(name), Reference):
         value = text_of(broker.value(option))
     else:
         value = broker.sources.text(name)

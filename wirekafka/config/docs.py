@@ -43,6 +43,7 @@ _THROUGH = {
 }
 _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
+    "streams.assignor.name": "The only one is `sticky`.",
     "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
     "supported, for logins at other nodes.",
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
@@ -88,8 +89,9 @@ Kafka's `StandardAuthorizer`.
 ## How to read the tables
 
 *Update* is whether a running broker accepts a new value: `read-only` needs a restart, `per-broker`
-and `cluster-wide` can be altered. Options that wirekafka checks and reports, but that have no
-effect yet, are listed by name below the tables.
+and `cluster-wide` can be altered. Of a listener that runs, TLS stores and limits change; other
+options of TLS and SASL apply to listeners that are opened later, as in Kafka. Options that
+wirekafka checks and reports, but that have no effect yet, are listed by name below the tables.
 """
 
 
@@ -101,7 +103,8 @@ def page() -> str:
         parts += _area(f"Broker: {title[0].lower() + title[1:]}", tables.rows(owner), used)
     parts += _overrides("Groups", "group", GROUP, used)
     parts += ["", "## Client metrics", "", "Set per subscription (KIP-714).", ""]
-    parts += _lacking(CLIENT_METRICS, used)
+    parts += ["| Option | Type | Default | Values | Meaning |", "|---|---|---|---|---|"]
+    parts += [_cells(option) for option in _shown(CLIENT_METRICS, used)]
     return "\n".join(parts) + "\n"
 
 
@@ -124,6 +127,8 @@ def used_names() -> set[str]:
     used |= BOUNDING
     used.add("config.providers")  # Replaced while the sources are read.
     used |= DECIDING_CLASSES.keys()
+    used |= CLIENT_METRICS.keys()  # All of them are read when a subscription is.
+    used.add("streams.assignor.name")  # Checked, which is all where there is one assignor.
     for word in words & _THROUGH.keys():
         used.update(_THROUGH[word])
     for name in used & TOPIC.keys():

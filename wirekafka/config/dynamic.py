@@ -18,7 +18,6 @@ _THREADS = (
     "num.recovery.threads.per.data.dir",
     "background.threads",
 )
-_BOUND_AT_START = ("listeners", "advertised.listeners", "listener.security.protocol.map")
 _POSITIVE = ("max.connections", "max.connection.creation.rate")
 """Options of listeners that can be 0 only at a start."""
 _CLEANER_BUFFER_BYTES = 1 << 20
@@ -29,13 +28,6 @@ def validate_dynamic(config: BrokerConfig, values: Mapping[str, str]) -> None:
 
     Each value must have passed the check of its option.
     """
-    fixed = [
-        name
-        for name in _BOUND_AT_START
-        if name in values and values[name] != config.sources.text(name)
-    ]
-    if fixed:
-        raise _refused(f"Cannot update these configs without a restart: [{', '.join(fixed)}]")
     for name in _THREADS:
         if name in values:
             _check_threads(name, int(values[name]), getattr(config, name.replace(".", "_")))
@@ -123,7 +115,7 @@ def _check_logs(config: BrokerConfig, values: Mapping[str, str]) -> None:
             "requirement failed: All entries in cordoned.log.dirs must be present in "
             f"log.dirs or log.dir. Missing entries : {', '.join(missing)}"
         )
-    after = config.with_dynamic(config.sources.cluster, {**config.sources.broker, **values})
+    after = config.with_written(config.sources.cluster, {**config.sources.broker, **values})
     for unit in ("ms", "bytes"):
         local = int(values.get(f"log.local.retention.{unit}", -2))
         total = getattr(after.topic_defaults, f"retention_{unit}")

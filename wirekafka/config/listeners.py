@@ -12,7 +12,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
 from wirekafka.config.security_protocol import PROTOCOLS
 
-_ENDPOINT = re.compile(rf"(?P<name>[^:/\s]+)://(?P<host>{HOST}|):(?P<port>[0-9]{{1,5}})")
+ENDPOINT = re.compile(rf"(?P<name>[^:/\s]+)://(?P<host>{HOST}|):(?P<port>[0-9]{{1,5}})")
 
 
 class Listener(NamedTuple):
@@ -56,7 +56,7 @@ def controller_names(config: BrokerConfig) -> list[str]:
 
 def listeners(config: BrokerConfig) -> Listeners:
     """The endpoints of a configuration. Raises ConfigError if they contradict each other."""
-    protocols = _protocols(config)
+    protocols = protocols_of(config)
     controllers = controller_names(config)
     every = _parsed("listeners", config.listeners, protocols)
     _require_distinct(every)
@@ -81,14 +81,14 @@ def listeners(config: BrokerConfig) -> Listeners:
 def between_brokers(config: BrokerConfig) -> Named:
     """Return the listener for connections between brokers. Raises ConfigError."""
     name = listeners(config).inter_broker
-    return Named(name, _protocols(config)[name])
+    return Named(name, protocols_of(config)[name])
 
 
 def to_controllers(config: BrokerConfig) -> Named:
     """Return the listener for connections to controllers. Raises ConfigError."""
     if not config.controller_listener_names:
         raise ConfigError("controller.listener.names", "", "no listener of controllers is named")
-    names, protocols = controller_names(config), _protocols(config)
+    names, protocols = controller_names(config), protocols_of(config)
     for name in names:
         if name not in protocols:
             reason = (
@@ -103,7 +103,8 @@ def to_controllers(config: BrokerConfig) -> Named:
     return Named(names[0], protocols[names[0]])
 
 
-def _protocols(config: BrokerConfig) -> dict[str, str]:
+def protocols_of(config: BrokerConfig) -> dict[str, str]:
+    """Return the security protocol of each name in the map. Raises ConfigError."""
     text = config.listener_security_protocol_map
     found = {}
     for pair in filter(None, (word.strip() for word in text.split(","))):
@@ -132,7 +133,7 @@ def _parsed(option: str, texts: Iterable[str], protocols: dict[str, str]) -> tup
 
 
 def _endpoint(option: str, text: str, protocols: dict[str, str]) -> Listener:
-    match = _ENDPOINT.fullmatch(text)
+    match = ENDPOINT.fullmatch(text)
     if match is None or int(match["port"]) > LARGEST_PORT:
         raise ConfigError(
             option, text, "Unable to parse to a broker endpoint: expected NAME://HOST:PORT"

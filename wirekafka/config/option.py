@@ -65,7 +65,7 @@ class ConfigError(ValueError):
 def shown(value: object) -> str:
     """A value as Java's string conversion shows it in a message."""
     if isinstance(value, tuple):
-        return "[" + ", ".join(value) + "]"
+        return "[" + ", ".join(f"{each}" for each in value) + "]"
     return text_of(value) or ("null" if value is None else "")
 
 
@@ -262,7 +262,7 @@ def text_of(value: object) -> str | None:
         case float():
             return _java_double(value)
         case tuple():
-            return ",".join(value)
+            return ",".join(f"{each}" for each in value)
         case _:
             return str(value)
 

@@ -41,7 +41,7 @@ def console_listener(sources: Sources) -> Address | None:
 
 def console_allows_changes(sources: Sources) -> bool:
     """Whether the console may change something. Raises ConfigError."""
-    text = (sources.text(CONSOLE_CHANGES) or "false").strip().lower()
+    text = (sources.static_value(CONSOLE_CHANGES) or "false").strip().lower()
     if text not in ("true", "false"):
         raise ConfigError(CONSOLE_CHANGES, text, "expected true or false")
     return text == "true"
@@ -54,7 +54,7 @@ def new_directories(sources: Sources) -> tuple[str, ...]:
 
 
 def _listener(sources: Sources, name: str) -> Address | None:
-    text = (sources.text(name) or "").strip()
+    text = (sources.static_value(name) or "").strip()
     if not text:
         return None
     try:

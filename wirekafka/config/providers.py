@@ -1,6 +1,7 @@
 """Config providers: values that stand elsewhere, as in `${file:/run/secrets:password}` (KIP-297).
 
-The three providers that come with Kafka are built in; no class is loaded.
+The three providers that come with Kafka are built in; no class is loaded. What they find is in no
+message.
 """
 
 from __future__ import annotations
@@ -8,15 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from errno import EINVAL
+from os.path import isfile, realpath
 from pathlib import Path
 from typing import Any
 
 from wirekafka.config.option import ConfigError
+from wirekafka.config.reference import Reference
+from wirekafka.config.small_file import MOST_BYTES, read_small_file
 
 _OPTION = "config.providers"
+OWN_CLASS = "wirekafka.NodesFile"
+"""The provider of the settings that `serve --secure --brokers` makes: it reads one file."""
+OWN_FILE = "file"
+"""The parameter of that provider, which names its file."""
+_COST = 10_000
+"""How many characters a look-up counts for, so that a text has at most a hundred of them."""
 _PACKAGE = "org.apache.kafka.common.config.provider."
-_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +52,72 @@ class Provider:
             if not allowed.is_absolute():
                 raise self.refused("allowed.paths", text.strip(), "must be absolute paths")
             # Resolved, so that neither `..` nor a link leads out of the allowed paths.
-            if path.resolve().is_relative_to(allowed.resolve()):
+            if _real(path).is_relative_to(_real(allowed)):
                 return True
         return False
+
+
+def _real(path: Path) -> Path:
+    """The path without links, as far as it exists. Raises OSError for no path of a file."""
+    try:
+        return Path(realpath(path))
+    except ValueError as error:  # A zero byte.
+        raise OSError(EINVAL, str(error)) from None
 
 
 Lookup = Callable[[Provider, str, str], str | None]
 """Called with (provider, path, key); returns the value or None. Raises ConfigError."""
 
 
-def resolved(values: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """The values with references to providers replaced; those that find nothing stay as they are.
+def with_references(
+    values: Mapping[str, str], options: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The values, each with a reference that finds something as a `Reference`.
 
-    Raises ConfigError for an unknown provider class and for a file that cannot be read.
+    `options` have the providers. Raises ConfigError for an unknown provider class and for a file
+    that cannot be read.
     """
-    providers = _providers(values, environment)
-    if not providers:
-        return dict(values)
+    providers = _providers(options, environment)
 
-    def replaced(reference: re.Match[str]) -> str:
-        found = providers.get(reference[1])
-        if found is None:
-            return reference[0]
-        provider, look_up = found
-        value = look_up(provider, reference[2] or "", reference[3])
-        return reference[0] if value is None else value
+    def looked_up(name: str, path: str, key: str) -> str | None:
+        if name not in providers:
+            return None
+        provider, look_up = providers[name]
+        return look_up(provider, path, key)
 
-    return {
-        name: text if name.startswith(_OPTION) else _REFERENCE.sub(replaced, text)
-        for name, text in values.items()
-    }
+    found = {}
+    for name, text in values.items():
+        value = text if name.startswith(_OPTION) else _replaced(text, looked_up)
+        found[name] = text if value == text else Reference(text, value)
+    return found
+
+
+def _replaced(text: str, looked_up: Callable[[str, str, str], str | None]) -> str:
+    """The text with references, `${name:path:key}` or `${name:key}`, replaced if they are found.
+
+    It takes time in proportion to the text, which may be a client's: Kafka's pattern does not.
+    """
+    parts: list[str] = []
+    at, budget = 0, MOST_BYTES
+    while (start := text.find("${", at)) >= 0 and (end := text.find("}", start)) >= 0:
+        name, colon, rest = text[start + 2 : end].partition(":")
+        path, has_path, key = rest.partition(":")
+        if not has_path:
+            path, key = "", rest
+        value = looked_up(name, path, key) if colon else None
+        budget -= len(value or "") + (_COST if colon else 0)
+        if budget < 0:
+            raise ConfigError(_OPTION, None, "a value refers to too much")
+        parts += text[at:start], text[start : end + 1] if value is None else value
+        at = end + 1
+    return "".join([*parts, text[at:]])
+
+
+def without_own(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of providers without the one of this package, which clients may not refer to."""
+    names = [each.strip() for each in options.get(_OPTION, "").split(",")]
+    kept = [each for each in names if options.get(f"{_OPTION}.{each}.class") != OWN_CLASS]
+    return {**options, _OPTION: ",".join(kept)}
 
 
 def _providers(
@@ -81,9 +126,9 @@ def _providers(
     found = {}
     for name in filter(None, map(str.strip, values.get(_OPTION, "").split(","))):
         kind = values.get(f"{_OPTION}.{name}.class", "").strip()
-        look_up = _LOOKUPS.get(kind.removeprefix(_PACKAGE)) if kind.startswith(_PACKAGE) else None
+        look_up = _LOOKUPS.get(kind)
         if look_up is None:
-            known = ", ".join(_PACKAGE + each for each in _LOOKUPS)
+            known = ", ".join(each for each in _LOOKUPS if each != OWN_CLASS)
             raise ConfigError(f"{_OPTION}.{name}.class", kind, f"must be one of {known}")
         prefix = f"{_OPTION}.{name}.param."
         parameters = {
@@ -109,12 +154,17 @@ def _from_file(provider: Provider, path: str, key: str) -> str | None:
     return properties.get(key)
 
 
+def _from_own_file(provider: Provider, path: str, key: str) -> str | None:
+    """A property of the one file that the provider's parameter names."""
+    return _from_file(provider, path, key) if path == provider.parameters.get(OWN_FILE) else None
+
+
 def _from_directory(provider: Provider, path: str, key: str) -> str | None:
     """The content of a file in a directory."""
     if not path or Path(key).name != key:
         return None
     file = Path(path) / key
-    return _read(provider, file) if file.is_file() else None
+    return _read(provider, file) if isfile(file) else None
 
 
 def _from_environment(provider: Provider, path: str, key: str) -> str | None:
@@ -132,14 +182,8 @@ def _from_environment(provider: Provider, path: str, key: str) -> str | None:
 
 def _read(provider: Provider, path: Path) -> str | None:
     """The text of a file; None if the provider may not read it. Raises ConfigError."""
-    if not provider.allowed(path):
-        return None
     try:
-        with path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise ConfigError(_OPTION, path, f"{path} is larger than {_MOST_BYTES} bytes")
-        return content.decode()
+        return read_small_file(path).decode() if provider.allowed(path) else None
     except OSError as error:
         raise ConfigError(_OPTION, path, f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -147,7 +191,8 @@ def _read(provider: Provider, path: Path) -> str | None:
 
 
 _LOOKUPS: dict[str, Lookup] = {
-    "FileConfigProvider": _from_file,
-    "DirectoryConfigProvider": _from_directory,
-    "EnvVarConfigProvider": _from_environment,
+    f"{_PACKAGE}FileConfigProvider": _from_file,
+    f"{_PACKAGE}DirectoryConfigProvider": _from_directory,
+    f"{_PACKAGE}EnvVarConfigProvider": _from_environment,
+    OWN_CLASS: _from_own_file,
 }

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from wirekafka.config.option import ConfigError
-from wirekafka.config.providers import resolved
+from wirekafka.config.providers import with_references, without_own
+from wirekafka.config.reference import value_of
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BUILT_IN = "built in"
+_PROVIDERS = "config.providers"
 _JAAS_FILE = "-Djava.security.auth.login.config="
 _SECURITY = re.compile(r"(^|\.)(ssl|sasl)\.")
 
@@ -63,6 +70,7 @@ class Setting:
     """A value as configured, and a description of its source; empty where none is to be named."""
 
     text: str
+    """A `Reference` if config providers have the value."""
     source: str
 
 
@@ -108,9 +116,9 @@ class Sources:
                 for name, setting in static.items()
                 if setting.source != BUILT_IN or name not in SINGLE_NODE
             }
-        if "config.providers" in static:
+        if _PROVIDERS in static:
             texts = {name: setting.text for name, setting in static.items()}
-            for name, text in resolved(texts, environment or {}).items():
+            for name, text in with_references(texts, texts, environment or {}).items():
                 static[name] = replace(static[name], text=text)
         # Two names of one option (KIP-631): the one that is given applies to both.
         if static["node.id"].source == BUILT_IN and "broker.id" in static:
@@ -121,24 +129,39 @@ class Sources:
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
         """The same static settings with other dynamic ones.
 
-        Their references to config providers are replaced in options of TLS and SASL, as in Kafka;
-        one that cannot be looked up stays as it is.
+        Their references to config providers are looked up in options of TLS and SASL, as in Kafka;
+        one that finds nothing stays as it is. The providers are those of the static settings,
+        without the one that only this package's own settings use.
         """
         return replace(self, cluster=self._looked_up(cluster), broker=self._looked_up(broker))
 
+    def with_written(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Sources:
+        """As `with_dynamic`, but nothing is looked up: for checks that need no such value."""
+        return replace(self, cluster=dict(cluster), broker=dict(broker))
+
+    def refers(self, dynamic: Mapping[str, str]) -> bool:
+        """Whether config providers have to read something for these dynamic settings."""
+        return _PROVIDERS in self.static and any(_refers(*each) for each in dynamic.items())
+
     def _looked_up(self, dynamic: Mapping[str, str]) -> dict[str, str]:
-        if "config.providers" not in self.static:
-            return dict(dynamic)
-        providers = {
-            name: setting.text
-            for name, setting in self.static.items()
-            if name.startswith("config.providers")
-        }
         found = dict(dynamic)
+        if not self.refers(dynamic):
+            return found
+        providers = without_own(
+            {
+                name: value_of(setting.text)
+                for name, setting in self.static.items()
+                if name.startswith(_PROVIDERS)
+            }
+        )
         for name, text in dynamic.items():
-            if _SECURITY.search(name) and "${" in text:
-                with suppress(ConfigError):
-                    found[name] = resolved({**providers, name: text}, self.environment)[name]
+            if _refers(name, text):
+                # As it was written: it may have been looked up before.
+                written = {name: str(text)}
+                try:
+                    found |= with_references(written, providers, self.environment)
+                except ConfigError as error:
+                    logger.warning("%s is used as it is written: %s", name, error)
         return found
 
     def with_prefix(self, prefix: str) -> Sources:
@@ -180,11 +203,30 @@ class Sources:
         return {*self.static, *self.cluster, *self.broker}
 
     def text(self, name: str) -> str | None:
-        """The value of the strongest source, None if the name is not set."""
+        """What the strongest source says, as it was written; None if the name is not set."""
         for layer in (self.broker, self.cluster):
             if name in layer:
                 return layer[name]
         return self.static[name].text if name in self.static else None
+
+    def static_value(self, name: str) -> str | None:
+        """The value of a setting that is never dynamic, which config providers may have."""
+        return value_of(self.static[name].text) if name in self.static else None
+
+    def with_options_of(self, other: Sources, names: Container[str]) -> Sources:
+        """These settings, but for the options of these names, which are set as in `other`."""
+
+        def mixed(own: Mapping[str, T], others: Mapping[str, T]) -> dict[str, T]:
+            kept = {name: each for name, each in own.items() if name not in names}
+            return kept | {name: each for name, each in others.items() if name in names}
+
+        return replace(
+            self,
+            static=mixed(self.static, other.static),
+            cluster=mixed(self.cluster, other.cluster),
+            broker=mixed(self.broker, other.broker),
+            aliases=mixed(self.aliases, other.aliases),
+        )
 
     def source(self, name: str) -> str:
         """A description of the strongest source, for error messages."""
@@ -230,6 +272,11 @@ def option_name(variable: str) -> str:
     """The option that an environment variable sets."""
     name = variable.removeprefix("KAFKA_").lower()
     return name.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+
+
+def _refers(name: str, text: str) -> bool:
+    """Whether a dynamic setting may refer to a config provider."""
+    return "${" in text and _SECURITY.search(name) is not None
 
 
 def _settings(values: Mapping[str, str | Setting], source: str) -> dict[str, Setting]:

@@ -10,6 +10,7 @@ from wirekafka.config.host_limits import connections_of_hosts
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from wirekafka.config.prefixed import split
+from wirekafka.config.reference import value_of
 from wirekafka.config.roles import check_broker, check_combined, check_controller
 
 _SHARE_ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
@@ -52,9 +53,9 @@ def refuse_unsupported(config: BrokerConfig) -> None:
 def _check_classes(config: BrokerConfig) -> None:
     for name, setting in config.sources.static.items():
         parts = split(name)
-        option, given = parts.rest if parts else name, setting.text.strip()
+        option, given = parts.rest if parts else name, value_of(setting.text).strip()
         if option in DECIDING_CLASSES and given not in ("", DECIDING_CLASSES[option]):
-            raise ConfigError(name, given, "Java classes cannot be loaded")
+            raise ConfigError(name, setting.text, "Java classes cannot be loaded")
 
 
 def _check_share_assignor(names: Sequence[str]) -> None:

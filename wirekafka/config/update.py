@@ -17,8 +17,10 @@ from wirekafka.errors import Error, KafkaError
 _RACK_TAGS = "streams.rack.aware.assignment.tags"
 _STREAMS_ASSIGNOR = "streams.assignor.name"
 _DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-_RELOADED_BY_LISTENER = ("ssl.keystore.", "ssl.key.", "ssl.truststore.")
-"""Keys and certificates, which can be updated per listener only."""
+STORES = frozenset(
+    name for name in BROKER if name.startswith(("ssl.keystore.", "ssl.key.", "ssl.truststore."))
+)
+"""Keys and certificates: all that a running listener reads again, and per listener only."""
 
 
 def is_list(resource_type: int, name: str) -> bool:
@@ -56,7 +58,7 @@ def validate_broker(values: Mapping[str, str], *, per_broker: bool) -> None:
     fixed = [n for n in values if n in BROKER and BROKER[n].update is Update.READ_ONLY]
     if fixed:
         raise _refused(f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]")
-    secured = [n for n in values if n in BROKER and n.startswith(_RELOADED_BY_LISTENER)]
+    secured = [n for n in values if n in STORES]
     if secured:
         raise _refused(
             "These security configs can be dynamically updated only per-listener using the "

@@ -90,7 +90,7 @@ def _client_config(
     config: BrokerConfig, listener: Listener, authority: Path | None
 ) -> ClientConfig | None:
     """How the console connects to its broker. Raises ConfigError if that needs a file."""
-    file = config.sources.text(CONSOLE_CLIENT)
+    file = config.sources.static_value(CONSOLE_CLIENT)
     if file:
         return ClientConfig.read(Path(file))
     if listener.protocol == "PLAINTEXT":

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from wirekafka.apis.host import Host
 from wirekafka.config import listeners as addresses
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.option import ConfigError
 from wirekafka.config.security_protocol import uses_tls
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
 from wirekafka.server.admission import ConnectionLimits
-from wirekafka.server.listener import Listener
+from wirekafka.server.listener import Encryption, Listener
 from wirekafka.server.net import Net, Port
 from wirekafka.server.pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
 
 _DRAIN_S = 3.0
 _PROTOCOL_NAMES = {number: name for name, number in SECURITY_PROTOCOLS.items()}
@@ -31,16 +35,20 @@ class Binding:
         self._limits = limits
         self.listeners: list[Listener] = []
         self._endpoints: list[Endpoint] = []
+        self.created: Callable[[Listener], None] = lambda listener: None
+        """Called with each new listener, before it accepts connections."""
+        self._wanted: BrokerConfig | None = None
+        """A configuration whose listeners have still to be opened and closed."""
+        self._following: asyncio.Task[None] | None = None
 
     def bind(self, configured: Sequence[addresses.Listener]) -> None:
         """Bind the addresses, so that other nodes can connect, and wait. Raises OSError."""
         for each in configured:
             listener = Listener(each.name, self._listen(each.host, each.port), self._limits)
             self.listeners.append(listener)
+            self.created(listener)
             if uses_tls(each.protocol):
-                from wirekafka.server.listener_tls import ListenerTls
-
-                listener.tls = ListenerTls(listener, each.protocol, self._config)
+                listener.tls = _encryption(listener, each.protocol, self._config)
 
     async def prepare(self, host: Host) -> None:
         """Refuse settings with which no client could log in. Raises ConfigError."""
@@ -52,6 +60,58 @@ class Binding:
         self._host = host
         for listener in self.listeners:
             await listener.start(host)
+
+    def configured(self, config: BrokerConfig) -> None:
+        """Open the listeners that a new dynamic configuration adds, close those that it lacks.
+
+        One that stays keeps its address, as in Kafka. An error is logged.
+        """
+        wanted = {each.name for each in addresses.listeners(config).bound}
+        if self._host is None or wanted == {each.name for each in self.listeners}:
+            return
+        self._wanted = config
+        if self._following is None:
+            self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    async def _follow(self) -> None:
+        while (config := self._wanted) is not None:
+            self._wanted = None
+            wanted = {each.name: each for each in addresses.listeners(config).bound}
+            for listener in tuple(self.listeners):
+                if wanted.pop(listener.name, None) is None:
+                    self._close(listener)
+            for added in wanted.values():
+                try:
+                    await self._open(added, config)
+                except (OSError, ConfigError) as error:
+                    logger.error("Listener %s is not opened: %s", added.name, error)
+        self._following = None
+
+    async def _open(self, added: addresses.Listener, config: BrokerConfig) -> None:
+        assert self._host is not None, "the host serves clients"
+        listener = Listener(added.name, self._listen(added.host, added.port), self._limits)
+        try:
+            self.created(listener)
+            if uses_tls(added.protocol):
+                # In a thread, because it reads files that a client has named.
+                listener.tls = await asyncio.to_thread(
+                    _encryption, listener, added.protocol, config
+                )
+            await listener.start(self._host)
+        except BaseException:
+            self._close(listener)
+            raise
+        self.listeners.append(listener)
+        address = Address(*listener.address)
+        logger.info("Listener %s accepts connections at %s", listener.name, address)
+
+    def _close(self, listener: Listener) -> None:
+        listener.stop_accepting()
+        listener.abort()
+        self._limits.members.remove(listener)
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+            logger.info("Listener %s is closed", listener.name)
 
     async def accept_again(self) -> None:
         """Reopen the closed listeners at their previous addresses. Raises OSError."""
@@ -75,7 +135,11 @@ class Binding:
     def described(self) -> list[str]:
         """Each listener with its protocol, its bound address and the one that it advertises."""
         lines = []
-        for listener, endpoint in zip(self.listeners, self._endpoints, strict=True):
+        endpoints = {each.name: each for each in self._endpoints}
+        for listener in self.listeners:
+            endpoint = endpoints.get(listener.name)
+            if endpoint is None:  # Added by a dynamic setting, which advertises nothing.
+                continue
             bound, advertised = Address(*listener.address), Address(endpoint.host, endpoint.port)
             protocol = _PROTOCOL_NAMES[endpoint.security_protocol]
             name = listener.name if listener.name == protocol else f"{listener.name} ({protocol})"
@@ -111,11 +175,18 @@ class Bindings:
         """Each listener with what it advertises; call it once all are started."""
         return [line for binding in self._bindings for line in binding.described()]
 
-    def check(self, config: BrokerConfig) -> None:
+    async def check(self, config: BrokerConfig) -> None:
         """Raise ConfigError if a new configuration cannot be used."""
         for listener in self.listeners:
             if listener.tls is not None:
-                listener.tls.check(config)
+                await asyncio.to_thread(listener.tls.check, config)
+
+    def configured(self, clients: Binding, config: BrokerConfig) -> None:
+        """Use the listeners of clients, and the certificates, of a new dynamic configuration."""
+        clients.configured(config)
+        for listener in self.listeners:
+            if listener.tls is not None and listener.broker is not None:
+                listener.tls.configured(config)
 
     def stop_accepting(self) -> None:
         """Close the listeners; established connections stay open."""
@@ -142,3 +213,9 @@ class Bindings:
                     for listener in self.listeners:
                         await listener.drained()
         self.cut_connections()
+
+
+def _encryption(listener: Listener, protocol: str, config: BrokerConfig) -> Encryption:
+    from wirekafka.server.listener_tls import ListenerTls
+
+    return ListenerTls(listener, protocol, config)

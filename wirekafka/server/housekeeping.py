@@ -50,7 +50,7 @@ _RESERVE_BYTES = 32 << 20
 class Housekeeping:
     """Runs the periodic tasks; a task that raises is logged and runs again at its next interval."""
 
-    def __init__(self, broker: Broker, listeners: Sequence[Listener]):
+    def __init__(self, broker: Broker, listeners: Callable[[], Sequence[Listener]]):
         self._broker = broker
         self._listeners = listeners
         self._timers: dict[str, Timer] = {}
@@ -128,7 +128,7 @@ class Housekeeping:
         now_ms = self._broker.clock.now_ms()
         if self._sweep is None:
             self._sweep = chain.from_iterable(
-                listener.sweep_in_steps(now_ms) for listener in self._listeners
+                listener.sweep_in_steps(now_ms) for listener in self._listeners()
             )
         sweep, self._sweep = self._sweep, None  # Forgotten if it fails.
         for _ in sweep:
@@ -137,7 +137,7 @@ class Housekeeping:
         return None
 
     def _review_limits(self) -> None:
-        for listener in self._listeners:
+        for listener in self._listeners():
             listener.review()
 
     def _sweep_readers(self) -> None:

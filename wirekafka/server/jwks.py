@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from wirekafka.clock import Clock, Timer
 from wirekafka.config.option import ConfigError
+from wirekafka.config.reference import reason_about
+from wirekafka.config.small_file import MOST_BYTES, read_small_file
 from wirekafka.replication.backoff import Backoff
 from wirekafka.security.sasl.mechanisms import KeySource
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MOST_BYTES = 1 << 20
 _TIMEOUT_S = 10.0
 _EXPEDITED_AFTER_MS = 10_000
 """How long after a fetch an unknown key id brings about the next one."""
@@ -80,7 +81,8 @@ class _Provider:
         try:
             await self._fetch()
         except (OSError, ValueError) as error:
-            raise ConfigError(_OPTION, self._source.url, f"cannot be read: {error}") from None
+            reason = reason_about(self._source.url, f"cannot be read: {error}")
+            raise ConfigError(_OPTION, self._source.url, reason) from None
         self._schedule(self._source.refresh_ms)
 
     def refresh(self) -> None:
@@ -105,7 +107,8 @@ class _Provider:
             # The present keys stay: an outage of the provider must not lock clients out.
             delay_ms = self._backoff.delay_ms(self._failures)
             self._failures += 1
-            logger.warning("The keys at %s cannot be read: %s", self._source.url, error)
+            url = self._source.url
+            logger.warning("The keys at %s cannot be read: %s", url, reason_about(url, str(error)))
         finally:
             self._task = None
         self._schedule(delay_ms)
@@ -123,8 +126,8 @@ def _read(url: str) -> Sequence[Key]:
     from wirekafka.security.sasl.jwt import read_keys
 
     document = _document(url)
-    if len(document) > _MOST_BYTES:
-        raise ValueError(f"larger than {_MOST_BYTES} bytes")
+    if len(document) > MOST_BYTES:
+        raise ValueError(f"larger than {MOST_BYTES} bytes")
     return read_keys(document)
 
 
@@ -135,12 +138,11 @@ def _document(url: str) -> bytes:
 
     parts = urlsplit(url)
     if parts.scheme.lower() == "file":
-        with open(url2pathname(parts.path), "rb") as file:
-            return file.read(_MOST_BYTES + 1)
+        return read_small_file(url2pathname(parts.path))
     try:
         # Other schemes than http and https were refused when the URL was configured.
         with urlopen(url, timeout=_TIMEOUT_S) as response:  # noqa: S310
-            found: bytes = response.read(_MOST_BYTES + 1)
+            found: bytes = response.read(MOST_BYTES + 1)
     except HTTPException as error:
         raise OSError(str(error) or type(error).__name__) from error
     return found

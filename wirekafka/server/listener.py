@@ -39,8 +39,14 @@ class Encryption(Protocol):
     def link(self) -> asyncio.BufferedProtocol:
         """Create the protocol of a new connection, which begins with a handshake."""
 
+    def start(self, config: BrokerConfig) -> None:
+        """Use the dynamic settings too, before the first connection."""
+
     def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError if a new configuration cannot be used."""
+        """Raise ConfigError if a new configuration cannot be used; called in a thread."""
+
+    def configured(self, config: BrokerConfig) -> None:
+        """Use the certificates of a new dynamic configuration."""
 
     def sweep(self, now_ms: int) -> Iterator[None]:
         """Close connections whose handshake takes too long; yields after some of them."""
@@ -98,6 +104,12 @@ class Listener:
     async def start(self, broker: Host) -> None:
         """Accept connections and serve them from `broker`. Raises ConfigError."""
         await self.prepare(broker)
+        if self.broker is None:
+            # Dynamic settings may have been read since; they change nothing later (KIP-226).
+            if self._logins is not None:
+                await self._logins.configured()
+            if self.tls is not None:
+                self.tls.start(broker.config)
         self.broker = broker
         self.request_limit_bytes = broker.config.socket_request_max_bytes
         await self._port.accept(lambda: Arrival(self._acceptor))

@@ -7,19 +7,21 @@ import logging
 import re
 import ssl
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.reference import reason_about
 from wirekafka.config.security_protocol import logs_in
+from wirekafka.config.update import STORES
 from wirekafka.security import distinguished_name
 from wirekafka.security.principal_rules import NoMatchingRule, PrincipalRules
 from wirekafka.server import tls_context
 from wirekafka.server.admission import Admission
 from wirekafka.server.listener import ADMISSION, PRINCIPAL, SWEPT_AT_ONCE, Listener
 from wirekafka.server.tls import INBOX_BYTES, Handshakes, TlsLink, TlsTransport
-from wirekafka.server.tls_context import Material, Secured
+from wirekafka.server.tls_context import Material, Secured, Settings, UnusableStore
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -33,11 +35,20 @@ _MOST_BEGUN = 800
 within milliseconds, so that beyond this the oldest are given up."""
 
 
+class _Loaded(NamedTuple):
+    """The stores of a listener, what they were read from, and the TLS context with them."""
+
+    settings: Settings
+    material: Material
+    secured: Secured
+
+
 class ListenerTls:
     """Encrypts the connections of a listener (`TlsOwner`).
 
-    Certificates are read again when the broker's dynamic configuration changes (KIP-226), for
-    connections that are accepted afterwards. Raises ConfigError if they cannot be used.
+    Key store and trust store are read again when the broker's dynamic configuration changes
+    (KIP-226), for connections that are accepted afterwards; all other options apply from the start
+    of the listener to its end, as in Kafka. Raises ConfigError if they cannot be used.
     """
 
     def __init__(self, listener: Listener, protocol: str, config: BrokerConfig):
@@ -51,22 +62,41 @@ class ListenerTls:
         """The connections whose handshake is not complete."""
         self._begun: dict[TlsLink, None] = {}
         """Those of them that have sent something, the oldest first."""
+        self._wanted: BrokerConfig | None = None
+        """A configuration whose stores have still to be read."""
+        self._reload: asyncio.Task[None] | None = None
         own = config.for_listener(listener.name)
-        self._may_change_name = own.ssl_allow_dn_changes
-        self._may_lose_names = own.ssl_allow_san_changes
-        self._settings = tls_context.settings_of(own)
-        self._use(own, tls_context.load_material(own))
+        self._use(own, self._loaded(own))
+
+    def start(self, config: BrokerConfig) -> None:
+        """Use the dynamic settings too, before the first connection; unusable ones are logged."""
+        self._config, own = config, config.for_listener(self._listener.name)
+        try:
+            if tls_context.settings_of(own) != self._current.settings:
+                self._use(own, self._loaded(own))
+        except ConfigError as error:
+            logger.error("Listener %s starts without them: %s", self._listener.name, error)
 
     def check(self, config: BrokerConfig) -> None:
-        """Raise ConfigError, worded as Kafka's, if a new configuration cannot be used."""
-        own = config.for_listener(self._listener.name)
-        if tls_context.settings_of(own) == self._settings:
-            return
+        """Raise ConfigError, worded as Kafka's, if a new configuration cannot be used.
+
+        It reads files, so that it is called in a thread.
+        """
+        own = self._with_stores_of(config)
         try:
-            self._context(own, self._compatible(own))
+            if tls_context.settings_of(own) != self._current.settings:
+                self._check_compatible(own, self._loaded(own).material)
+        except UnusableStore as error:
+            logger.warning("Listener %s: a change is refused: %s", self._listener.name, error)
+            raise _invalid_update(error.name, error.outline) from None
         except ConfigError as error:
-            reason = f"Validation of dynamic config update of SSLFactory failed: {error}"
-            raise ConfigError(error.name, None, reason, reason) from None
+            raise _invalid_update(error.name, str(error)) from None
+
+    def configured(self, config: BrokerConfig) -> None:
+        """Read the stores again, in a thread, if a new dynamic configuration has other ones."""
+        self._config = self._wanted = config
+        if self._reload is None:
+            self._reload = asyncio.get_running_loop().create_task(self._reload_stores())
 
     # For connections (`TlsOwner`).
 
@@ -82,9 +112,8 @@ class ListenerTls:
         self._links[link] = admission
         link.since_ms = broker.clock.now_ms()
         if broker.config is not self._config:
-            self._config = broker.config
-            self._reload(broker.config.for_listener(self._listener.name))
-        return self._secured
+            self.configured(broker.config)
+        return self._current.secured
 
     def begun(self, link: TlsLink) -> None:
         """Note that a handshake has begun, and give up the oldest if they are too many."""
@@ -145,22 +174,41 @@ class ListenerTls:
 
     # Certificates.
 
-    def _reload(self, own: BrokerConfig) -> None:
-        settings = tls_context.settings_of(own)
-        if settings == self._settings:
-            return
-        try:
-            self._use(own, self._compatible(own))
-        except ConfigError as error:
-            logger.error("Listener %s keeps its certificates: %s", self._listener.name, error)
-            return
-        self._settings = settings
-        logger.info("Listener %s uses new TLS settings", self._listener.name)
+    async def _reload_stores(self) -> None:
+        while (config := self._wanted) is not None:
+            self._wanted = None
+            try:
+                changed = await asyncio.to_thread(self._changed, config)
+            except ConfigError as error:
+                logger.error("Listener %s keeps its certificates: %s", self._listener.name, error)
+                continue
+            if changed is not None:
+                self._current = changed
+                logger.info("Listener %s uses new certificates", self._listener.name)
+        self._reload = None
 
-    def _use(self, own: BrokerConfig, material: Material) -> None:
-        self._secured = self._context(own, material)
+    def _changed(self, config: BrokerConfig) -> _Loaded | None:
+        """The stores of a new configuration; None if they are the present ones."""
+        own = self._with_stores_of(config)
+        if tls_context.settings_of(own) == self._current.settings:
+            return None
+        loaded = self._loaded(own)
+        self._check_compatible(own, loaded.material)
+        return loaded
+
+    def _use(self, own: BrokerConfig, loaded: _Loaded) -> None:
         self._rules = _rules(own)
-        self._material = material
+        self._own, self._current = own, loaded
+
+    def _with_stores_of(self, config: BrokerConfig) -> BrokerConfig:
+        """This listener's options, with the stores of another configuration."""
+        return self._own.with_options_of(config.for_listener(self._listener.name), STORES)
+
+    def _loaded(self, own: BrokerConfig) -> _Loaded:
+        # Read first: a file that is replaced meanwhile is then read once more.
+        settings = tls_context.settings_of(own)
+        material = tls_context.load_material(own)
+        return _Loaded(settings, material, self._context(own, material))
 
     def _context(self, own: BrokerConfig, material: Material) -> Secured:
         client_auth = own.ssl_client_auth
@@ -169,27 +217,25 @@ class ListenerTls:
             # Beside SASL a certificate is needed only where the listener's own option says so
             # (KIP-684).
             client_auth = "none"
-        _rules(own)
         return tls_context.server_context(own, material, client_auth)
 
-    def _compatible(self, own: BrokerConfig) -> Material:
-        """The stores of a new configuration. Raises ConfigError if they may not replace these."""
-        material = tls_context.load_material(own)
-        if self._material.trusted is None and material.trusted is not None:
+    def _check_compatible(self, own: BrokerConfig, material: Material) -> None:
+        """Raise ConfigError if the stores may not replace the present ones."""
+        present = self._current.material
+        if present.trusted is None and material.trusted is not None:
             raise _incompatible(
                 own,
                 "ssl.truststore.location",
                 "Cannot add SSL truststore to an existing listener for which no truststore was "
                 "configured.",
             )
-        old, new = self._material.identity, material.identity
+        old, new = present.identity, material.identity
         if old is not None and new is not None:
             self._check_names(own, old.chain[0], new.chain[0])
-        return material
 
     def _check_names(self, own: BrokerConfig, old: Certificate, new: Certificate) -> None:
         names = [_distinguished_name(each) for each in (old, new)]
-        if names[0] != names[1] and not self._may_change_name:
+        if names[0] != names[1] and not own.ssl_allow_dn_changes:
             raise _incompatible(
                 own,
                 "ssl.keystore.location",
@@ -197,7 +243,8 @@ class ListenerTls:
                 f"DN={names[0]}}}, new={{alias=kafka, DN={names[1]}}}",
             )
         alternatives = [_alternative_names(each) for each in (old, new)]
-        if not set(alternatives[0]) <= set(alternatives[1]) and not self._may_lose_names:
+        is_lost = not set(alternatives[0]) <= set(alternatives[1])
+        if is_lost and not own.ssl_allow_san_changes:
             before, after = (", ".join(each) for each in alternatives)
             raise _incompatible(
                 own,
@@ -219,7 +266,8 @@ def _rules(own: BrokerConfig) -> PrincipalRules:
     try:
         return PrincipalRules(own.ssl_principal_mapping_rules)
     except ValueError as error:
-        raise _refused(own, "ssl.principal.mapping.rules", str(error)) from None
+        reason = reason_about(own.ssl_principal_mapping_rules, str(error))
+        raise _refused(own, "ssl.principal.mapping.rules", reason) from None
 
 
 def _distinguished_name(certificate: Certificate) -> str:
@@ -238,6 +286,11 @@ def _alternative_names(certificate: Certificate) -> list[str]:
         return []
     kinds: dict[type, int] = {DNSName: 2, IPAddress: 7}
     return [f"[{kinds.get(type(name), type(name).__name__)}, {name.value}]" for name in found.value]
+
+
+def _invalid_update(name: str, reason: str) -> ConfigError:
+    message = f"Validation of dynamic config update of SSLFactory failed: {reason}"
+    return ConfigError(name, None, message, message)
 
 
 def _incompatible(own: BrokerConfig, name: str, reason: str) -> ConfigError:

@@ -48,7 +48,11 @@ class Served(Protocol):
 
 
 class Logins:
-    """The SASL side of one listener: its mechanisms, and the logins of its connections."""
+    """The SASL side of one listener: its mechanisms, and the logins of its connections.
+
+    Its options apply from the listener's start to its end, as in Kafka: whoever may change the
+    configuration of a running broker does not thereby choose who can log in.
+    """
 
     def __init__(self, broker: Host, listener: str, pipeline: Pipeline, counts: Authentications):
         self.broker = broker
@@ -58,7 +62,7 @@ class Logins:
         self._keys = KeyCache(broker.clock)
         self._tokens = TokenCredentials(broker.new_id)
         self._config: BrokerConfig = broker.config
-        self._enabled = self._read(broker.config)
+        self.enabled = self._read(broker.config)
 
     async def start(self) -> None:
         """Fetch the keys of identity providers. Raises ConfigError if there are none."""
@@ -71,19 +75,20 @@ class Logins:
     @property
     def config(self) -> BrokerConfig:
         """The configuration as this listener sees it."""
-        return self.broker.config.for_listener(self._listener)
+        return self._config.for_listener(self._listener)
 
-    @property
-    def enabled(self) -> Enabled:
-        """The mechanisms as configured now: they can be changed while the broker runs."""
+    async def configured(self) -> None:
+        """Use the dynamic settings too, before the first connection; unusable ones are logged."""
         config = self.broker.config
-        if config is not self._config:
-            self._config = config
-            try:
-                self._enabled = self._read(config)
-            except ConfigError as error:
-                logger.error("Listener %s keeps its SASL mechanisms: %s", self._listener, error)
-        return self._enabled
+        if config.sources == self._config.sources:
+            return
+        try:
+            self.enabled = self._read(config)
+        except ConfigError as error:
+            logger.error("Listener %s starts without them: %s", self._listener, error)
+            return
+        self._config = config
+        await self._keys.start()
 
     def guard(self, connection: Served, call: Call) -> None:
         """Require a login of a new connection before it is served."""

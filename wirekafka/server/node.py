@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -137,7 +138,7 @@ class Node:
         controller refuses the broker.
         """
         await self.open()
-        self._housekeeping = Housekeeping(self.broker, self.listeners)
+        self._housekeeping = Housekeeping(self.broker, lambda: self.listeners)
         self._housekeeping.start()
 
     async def open(self) -> None:
@@ -159,12 +160,10 @@ class Node:
         try:
             # Bind before the node registers, so that the registered ports are known and owned by
             # it, and accept afterwards: clients that connect in between wait.
+            clients.created = self._prepared
             clients.bind(listeners.bound)
-            for listener in clients.listeners:
-                listener.closed = self._disconnected
-                if measures is not None:
-                    listener.connection = _measured(measures)
-            broker.check_config = self._bindings.check
+            broker.dynamic.check = self._check_config
+            broker.dynamic.applied = partial(self._bindings.configured, clients)
             self._connect_to_brokers()
             # A broker that cannot serve must not register: it would be given leaderships.
             await clients.prepare(broker)
@@ -174,6 +173,7 @@ class Node:
                 await nodes.start(host)
             await broker.join(clients.endpoints(listeners.advertised))
             await clients.start(broker)
+            self._bindings.configured(clients, broker.config)
         except BaseException:
             self.abort()
             raise
@@ -198,6 +198,22 @@ class Node:
         self.cut_connections()
         self._close_links()
         self.broker.abort()
+
+    def _prepared(self, listener: Listener) -> None:
+        """Connect a new listener of clients with the rest of the node."""
+        listener.closed = self._disconnected
+        if self._platform.measures is not None:
+            listener.connection = _measured(self._platform.measures)
+
+    async def _check_config(self, cluster: Mapping[str, str], own: Mapping[str, str]) -> None:
+        """Raise ConfigError if dynamic settings, of all brokers and of this one, are unusable."""
+        config = self.broker.config
+        if config.sources.refers({**cluster, **own}):
+            # Config providers read files, which may be on a network.
+            config = await asyncio.to_thread(config.with_dynamic, cluster, own)
+        else:
+            config = config.with_dynamic(cluster, own)
+        await self._bindings.check(config)
 
     def _disconnected(self, connection_id: str) -> None:
         self.broker.shares.disconnected(connection_id)

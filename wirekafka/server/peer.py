@@ -324,7 +324,7 @@ class _Link:
         self._login_due_ms = now_ms + session_ms if session_ms is not None else None
 
     async def _encrypted(self, plain: asyncio.Transport) -> asyncio.Transport:
-        secured = self._options.security.tls()
+        secured = await asyncio.to_thread(self._options.security.tls)
         transport = await asyncio.get_running_loop().start_tls(
             plain, self._reader, secured.context, server_hostname=self._options.host
         )

@@ -11,6 +11,7 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.listeners import Named
 from wirekafka.config.option import ConfigError
 from wirekafka.config.security_protocol import logs_in, uses_tls
+from wirekafka.config.update import STORES
 from wirekafka.security.sasl import client, gssapi_client, mechanisms, oauthbearer
 from wirekafka.security.sasl.client import ClientExchange
 from wirekafka.security.sasl.exchange import AuthenticationFailed
@@ -31,8 +32,8 @@ class PeerSecurity:
     """The security of connections to one listener, which has the same name on every node.
 
     As in Kafka, the options are those of this node's listener of that name: its key store and trust
-    store, and the login module of its SASL mechanism. They are read again when they have changed,
-    for the connections and logins that follow.
+    store, and the login module of its SASL mechanism. The stores are read again when they have
+    changed, for the connections that follow; other options stay as they are, as in Kafka.
     """
 
     def __init__(
@@ -48,8 +49,10 @@ class PeerSecurity:
         self.uses_tls = uses_tls(listener.protocol)
         self.logs_in = logs_in(listener.protocol)
         self._listener = listener.name
-        self._mechanism = mechanism
-        self._config = config
+        self._current = config
+        self._config = config()
+        self.mechanism = mechanism(self._config)
+        """The SASL mechanism; used only if `logs_in`."""
         self._secured: Secured | None = None
         self._settings: Settings | None = None
         if self.uses_tls:
@@ -81,17 +84,14 @@ class PeerSecurity:
             config,
         )
 
-    @property
-    def mechanism(self) -> str:
-        """The SASL mechanism as configured now; used only if `logs_in`."""
-        return self._mechanism(self._config())
-
     def tls(self) -> Secured:
-        """The TLS context for a new connection; the previous one if changed options are unusable.
+        """The TLS context for a new connection; the previous one if changed stores are unusable.
 
-        Raises ConfigError if there is no previous one.
+        It reads files, so that it is called in a thread. Raises ConfigError if there is no previous
+        context.
         """
-        own = self._config().for_listener(self._listener)
+        changed = self._current().for_listener(self._listener)
+        own = self._config.for_listener(self._listener).with_options_of(changed, STORES)
         settings = tls_context.settings_of(own)
         if self._secured is not None and settings == self._settings:
             return self._secured
@@ -109,13 +109,13 @@ class PeerSecurity:
 
         Raises ConfigError, whose text has no password.
         """
-        module = mechanisms.login_module(self._config(), self._listener, self.mechanism)
+        module = mechanisms.login_module(self._config, self._listener, self.mechanism)
         try:
             if self.mechanism == oauthbearer.NAME:
                 self._require_unsigned()
                 return client.BearerClient(unsigned_token(module, now_ms))
             if self.mechanism == gssapi_client.NAME:
-                own = self._config().for_listener(self._listener, self.mechanism)
+                own = self._config.for_listener(self._listener, self.mechanism)
                 return KerberosLogin.of(module, own.sasl_kerberos_service_name).start(host)
             return client.exchange_of(
                 self.mechanism, module, lambda: secrets.token_urlsafe(_NONCE_BYTES)
@@ -125,7 +125,7 @@ class PeerSecurity:
             raise ConfigError("sasl.jaas.config", "[hidden]", reason) from None
 
     def _require_unsigned(self) -> None:
-        own = self._config().for_listener(self._listener, self.mechanism)
+        own = self._config.for_listener(self._listener, self.mechanism)
         handler = own.sasl_login_callback_handler_class
         if handler not in (None, _UNSIGNED):
             name = own.sources.configured_name("sasl.login.callback.handler.class")

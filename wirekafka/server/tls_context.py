@@ -1,6 +1,7 @@
 """TLS contexts from Kafka's `ssl.*` options, of listeners and of outgoing connections.
 
-Values that are wrong raise ConfigError, which names the option and never quotes a secret.
+Values that are wrong raise ConfigError, which names the option and never quotes a secret. Files are
+read as those of a client that means harm may be: a node that serves clients does so in a thread.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_config import ClientConfig
-from wirekafka.config.option import ConfigError
+from wirekafka.config.option import ConfigError, text_of
 from wirekafka.config.options import SecurityOptions, rows
+from wirekafka.config.reference import revealed
+from wirekafka.config.small_file import read_small_file
 from wirekafka.security.cipher_suites import TLS_1_3, openssl_name
 
 if TYPE_CHECKING:
@@ -34,12 +36,25 @@ _OBSOLETE = ("SSLv2Hello", "SSLv3", "TLSv1", "TLSv1.1")
 _STORES = ("JKS", "PKCS12")
 """Java reads PKCS#12 stores under both names."""
 _PEM = "PEM"
+_FAILED = "org.apache.kafka.common.KafkaException"
+_INVALID = "org.apache.kafka.common.errors.InvalidConfigurationException"
 _OPTIONS = [option for name, option in rows(SecurityOptions).items() if name.startswith("ssl.")]
 _CLIENT_AUTH = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+
+
+class UnusableStore(ConfigError):
+    """A key store or trust store that cannot be used; its text has the reason.
+
+    `outline` has none, worded as Kafka's message: a client must not find out which files exist.
+    """
+
+    def __init__(self, name: str, reason: str, outline: str):
+        super().__init__(name, None, reason, f"{name}: {reason}")
+        self.outline = outline
 
 
 class Material(NamedTuple):
@@ -98,11 +113,11 @@ def client_context(config: TlsConfig) -> Secured:
     """
     material = load_material(config)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    algorithm = config.ssl_endpoint_identification_algorithm.lower()
-    if algorithm not in ("https", ""):
+    algorithm = config.ssl_endpoint_identification_algorithm
+    if algorithm.lower() not in ("https", ""):
         name = "ssl.endpoint.identification.algorithm"
         raise _wrong(config, name, f"{algorithm} is not https or empty")
-    context.check_hostname = algorithm == "https"
+    context.check_hostname = algorithm.lower() == "https"
     _trust(context, material, ssl.Purpose.SERVER_AUTH)
     return _limited(context, config, material)
 
@@ -148,7 +163,8 @@ def _versions(config: TlsConfig) -> list[ssl.TLSVersion]:
             raise _wrong(config, "ssl.enabled.protocols", f"{word} is not a version of TLS")
     versions = [_VERSIONS[word] for word in enabled if word in _VERSIONS]
     if not versions:
-        reason = f"{','.join(enabled) or 'an empty list'}: only TLSv1.2 and TLSv1.3 are supported"
+        shown = text_of(enabled) or "an empty list"
+        reason = f"{shown}: only TLSv1.2 and TLSv1.3 are supported"
         raise _wrong(config, "ssl.enabled.protocols", reason)
     return versions
 
@@ -207,14 +223,15 @@ def _identity(config: TlsConfig) -> Identity | None:
     name = "ssl.keystore.key" if key else "ssl.keystore.location"
     with _naming(config, name):
         if key and chain:
-            return key_material.identity_from_pem(f"{key}\n{chain}", config.ssl_key_password)
+            inline = f"{revealed(key)}\n{revealed(chain)}"
+            return key_material.identity_from_pem(inline, config.ssl_key_password)
         assert location is not None
         if kind == _PEM:
             _check_no_password(config, "ssl.keystore.password", password)
             return key_material.identity_from_pem(_text(location), config.ssl_key_password)
         if password is None:
             raise _wrong(config, "ssl.keystore.password", "not set, but the store's location is")
-        content = Path(location).read_bytes()
+        content = read_small_file(location)
         return key_material.identity_from_store(content, password, config.ssl_key_password)
 
 
@@ -238,7 +255,7 @@ def _trusted(config: TlsConfig) -> tuple[Certificate, ...] | None:
         if kind == _PEM:
             _check_no_password(config, "ssl.truststore.password", password)
             return key_material.certificates_from_pem(_text(location))
-        return key_material.certificates_from_store(Path(location).read_bytes(), password)
+        return key_material.certificates_from_store(read_small_file(location), password)
 
 
 def _store_type(config: TlsConfig, name: str, kind: str) -> str:
@@ -262,18 +279,37 @@ def _check_no_password(config: TlsConfig, name: str, password: str | None) -> No
 
 @contextmanager
 def _naming(config: TlsConfig, name: str) -> Iterator[None]:
-    """Turn the failures of reading a store into ConfigErrors."""
+    """Turn the failures of reading a store into UnusableStore."""
     from wirekafka.security.key_material import UnusableKeyMaterial
 
-    option = "ssl_keystore_location" if "keystore" in name else "ssl_truststore_location"
-    location = getattr(config, option)
-    where = f"{location}: " if location and name.endswith(".location") else ""
+    location = config.sources.text(name) if name.endswith(".location") else None
+    where = f"{location}: " if location else ""
+    configured = config.sources.configured_name(name)
     try:
         yield
     except OSError as error:
-        raise _wrong(config, name, f"{where}{error.strerror or error}") from None
+        reason = f"{where}{error.strerror or error}"
+        raise UnusableStore(configured, reason, _outline(config, name)) from None
     except UnusableKeyMaterial as error:
-        raise _wrong(config, name, f"{where}{error}") from None
+        raise UnusableStore(configured, f"{where}{error}", _outline(config, name)) from None
+
+
+def _outline(config: TlsConfig, name: str) -> str:
+    if not name.endswith(".location"):
+        return f"{_INVALID}: Invalid PEM keystore configs"
+    option = f"{name.removesuffix('.location')}.type"
+    kind = _kind(config, option)
+    # Kafka calls a trust store a key store too. A reference is shown as it was written.
+    location = config.sources.text(name)
+    if kind.upper() == _PEM:
+        return f"{_INVALID}: Failed to load PEM SSL keystore {location}"
+    shown = config.sources.text(option) or kind
+    return f"{_FAILED}: Failed to load SSL keystore {location} of type {shown}"
+
+
+def _kind(config: TlsConfig, name: str) -> str:
+    is_own = name == "ssl.keystore.type"
+    return config.ssl_keystore_type if is_own else config.ssl_truststore_type
 
 
 def _wrong(config: TlsConfig, name: str, reason: str) -> ConfigError:
@@ -282,7 +318,7 @@ def _wrong(config: TlsConfig, name: str, reason: str) -> ConfigError:
 
 
 def _text(location: str) -> str:
-    return Path(location).read_text(encoding="ascii", errors="replace")
+    return read_small_file(location).decode("ascii", errors="replace")
 
 
 def _stamp(location: str | None) -> tuple[int, int] | None:
@@ -290,7 +326,7 @@ def _stamp(location: str | None) -> tuple[int, int] | None:
         return None
     try:
         status = os.stat(location)
-    except OSError:
+    except (OSError, ValueError):  # No such file, or a path with a zero byte.
         return None
     return status.st_mtime_ns, status.st_size
 

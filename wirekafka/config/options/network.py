@@ -63,14 +63,17 @@ class NetworkOptions:
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         importance=LOW,
         update=PER_BROKER,
-        doc="The security protocol of each named listener, as NAME:PROTOCOL.",
+        doc="The security protocol of each named listener, as NAME:PROTOCOL. While a broker runs,"
+        " that of a listener that stays cannot change.",
     )
     listeners = listing(
         ("PLAINTEXT://:9092",),
         some_items,
         importance=HIGH,
         update=PER_BROKER,
-        doc="The endpoints to listen on, as NAME://host:port; an empty host is every interface.",
+        doc="The endpoints to listen on, as NAME://host:port; an empty host is every interface."
+        " A running broker opens those that are added and closes those that are removed; one that"
+        " stays keeps its address until a restart.",
     )
     max_connection_creation_rate = integer(
         INT_MAX, at_least(0), update=CLUSTER_WIDE, doc="The most new connections per second."
