@@ -219,10 +219,9 @@ def test_a_follower_evicts_a_consumer_at_once() -> None:
     assert refusal(sessions, target(consumer, 1)) == 70
 
 
-@pytest.mark.parametrize("refusal", ["is_denied", "is_unknown"])
-def test_a_refused_partition_leaves_no_session(refusal: str) -> None:
+def test_a_refused_partition_leaves_no_session() -> None:
     sessions = FetchSessions(10)
-    refused = Result(-1, -1, has_error=True, **{refusal: True})
+    refused = Result(-1, -1, has_error=True, is_denied=True)
     context = sessions.open(target(0, 0, wanted(0, 1)), NOW)
     assert settle(context, {1: refused})[0] == 0 and len(sessions) == 0
     session_id = opened(sessions, 0)
@@ -231,11 +230,19 @@ def test_a_refused_partition_leaves_no_session(refusal: str) -> None:
     assert len(sessions) == 0
 
 
-def test_the_session_of_a_follower_outlives_a_partition_that_is_not_known_yet() -> None:
+@pytest.mark.parametrize("follower_id", [-1, 2])
+def test_a_session_outlives_a_partition_that_is_not_known_yet(follower_id: int) -> None:
     sessions = FetchSessions(10)
     unknown = Result(-1, -1, has_error=True, is_unknown=True)
-    context = sessions.open(target(0, 0, wanted(0, 1), follower_id=2), NOW)
+    context = sessions.open(target(0, 0, wanted(0, 1), follower_id=follower_id), NOW)
     assert settle(context, {1: unknown})[0] > 0 and len(sessions) == 1
+
+
+def test_an_unknown_name_that_is_too_long_for_a_topic_leaves_no_session() -> None:
+    sessions = FetchSessions(10)
+    unknown = Result(-1, -1, has_error=True, is_unknown=True)
+    long = wanted(0, topic="t" * 250)
+    assert settle(sessions.open(target(0, 0, long), NOW), {0: unknown})[0] == 0
 
 
 def test_the_sessions_of_a_consumer_end_with_its_connection() -> None:

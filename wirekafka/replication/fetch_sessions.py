@@ -16,7 +16,9 @@ FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
 _EVICTION_MS = 120_000
 MOST_PARTITIONS = 200_000
-"""Of the sessions of all consumers, each of less than 500 bytes: at the most 100 MB."""
+"""Of the sessions of all consumers, each of less than 800 bytes: at the most 160 MB."""
+_LONGEST_TOPIC = 249
+"""In characters: a longer name is never that of a topic."""
 
 
 class PartitionResult(Protocol):
@@ -120,7 +122,7 @@ class Opening(FetchContext):
         is_refused = False
         for wanted, result in results:
             _must_include(wanted, result)
-            if result.has_error and _is_refused(result, self._target.is_follower):
+            if result.has_error and _is_refused(wanted, result):
                 is_refused = True
         # Nothing is kept of what was refused: such names may be of any number and size.
         session_id = NO_SESSION if is_refused else self._sessions.create(self._target, now_ms)
@@ -163,7 +165,7 @@ class Incremental(FetchContext):
                 unchanged.add(wanted.key)
             elif result.has_records:
                 session.serve_last(wanted)
-            elif result.has_error and _is_refused(result, session.is_privileged):
+            elif result.has_error and _is_refused(wanted, result):
                 self._sessions.end(session.id)  # The next request has all partitions again.
         return session.id, unchanged
 
@@ -303,9 +305,9 @@ class FetchSessions:
             del self._of_connections[session.connection_id]
 
 
-def _is_refused(result: PartitionResult, is_follower: bool) -> bool:
-    # A follower may ask for a partition that this broker does not know yet.
-    return result.is_denied or (result.is_unknown and not is_follower)
+def _is_refused(wanted: Wanted, result: PartitionResult) -> bool:
+    # A partition may be unknown only for now: it was deleted, or is not created yet.
+    return result.is_denied or (result.is_unknown and len(wanted.topic) > _LONGEST_TOPIC)
 
 
 def _must_include(wanted: Wanted, result: PartitionResult) -> bool:
