@@ -112,11 +112,12 @@ def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> No
     after = applied(resource, before)
     validate_broker(after, per_broker=bool(resource.name))
     config, image = call.broker.config, call.broker.image
-    validate_dynamic(config, after)
     cluster = image.config(BROKER, "") if resource.name else after
     own = after if resource.name else image.config(BROKER, str(call.broker.node_id))
+    altered = config.with_dynamic(cluster, own)
+    validate_dynamic(config, after, altered)
     try:
-        call.broker.check_config(config.with_dynamic(cluster, own))
+        call.broker.check_config(altered)
     except ConfigError as error:
         raise _bad_request(
             f"Invalid value org.apache.kafka.common.config.ConfigException: {error} for "

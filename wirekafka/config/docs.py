@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wirekafka.config import options as tables
+from wirekafka.config.differences import DIFFERENCES
 from wirekafka.config.group_bounds import BOUNDING
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
@@ -83,7 +84,13 @@ A key that is not a Kafka option is ignored with one warning in the log. An inva
 the start, with one line that names key, value, source and reason. Topics refuse both.
 
 Options that would be harmful to ignore prevent the start as well, such as an authorizer other than
-Kafka's `StandardAuthorizer`.
+Kafka's `StandardAuthorizer`. So do values that contradict each other, at the start as at run time.
+
+These settings are accepted by wirekafka and refused by Apache Kafka 4.4, or the other way around:
+
+| Settings | wirekafka | Why |
+|---|---|---|
+{differences}
 
 ## How to read the tables
 
@@ -123,7 +130,7 @@ def used_names() -> set[str]:
     used.update(name for name in GROUP if {name, name.partition(".")[2]} & names)
     used |= BOUNDING
     used.add("config.providers")  # Replaced while the sources are read.
-    used |= DECIDING_CLASSES.keys()
+    used |= DECIDING_CLASSES
     for word in words & _THROUGH.keys():
         used.update(_THROUGH[word])
     for name in used & TOPIC.keys():
@@ -134,7 +141,19 @@ def used_names() -> set[str]:
 def _head() -> str:
     from wirekafka.config.sources import NODE, SINGLE_NODE
 
-    return _HEAD.format(built_in=_settings(SINGLE_NODE), node=_settings(NODE))
+    return _HEAD.format(
+        built_in=_settings(SINGLE_NODE), node=_settings(NODE), differences=_differences()
+    )
+
+
+def _differences() -> str:
+    lines = []
+    for settings, is_accepted, reason in DIFFERENCES:
+        given = ", ".join(f"`{name}={text}`" for name, text in settings.items() if text)
+        absent = ", ".join(f"no `{name}`" for name, text in settings.items() if not text)
+        shown = ", ".join(filter(None, (given, absent)))
+        lines.append(f"| {shown} | {'accepts' if is_accepted else 'refuses'} | {reason} |")
+    return "\n".join(lines)
 
 
 def _settings(values: dict[str, str]) -> str:

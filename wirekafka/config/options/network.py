@@ -22,6 +22,7 @@ class NetworkOptions:
 
     advertised_listeners = listing(
         None,
+        some_items,
         importance=HIGH,
         doc="The addresses reported to clients and other brokers; `listeners` if not set.",
     )
