@@ -21,6 +21,9 @@ class Difference(NamedTuple):
     reason: str
 
 
+_SECURITY = "Java's security is not used, so that this could only be ignored."
+
+
 def _of_class(option: str) -> Difference:
     return Difference({option: "com.example.Unknown"}, False, _CLASSES)
 
@@ -77,6 +80,11 @@ DIFFERENCES = (
         False,
         "A provider without a class replaces nothing: its references would be taken as values.",
     ),
+    Difference({"security.providers": "com.example.Provider"}, False, _SECURITY),
+    Difference({"ssl.provider": "BCJSSE"}, False, _SECURITY),
+    Difference({"ssl.keymanager.algorithm": "IbmX509"}, False, _SECURITY),
+    Difference({"ssl.trustmanager.algorithm": "IbmPKIX"}, False, _SECURITY),
+    Difference({"ssl.endpoint.identification.algorithm": "LDAPS"}, False, _SECURITY),
     _of_class("authorizer.class.name"),
     _of_class("group.share.dlq.manager.class.name"),
     _of_class("group.share.persister.class.name"),

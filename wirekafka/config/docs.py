@@ -12,7 +12,7 @@ from wirekafka.config.differences import DIFFERENCES
 from wirekafka.config.group_bounds import BOUNDING
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
-from wirekafka.config.unsupported import DECIDING_CLASSES
+from wirekafka.config.unsupported import DECIDING_CLASSES, JAVA_SECURITY
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PAGE = _PACKAGE.parent / "docs" / "configuration.md"
@@ -35,6 +35,7 @@ _READ = re.compile(r"\b(?:\w*config(?:\(\))?|own)\.(\w+)")
 # Options of groups are read by name, with or without the kind of the group.
 _NAMED = re.compile(r'"([a-z]+(?:\.[a-z]+)+)"')
 _THROUGH = {
+    "metadata_topic_config": ("metadata.log.segment.bytes", "metadata.log.segment.ms"),
     "node_id": ("broker.id",),
     "data_directories": ("log.dirs", "log.dir"),
     "is_compacted": ("cleanup.policy",),
@@ -46,6 +47,7 @@ _NOT_WHOLLY = {
     "authorizer.class.name": "Only Kafka's `StandardAuthorizer` is supported.",
     "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
     "supported, for logins at other nodes.",
+    **dict.fromkeys(JAVA_SECURITY, "Other values are refused."),
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
 }
 _IN_THIS_PACKAGE = {
@@ -80,7 +82,8 @@ Strongest first:
 `process.roles`, `node.id` and `controller.listener.names` need not be given; they are then
 {node}.
 
-A key that is not a Kafka option is ignored with one warning in the log. An invalid value prevents
+A key that is not a Kafka option is ignored with one warning in the log, and so is an option without
+effect that is set to another value than its default. An invalid value prevents
 the start, with one line that names key, value, source and reason. Topics refuse both.
 
 Options that would be harmful to ignore prevent the start as well, such as an authorizer other than
@@ -129,8 +132,9 @@ def used_names() -> set[str]:
     }
     used.update(name for name in GROUP if {name, name.partition(".")[2]} & names)
     used |= BOUNDING
-    used.add("config.providers")  # Replaced while the sources are read.
-    used |= DECIDING_CLASSES
+    # The former are replaced while the sources are read, the latter have one possible value.
+    used |= {"config.providers", "group.share.assignors"}
+    used |= DECIDING_CLASSES | JAVA_SECURITY.keys()
     for word in words & _THROUGH.keys():
         used.update(_THROUGH[word])
     for name in used & TOPIC.keys():

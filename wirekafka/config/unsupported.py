@@ -21,6 +21,14 @@ DECIDING_CLASSES = frozenset(
     )
 )
 """Options whose Java class decides who somebody is or what is allowed."""
+JAVA_SECURITY = {
+    "security.providers": (),
+    "ssl.endpoint.identification.algorithm": ("https", "HTTPS", ""),
+    "ssl.keymanager.algorithm": ("SunX509", "NewSunX509", "PKIX"),
+    "ssl.provider": ("SunJSSE",),
+    "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
+}
+"""Options of Java's security, with the values that mean what is done here anyway."""
 
 
 def refuse_unsupported(config: BrokerConfig) -> None:
@@ -50,6 +58,10 @@ def _check_classes(config: BrokerConfig) -> None:
     for name, setting in config.sources.static.items():
         parts = split(name)
         option, given = parts.rest if parts else name, setting.text.strip()
+        if option in JAVA_SECURITY and given not in JAVA_SECURITY[option]:
+            allowed = ", ".join(filter(None, JAVA_SECURITY[option])) or "nothing"
+            reason = f"Java's security is not used; allowed is {allowed}"
+            raise ConfigError(name, given, reason)
         # Classes of the SASL mechanisms of a listener are checked where they are used.
         if option not in (DECIDING_CLASSES if parts else BUILT_IN):
             continue
