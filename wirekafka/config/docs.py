@@ -10,6 +10,7 @@ from typing import Any
 from wirekafka.config import options as tables
 from wirekafka.config.differences import DIFFERENCES
 from wirekafka.config.group_bounds import BOUNDING
+from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
 from wirekafka.config.unsupported import DECIDING_CLASSES, JAVA_SECURITY
@@ -95,6 +96,11 @@ These settings are accepted by wirekafka and refused by Apache Kafka 4.4, or the
 |---|---|---|
 {differences}
 
+## Log levels
+
+Loggers (`kafka-configs.sh --entity-type broker-loggers`) can be named as in Kafka; these names
+stand for the loggers here that report the same: {loggers}.
+
 ## How to read the tables
 
 *Update* is whether a running broker accepts a new value: `read-only` needs a restart, `per-broker`
@@ -146,8 +152,15 @@ def _head() -> str:
     from wirekafka.config.sources import NODE, SINGLE_NODE
 
     return _HEAD.format(
-        built_in=_settings(SINGLE_NODE), node=_settings(NODE), differences=_differences()
+        built_in=_settings(SINGLE_NODE),
+        node=_settings(NODE),
+        differences=_differences(),
+        loggers=_loggers(),
     )
+
+
+def _loggers() -> str:
+    return ", ".join(f"`{name}` for `{own}`" for name, own in OF_KAFKA.items())
 
 
 def _differences() -> str:
