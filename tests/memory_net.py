@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.memory_transport import Address, MemoryTransport
-from wirekafka.server.net import ProtocolFactory
+from wirekafka.server.net import SOCKET_DEFAULTS, ProtocolFactory, SocketOptions
 
 _FIRST_CLIENT_PORT = 50_000
 
@@ -21,7 +21,7 @@ class MemoryNet:
         self.client_host = "127.0.0.1"
         """The address of the machine that new connections come from."""
 
-    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> MemoryPort:
+    def listen(self, host: str, port: int, options: SocketOptions = SOCKET_DEFAULTS) -> MemoryPort:
         if (host, port) in self._ports:
             raise OSError(f"cannot listen at {host}:{port}: Address already in use")
         found = self._ports[host, port] = MemoryPort(self, (host, port))

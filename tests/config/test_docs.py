@@ -21,4 +21,4 @@ def test_an_option_counts_as_used_only_if_code_reads_it():
     used = used_names()
     assert {"interval.ms", "match", "metrics", "streams.assignor.name"} <= used
     assert {"log.segment.bytes", "segment.bytes", "log.retention.hours", "listeners"} <= used
-    assert not {"ssl.provider", "sasl.login.class", "zookeeper.connect"} & used
+    assert not {"ssl.protocol", "sasl.login.class", "zookeeper.connect"} & used

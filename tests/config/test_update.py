@@ -1,5 +1,7 @@
 """Changes of broker, group and client metrics configs that are refused, as by Apache Kafka."""
 
+import re
+
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
@@ -36,11 +38,6 @@ from wirekafka.errors import Error, KafkaError
         (
             {"num.io.threads": "abc"},
             "Invalid value abc for configuration num.io.threads: Not a number of type INT",
-        ),
-        (
-            {"log.retention.ms": "0"},
-            "requirement failed: log.retention.ms must be unlimited (-1) or, "
-            "greater than or equal to 1",
         ),
     ],
 )
@@ -108,14 +105,46 @@ def test_only_limits_of_a_listener_can_be_set_for_all_brokers():
 )
 def test_limits_of_a_listener_are_checked_against_the_present_ones(name, value, reason):
     if reason is None:
-        validate_dynamic(BrokerConfig.of(), {name: value})
+        validate_altered({name: value})
         return
     with pytest.raises(KafkaError) as error:
-        validate_dynamic(BrokerConfig.of(), {name: value})
+        validate_altered({name: value})
     assert error.value.message == (
         f"Invalid value org.apache.kafka.common.config.ConfigException: {reason} for "
         "configuration Invalid dynamic configuration"
     )
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"log.retention.ms": "0"},
+            "requirement failed: log.retention.ms must be unlimited (-1) or, "
+            "greater than or equal to 1",
+        ),
+        ({"log.roll.jitter.ms": "-1"}, "must be greater than or equal to 0"),
+        ({"log.cleaner.threads": "0"}, "/ by zero"),
+        ({"log.cleaner.dedupe.buffer.size": "1"}, "must be at least 1MB per cleaner thread."),
+        ({"cordoned.log.dirs": "/elsewhere"}, "Missing entries : /elsewhere"),
+        ({"max.connections.per.ip": "0"}, "can be set to zero only if"),
+        (
+            {"group.consumer.assignment.interval.ms": "20000"},
+            "group.consumer.assignment.interval.ms must be less than or equal to "
+            "group.consumer.max.assignment.interval.ms",
+        ),
+        ({"metric.reporters": "com.example.Reporter"}, "of Set(metric.reporters) failed"),
+    ],
+)
+def test_a_running_broker_is_checked_as_at_the_start(values, message):
+    with pytest.raises(KafkaError, match=re.escape(message)) as error:
+        validate_altered(values)
+    assert error.value.error is Error.INVALID_REQUEST
+
+
+def validate_altered(values):
+    config = BrokerConfig.of()
+    validate_dynamic(config, values, config.with_dynamic({}, values))
 
 
 def test_one_broker_may_have_listeners_and_unknown_keys_of_its_own():

@@ -24,6 +24,7 @@ from wirekafka.quotas.rate import Windows
 from wirekafka.server.admission import ConnectionLimits
 from wirekafka.server.listener import Listener
 from wirekafka.server.net import SocketNet
+from wirekafka.server.request_memory import RequestMemory
 
 CLUSTER_ID = "wire-kafka-test-cluste"
 
@@ -36,11 +37,12 @@ class Served:
         gate: Gate,
         limits: Mapping[str, str] | None = None,
         new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+        memory: RequestMemory | None = None,
     ):
         self.gate = gate
         self.loop = new_loop()
         config = {"socket.request.max.bytes": str(1 << 20), **(limits or {})}
-        self.limits = ConnectionLimits()
+        self.limits = ConnectionLimits(memory=memory)
         self.listener = Listener("PLAINTEXT", SocketNet().listen("127.0.0.1", 0), self.limits)
         self.port = self.listener.address[1]
         self.clock = ManualClock()

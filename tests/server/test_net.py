@@ -8,7 +8,12 @@ from typing import cast
 
 import pytest
 
-from wirekafka.server.net import SocketNet
+from tests.memory_net import MemoryNet, MemoryPort
+from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.listeners import listeners
+from wirekafka.server.binding import Bindings
+from wirekafka.server.net import SOCKET_DEFAULTS, SocketNet, SocketOptions
+from wirekafka.server.pipeline import Pipeline
 
 
 class Echo(asyncio.Protocol):
@@ -102,3 +107,49 @@ def test_host_names_are_looked_up_apart_from_the_event_loop(host: str, address: 
         return await found
 
     assert asyncio.run(look_up()) == address
+
+
+class RecordingNet(MemoryNet):
+    """Records the options of the sockets that listen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.options: list[SocketOptions] = []
+
+    def listen(self, host: str, port: int, options: SocketOptions = SOCKET_DEFAULTS) -> MemoryPort:
+        self.options.append(options)
+        return super().listen(host, port, options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, SocketOptions(102_400, -1, 1024)),
+        (
+            {"socket.receive.buffer.bytes": "65536", "socket.listen.backlog.size": "7"},
+            SocketOptions(102_400, 65_536, 7),
+        ),
+        (
+            {"socket.receive.buffer.bytes": "-1", "socket.send.buffer.bytes": "-1"},
+            SocketOptions(-1, -1, 1024),
+        ),
+    ],
+)
+def test_listening_sockets_have_the_configured_sizes(
+    settings: dict[str, str], options: SocketOptions
+) -> None:
+    net, config = RecordingNet(), BrokerConfig.of(settings)
+    Bindings(net).add(config, Pipeline()).bind(listeners(config).bound)
+    assert net.options == [options]
+
+
+def test_accepted_sockets_have_the_sizes_of_the_listening_one() -> None:
+    net = SocketNet()
+    port = net.listen("127.0.0.1", 0, SocketOptions(receive_buffer_bytes=40_000))
+    with socket.create_connection(port.address):
+        accepted, _ = port._socket.accept()
+        with accepted:
+            # Linux doubles what is asked for.
+            size_bytes = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+            assert size_bytes in (40_000, 80_000)
+    port.close()

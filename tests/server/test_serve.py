@@ -185,7 +185,7 @@ def test_a_properties_file_configures_listeners(data: Path, tmp_path: Path) -> N
         "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0\n"
         "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,"
         "CONTROLLER:PLAINTEXT\n"
-        "inter.broker.listener.name=INSIDE\ncontroller.listener.names=CONTROLLER\n"
+        "inter.broker.listener.name=OUTSIDE\ncontroller.listener.names=CONTROLLER\n"
         "advertised.listeners=OUTSIDE://kafka.example.com:19092\n"
         "num.partitions=3\n"
     )

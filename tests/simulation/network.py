@@ -14,7 +14,7 @@ from tests.simulation.link import Link
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.process import Process
 from tests.simulation.trace import Trace
-from wirekafka.server.net import ProtocolFactory
+from wirekafka.server.net import SOCKET_DEFAULTS, ProtocolFactory, SocketOptions
 
 _CONNECT_TIMEOUT_S = 10.0
 _FIRST_FREE_PORT = 32_768
@@ -126,7 +126,9 @@ class Host:
         self.address = f"10.0.{number >> 8}.{number & 255}"
         self._ports: dict[int, SimulatedPort] = {}
 
-    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> SimulatedPort:
+    def listen(
+        self, host: str, port: int, options: SocketOptions = SOCKET_DEFAULTS
+    ) -> SimulatedPort:
         number = port or self._free_port()
         if number in self._ports:
             raise OSError(f"cannot listen at {host}:{port}: Address already in use")

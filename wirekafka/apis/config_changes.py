@@ -119,11 +119,12 @@ async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied)
     before = call.broker.image.config(BROKER, resource.name)
     after = applied(resource, before)
     validate_broker(after, per_broker=bool(resource.name))
-    image = call.broker.image
-    validate_dynamic(call.broker.config, after)
+    config, image = call.broker.config, call.broker.image
     cluster = image.config(BROKER, "") if resource.name else after
     own = after if resource.name else image.config(BROKER, str(call.broker.node_id))
-    check_listeners(call.broker.config, call.broker.config.with_written(cluster, own))
+    altered = config.with_written(cluster, own)
+    validate_dynamic(config, after, altered)
+    check_listeners(config, altered)
     try:
         await call.broker.dynamic.check(cluster, own)
     except ConfigError as error:

@@ -183,12 +183,10 @@ class _Addresses:
 
     def of_controller(self) -> dict[str, str]:
         """The controller's options."""
-        advertised = [self.advertised_controller] if self.advertised_controller else []
-        return {
-            "listeners": _joined([self.controller]),
-            "advertised.listeners": _joined(advertised),
-            **self._metrics(len(self.brokers)),
-        }
+        options = {"listeners": _joined([self.controller]), **self._metrics(len(self.brokers))}
+        if self.advertised_controller:
+            options["advertised.listeners"] = str(self.advertised_controller)
+        return options
 
     def of_broker(self, number: int) -> dict[str, str]:
         """The options of a broker, by its id."""

@@ -8,7 +8,8 @@ from typing import Any
 from wirekafka.config.option import Check, ConfigError, no_empty_item
 
 _DURATION = r"P(\d+D)?(?:T(?=\d)(\d+H)?(\d+M)?(\d+(?:\.\d{1,9})?S)?)?"
-_PAIR = r"\d+:\d+"
+_LAST_CODEC = 4
+_PAIR = r"(\d+:\d+)?"
 
 
 def at_least(low: float) -> Check:
@@ -79,6 +80,12 @@ def gzip_level(name: str, value: Any) -> None:
     """A zlib level, or -1 for zlib's own choice."""
     if not (1 <= value <= 9 or value == -1):
         raise ConfigError(name, value, "Value must be between 1 and 9 or equal to -1")
+
+
+def codec_number(name: str, value: Any) -> None:
+    """The number of a codec: 0 for none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+    if not 0 <= value <= _LAST_CODEC:
+        raise ConfigError(name, value, f"Unknown compression type id: {value}")
 
 
 def non_empty(name: str, value: Any) -> None:

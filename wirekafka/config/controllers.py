@@ -9,6 +9,8 @@ from wirekafka.config.option import ConfigError
 _BOOTSTRAP = "controller.quorum.bootstrap.servers"
 _VOTERS = "controller.quorum.voters"
 
+_NOWHERE = "0.0.0.0"  # noqa: S104 (refused here, not bound)
+
 
 def voters(config: BrokerConfig) -> dict[int, Address]:
     """Return a static quorum's voters by node id; none for a dynamic one. Raises ConfigError."""
@@ -22,6 +24,8 @@ def voters(config: BrokerConfig) -> dict[int, Address]:
             found[int(id)] = Address.parse(address)
         except ValueError:
             raise _malformed(_VOTERS, texts, text, "ID@HOST:PORT") from None
+        if found[int(id)].host == _NOWHERE:
+            raise ConfigError(_VOTERS, ",".join(texts), "Host string (0.0.0.0) is not routeable")
     return found
 
 
@@ -40,6 +44,13 @@ def bootstrap_servers(config: BrokerConfig) -> tuple[Address, ...]:
 def addresses(config: BrokerConfig) -> tuple[Address, ...]:
     """The addresses at which the quorum's leader can be found. Raises ConfigError."""
     return bootstrap_servers(config) or tuple(voters(config).values())
+
+
+def is_alone(config: BrokerConfig) -> bool:
+    """Whether no other controller than this node is configured. Raises ConfigError."""
+    if not config.has_own_controller or bootstrap_servers(config):
+        return False
+    return voters(config).keys() <= {config.node_id}
 
 
 def _malformed(option: str, texts: tuple[str, ...], text: str, form: str) -> ConfigError:

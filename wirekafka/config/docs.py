@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from wirekafka.config import options as tables
+from wirekafka.config.differences import DIFFERENCES
 from wirekafka.config.group_bounds import BOUNDING
+from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
-from wirekafka.config.unsupported import DECIDING_CLASSES
+from wirekafka.config.unsupported import DECIDING_CLASSES, JAVA_SECURITY
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PAGE = _PACKAGE.parent / "docs" / "configuration.md"
@@ -34,6 +36,7 @@ _READ = re.compile(r"\b(?:\w*config(?:\(\))?|own)\.(\w+)")
 # Options of groups are read by name, with or without the kind of the group.
 _NAMED = re.compile(r'"([a-z]+(?:\.[a-z]+)+)"')
 _THROUGH = {
+    "metadata_topic_config": ("metadata.log.segment.bytes", "metadata.log.segment.ms"),
     "node_id": ("broker.id",),
     "data_directories": ("log.dirs", "log.dir"),
     "is_compacted": ("cleanup.policy",),
@@ -46,6 +49,7 @@ _NOT_WHOLLY = {
     "streams.assignor.name": "The only one is `sticky`.",
     "sasl.login.callback.handler.class": "Only Kafka's handler of unsigned OAUTHBEARER tokens is "
     "supported, for logins at other nodes.",
+    **dict.fromkeys(JAVA_SECURITY, "Other values are refused."),
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
 }
 _IN_THIS_PACKAGE = {
@@ -80,11 +84,23 @@ Strongest first:
 `process.roles`, `node.id` and `controller.listener.names` need not be given; they are then
 {node}.
 
-A key that is not a Kafka option is ignored with one warning in the log. An invalid value prevents
+A key that is not a Kafka option is ignored with one warning in the log, and so is an option without
+effect that is set to another value than its default. An invalid value prevents
 the start, with one line that names key, value, source and reason. Topics refuse both.
 
 Options that would be harmful to ignore prevent the start as well, such as an authorizer other than
-Kafka's `StandardAuthorizer`.
+Kafka's `StandardAuthorizer`. So do values that contradict each other, at the start as at run time.
+
+These settings are accepted by wirekafka and refused by Apache Kafka 4.4, or the other way around:
+
+| Settings | wirekafka | Why |
+|---|---|---|
+{differences}
+
+## Log levels
+
+Loggers (`kafka-configs.sh --entity-type broker-loggers`) can be named as in Kafka; these names
+stand for the loggers here that report the same: {loggers}.
 
 ## How to read the tables
 
@@ -126,9 +142,10 @@ def used_names() -> set[str]:
     used.update(name for name in GROUP if {name, name.partition(".")[2]} & names)
     used |= BOUNDING
     used.add("config.providers")  # Replaced while the sources are read.
-    used |= DECIDING_CLASSES.keys()
     used |= CLIENT_METRICS.keys()  # All of them are read when a subscription is.
-    used.add("streams.assignor.name")  # Checked, which is all where there is one assignor.
+    # Both have one possible value, and are checked.
+    used |= {"group.share.assignors", "streams.assignor.name"}
+    used |= DECIDING_CLASSES | JAVA_SECURITY.keys()
     for word in words & _THROUGH.keys():
         used.update(_THROUGH[word])
     for name in used & TOPIC.keys():
@@ -139,7 +156,26 @@ def used_names() -> set[str]:
 def _head() -> str:
     from wirekafka.config.sources import NODE, SINGLE_NODE
 
-    return _HEAD.format(built_in=_settings(SINGLE_NODE), node=_settings(NODE))
+    return _HEAD.format(
+        built_in=_settings(SINGLE_NODE),
+        node=_settings(NODE),
+        differences=_differences(),
+        loggers=_loggers(),
+    )
+
+
+def _loggers() -> str:
+    return ", ".join(f"`{name}` for `{own}`" for name, own in OF_KAFKA.items())
+
+
+def _differences() -> str:
+    lines = []
+    for settings, is_accepted, reason in DIFFERENCES:
+        given = ", ".join(f"`{name}={text}`" for name, text in settings.items() if text)
+        absent = ", ".join(f"no `{name}`" for name, text in settings.items() if not text)
+        shown = ", ".join(filter(None, (given, absent)))
+        lines.append(f"| {shown} | {'accepts' if is_accepted else 'refuses'} | {reason} |")
+    return "\n".join(lines)
 
 
 def _settings(values: dict[str, str]) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from wirekafka.config import listeners
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.host_limits import connections_of_hosts
+from wirekafka.config.constraints import ConstraintError, check_constraints, why_not_tiered
+from wirekafka.config.java_classes import LOADED_AT_START
 from wirekafka.config.option import ConfigError
+from wirekafka.config.options import BROKER
 from wirekafka.config.prefixed import split
 from wirekafka.errors import Error, KafkaError
 
@@ -17,24 +19,57 @@ _THREADS = (
     "num.replica.fetchers",
     "num.recovery.threads.per.data.dir",
     "background.threads",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+_TIERED = (
+    "log.local.retention.ms",
+    "log.local.retention.bytes",
+    "log.remote.copy.lag.ms",
+    "log.remote.copy.lag.bytes",
 )
 _POSITIVE = ("max.connections", "max.connection.creation.rate")
 """Options of listeners that can be 0 only at a start."""
-_CLEANER_BUFFER_BYTES = 1 << 20
 
 
-def validate_dynamic(config: BrokerConfig, values: Mapping[str, str]) -> None:
+def validate_dynamic(config: BrokerConfig, values: Mapping[str, str], after: BrokerConfig) -> None:
     """Raise KafkaError(INVALID_REQUEST), with Kafka's message, for values it cannot apply.
 
-    Each value must have passed the check of its option.
+    `after` is the configuration with the values, each of which must have passed the check of its
+    option.
     """
+    _check_reporters(values)
+    try:
+        check_constraints(after)
+    except ConstraintError as error:
+        raise _refused(error.stated) from None
+    except ConfigError as error:
+        raise _refused(str(error)) from None
     for name in _THREADS:
         if name in values:
             _check_threads(name, int(values[name]), getattr(config, name.replace(".", "_")))
     _check_listeners(config, values)
     _check_cleaner(config, values)
-    _check_connections(config, values)
-    _check_logs(config, values)
+    for name in _POSITIVE:
+        if int(values.get(name, 1)) <= 0:
+            raise _invalid(f"Invalid {name} {values[name]}")
+    for name in _TIERED:
+        reason = why_not_tiered(after, name)
+        if reason:
+            value = after.value(BROKER[name])
+            raise _invalid(f"Invalid value {value} for configuration {name}: {reason}")
+
+
+def _check_reporters(values: Mapping[str, str]) -> None:
+    name = "metric.reporters"
+    for reporter in BROKER[name].parse(values.get(name, "")):
+        if reporter not in LOADED_AT_START[name]:
+            raise _invalid(
+                f"Validation of dynamic config update of Set({name}) failed with class class "
+                "kafka.server.DynamicMetricsReporters"
+            )
 
 
 def _check_threads(name: str, wanted: int, current: int) -> None:
@@ -65,8 +100,6 @@ def _check_listeners(config: BrokerConfig, values: Mapping[str, str]) -> None:
 def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:
     current = config.log_cleaner_threads
     threads = int(values.get("log.cleaner.threads", current))
-    if threads < 1:
-        raise _invalid("Log cleaner threads should be at least 1")
     if threads < current // 2:
         raise _invalid(
             f"Log cleaner threads cannot be reduced to less than half the current value {current}"
@@ -75,64 +108,6 @@ def _check_cleaner(config: BrokerConfig, values: Mapping[str, str]) -> None:
         raise _invalid(
             "Log cleaner threads cannot be increased to more than double the current "
             f"value {current}"
-        )
-    buffer = int(
-        values.get("log.cleaner.dedupe.buffer.size", config.log_cleaner_dedupe_buffer_size)
-    )
-    if buffer // threads <= _CLEANER_BUFFER_BYTES:
-        raise _refused(
-            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB "
-            "per cleaner thread."
-        )
-
-
-def _check_connections(config: BrokerConfig, values: Mapping[str, str]) -> None:
-    for name in _POSITIVE:
-        if int(values.get(name, 1)) <= 0:
-            raise _invalid(f"Invalid {name} {values[name]}")
-    overrides = values.get(
-        "max.connections.per.ip.overrides", config.max_connections_per_ip_overrides
-    )
-    try:
-        connections_of_hosts(overrides)
-    except ConfigError as error:
-        raise _refused(str(error)) from None
-    if int(values.get("max.connections.per.ip", 1)) == 0 and not overrides:
-        raise _refused(
-            "requirement failed: max.connections.per.ip can be set to zero only if "
-            "max.connections.per.ip.overrides property is set."
-        )
-
-
-def _check_logs(config: BrokerConfig, values: Mapping[str, str]) -> None:
-    if int(values.get("log.roll.ms", 1)) < 1:
-        raise _refused("requirement failed: log.roll.ms must be greater than or equal to 1")
-    directories = config.data_directories
-    cordoned = [path.strip() for path in values.get("cordoned.log.dirs", "").split(",")]
-    missing = [path for path in cordoned if path and path != "*" and path not in directories]
-    if missing:
-        raise _refused(
-            "requirement failed: All entries in cordoned.log.dirs must be present in "
-            f"log.dirs or log.dir. Missing entries : {', '.join(missing)}"
-        )
-    after = config.with_written(config.sources.cluster, {**config.sources.broker, **values})
-    for unit in ("ms", "bytes"):
-        local = int(values.get(f"log.local.retention.{unit}", -2))
-        total = getattr(after.topic_defaults, f"retention_{unit}")
-        _check_local_retention(unit, local, total)
-
-
-def _check_local_retention(unit: str, local: int, total: int) -> None:
-    name, bound = f"log.local.retention.{unit}", f"log.retention.{unit}"
-    if local == -1 and total != -1:
-        raise _invalid(
-            f"Invalid value -1 for configuration {name}: Value must not be -1 as "
-            f"{bound} value is set as {total}."
-        )
-    if local > total != -1:
-        raise _invalid(
-            f"Invalid value {local} for configuration {name}: Value must not be more "
-            f"than {bound} property value: {total}"
         )
 
 

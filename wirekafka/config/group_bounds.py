@@ -35,29 +35,30 @@ _BOUNDED = (
 """The group options that have bounds, in the order in which Kafka checks them."""
 
 
-class _Bounds(NamedTuple):
+class Bounds(NamedTuple):
     """The broker options that are the lower and the upper bound; None for no bound."""
 
     low: Option[Any] | None
     high: Option[Any] | None
 
 
-def _bounds_of(name: str) -> _Bounds:
+def _bounds_of(name: str) -> Bounds:
     kind, _, rest = name.partition(".")
     rest = rest.removeprefix("num.")
-    return _Bounds(*(BROKER.get(f"group.{kind}.{bound}.{rest}") for bound in ("min", "max")))
+    return Bounds(*(BROKER.get(f"group.{kind}.{bound}.{rest}") for bound in ("min", "max")))
 
 
-_BOUNDS = {name: _bounds_of(name) for name in _BOUNDED}
+BOUNDS = {name: _bounds_of(name) for name in _BOUNDED}
+"""The bounds of each group option that has any."""
 BOUNDING = frozenset(
-    option.name for bounds in _BOUNDS.values() for option in bounds if option is not None
+    option.name for bounds in BOUNDS.values() for option in bounds if option is not None
 )
 """The names of the broker options that are bounds."""
 
 
 def violations(broker: BrokerConfig, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield Kafka's error message for each of these parsed values that is out of bounds."""
-    for name, (low, high) in _BOUNDS.items():
+    for name, (low, high) in BOUNDS.items():
         if name not in values:
             continue
         value = values[name]
@@ -79,7 +80,7 @@ def clamped(broker: BrokerConfig, stored: Mapping[str, str]) -> Mapping[str, str
         return stored
     effective: dict[str, str] | None = None
     for name, text in stored.items():
-        bounds = _BOUNDS.get(name)
+        bounds = BOUNDS.get(name)
         if bounds is None:
             continue
         value = found = int(text)

@@ -16,18 +16,49 @@ _LEVELS = {
     "DEBUG": logging.DEBUG,
     "TRACE": 5,
 }
+OF_KAFKA = {
+    "kafka": "wirekafka",
+    "kafka.cluster.Partition": "wirekafka.replication",
+    "kafka.controller": "wirekafka.metadata",
+    "kafka.coordinator": "wirekafka.coordinator",
+    "kafka.coordinator.group": "wirekafka.coordinator",
+    "kafka.coordinator.transaction": "wirekafka.coordinator",
+    "kafka.log": "wirekafka.log",
+    "kafka.network": "wirekafka.server",
+    "kafka.network.Processor": "wirekafka.server",
+    "kafka.network.RequestChannel$": "wirekafka.server",
+    "kafka.raft": "wirekafka.replication.raft",
+    "kafka.server": "wirekafka.server",
+    "kafka.server.KafkaApis": "wirekafka.server",
+    "kafka.server.ReplicaManager": "wirekafka.replication",
+    "org.apache.kafka": "wirekafka",
+    "org.apache.kafka.controller": "wirekafka.metadata",
+    "org.apache.kafka.coordinator": "wirekafka.coordinator",
+    "org.apache.kafka.metadata": "wirekafka.metadata",
+    "org.apache.kafka.raft": "wirekafka.replication.raft",
+    "org.apache.kafka.storage.internals.log": "wirekafka.log",
+    "org.apache.kafka.storage.internals.log.LogCleaner": "wirekafka.log",
+    "state.change.logger": "wirekafka.metadata",
+}
+"""Kafka's names of loggers, as in its log4j2.yaml and in runbooks, and the logger here that reports
+the same. `kafka.request.logger` and `kafka.authorizer.logger` have Kafka's names here too."""
+_OWN_NAMES = ("kafka.request.logger", "kafka.authorizer.logger")
 _SET, _DELETE = 0, 1
 _OPERATIONS = {2: "APPEND", 3: "SUBTRACT"}
 
 
 def levels() -> dict[str, str]:
-    """The level of every existing logger, by Kafka's name of the level."""
-    known = [
+    """The level of every existing logger, by Kafka's name of the level.
+
+    Loggers that Kafka's names stand for are there under both names.
+    """
+    known = {
         name
         for name, logger in logging.root.manager.loggerDict.items()
         if isinstance(logger, logging.Logger)
-    ]
-    found = {name: _level_name(logging.getLogger(name)) for name in sorted(known)}
+    }
+    known.update(OF_KAFKA, _OWN_NAMES)
+    found = {name: _level_name(_logger(name)) for name in sorted(known)}
     return {ROOT: _level_name(logging.root), **found}
 
 
@@ -41,7 +72,7 @@ def alter(changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool
     if validate_only:
         return
     for name, operation, level in changes:
-        logger = logging.root if name == ROOT else logging.getLogger(name)
+        logger = _logger(name)
         logger.setLevel(_LEVELS[level or ""] if operation == _SET else logging.NOTSET)
 
 
@@ -69,6 +100,10 @@ def _check(name: str, operation: int, level: str | None) -> None:
             "it is not a supported log level. Valid log levels are "
             f"{', '.join(_LEVELS)}",
         )
+
+
+def _logger(name: str) -> logging.Logger:
+    return logging.root if name == ROOT else logging.getLogger(OF_KAFKA.get(name, name))
 
 
 def _level_name(logger: logging.Logger) -> str:

@@ -18,6 +18,12 @@ _NAMES = "controller.listener.names"
 def check_broker(config: BrokerConfig) -> None:
     """Check the settings of a broker whose controllers are other nodes. Raises ConfigError."""
     _check_quorum_is_named(config)
+    if config.controller_quorum_auto_join_enable:
+        raise ConfigError(
+            "controller.quorum.auto.join.enable",
+            "true",
+            f"is only supported when {_ROLES} contains the 'controller' role",
+        )
     voters = controllers.voters(config)
     if config.node_id in voters:
         raise ConfigError(
@@ -61,17 +67,17 @@ def check_combined(config: BrokerConfig) -> None:
     Unlike in Kafka, the only controller of a cluster needs neither a listener nor voters: it is a
     single node, unless other nodes are configured.
     """
-    others = controllers.voters(config).keys() - {config.node_id}
-    if others or controllers.bootstrap_servers(config):
-        _check_own_listeners(config)
-    else:
+    if controllers.is_alone(config):
         _check_is_voter(config)
+    else:
+        _check_own_listeners(config)
     if listeners.listeners(config).controller:
         _check_connections(config)
 
 
 def _check_quorum_is_named(config: BrokerConfig) -> None:
-    if not controllers.voters(config) and not controllers.bootstrap_servers(config):
+    voters, servers = controllers.voters(config), controllers.bootstrap_servers(config)
+    if not voters and not servers:
         raise ConfigError(
             _ROLES,
             ",".join(config.process_roles),

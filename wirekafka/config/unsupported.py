@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from wirekafka.config.authorization import Policy
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.host_limits import connections_of_hosts
+from wirekafka.config.constraints import check_start
+from wirekafka.config.java_classes import BUILT_IN
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options.replication import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from wirekafka.config.prefixed import split
 from wirekafka.config.reference import value_of
 from wirekafka.config.roles import check_broker, check_combined, check_controller
 
-_SHARE_ASSIGNORS = ("simple", "org.apache.kafka.coordinator.group.assignor.SimpleAssignor")
-"""Names of the only assignor of share groups."""
-_SECURITY = "org.apache.kafka.common.security"
-DECIDING_CLASSES = {
-    "alter.config.policy.class.name": None,
-    "client.quota.callback.class": None,
-    "create.topic.policy.class.name": None,
-    "principal.builder.class": f"{_SECURITY}.authenticator.DefaultKafkaPrincipalBuilder",
-    "ssl.engine.factory.class": f"{_SECURITY}.ssl.DefaultSslEngineFactory",
+DECIDING_CLASSES = frozenset(
+    (
+        "alter.config.policy.class.name",
+        "client.quota.callback.class",
+        "create.topic.policy.class.name",
+        "principal.builder.class",
+        "ssl.engine.factory.class",
+    )
+)
+"""Options whose Java class decides who somebody is or what is allowed."""
+JAVA_SECURITY = {
+    "security.providers": (),
+    "ssl.endpoint.identification.algorithm": ("https", "HTTPS", ""),
+    "ssl.keymanager.algorithm": ("SunX509", "NewSunX509", "PKIX"),
+    "ssl.provider": ("SunJSSE",),
+    "ssl.trustmanager.algorithm": ("PKIX", "SunX509"),
 }
-"""Options whose Java class decides who somebody is or what is allowed, with Kafka's own class."""
+"""Options of Java's security, with the values that mean what is done here anyway."""
 
 
 def refuse_unsupported(config: BrokerConfig) -> None:
@@ -35,9 +41,8 @@ def refuse_unsupported(config: BrokerConfig) -> None:
             ",".join(config.group_coordinator_rebalance_protocols),
             "Disabling the 'classic' protocol is not supported.",
         )
-    _check_share_assignor(config.group_share_assignors)
     _check_classes(config)
-    connections_of_hosts(config.max_connections_per_ip_overrides)
+    check_start(config)
     selector = config.replica_selector_class
     if selector not in (None, RACK_AWARE_SELECTOR, LEADER_SELECTOR):
         raise ConfigError(
@@ -54,15 +59,12 @@ def _check_classes(config: BrokerConfig) -> None:
     for name, setting in config.sources.static.items():
         parts = split(name)
         option, given = parts.rest if parts else name, value_of(setting.text).strip()
-        if option in DECIDING_CLASSES and given not in ("", DECIDING_CLASSES[option]):
+        if option in JAVA_SECURITY and given not in JAVA_SECURITY[option]:
+            allowed = ", ".join(filter(None, JAVA_SECURITY[option])) or "nothing"
+            reason = f"Java's security is not used; allowed is {allowed}"
+            raise ConfigError(name, setting.text, reason)
+        # Classes of the SASL mechanisms of a listener are checked where they are used.
+        if option not in (DECIDING_CLASSES if parts else BUILT_IN):
+            continue
+        if given not in BUILT_IN[option]:
             raise ConfigError(name, setting.text, "Java classes cannot be loaded")
-
-
-def _check_share_assignor(names: Sequence[str]) -> None:
-    name, given = "group.share.assignors", ",".join(names)
-    if len(names) != 1:
-        raise ConfigError(
-            name, given, f"{name} must contain exactly one assignor, but found {len(names)}"
-        )
-    if names[0] not in _SHARE_ASSIGNORS:
-        raise ConfigError(name, given, f"Class {names[0]} could not be found.")

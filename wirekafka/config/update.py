@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_match import ClientMatch
 from wirekafka.config.group_bounds import violations
+from wirekafka.config.java_classes import STREAMS_ASSIGNORS, check_class, short_names
 from wirekafka.config.option import ConfigError, Type, Update
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC
 from wirekafka.config.prefixed import CLUSTER_LEVEL, split
@@ -21,6 +23,8 @@ STORES = frozenset(
     name for name in BROKER if name.startswith(("ssl.keystore.", "ssl.key.", "ssl.truststore."))
 )
 """Keys and certificates: all that a running listener reads again, and per listener only."""
+_UNCHECKED = "config.providers"
+"""Kafka checks the value of this option at a start only."""
 
 
 def is_list(resource_type: int, name: str) -> bool:
@@ -64,14 +68,14 @@ def validate_broker(values: Mapping[str, str], *, per_broker: bool) -> None:
             "These security configs can be dynamically updated only per-listener using the "
             f"listener prefix: [{', '.join(sorted(secured))}]"
         )
+    for name, value in values.items():
+        _check_broker_value(name, value)
     lone = [n for n in values if _is_per_broker(n)]
     if lone and not per_broker:
         raise _refused(
             "Cannot update these configs at default cluster level, broker id must be "
             f"specified: [{', '.join(sorted(lone))}]"
         )
-    for name, value in values.items():
-        _check_broker_value(name, value)
 
 
 def validate_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
@@ -131,22 +135,24 @@ def _check_broker_value(name: str, value: str) -> None:
     parts = split(name)
     # Like Kafka, without the options of a SASL mechanism.
     option = BROKER.get(parts.rest if parts is not None else name) or THROTTLES.get(name)
-    if option is None:
+    if option is None or option.name == _UNCHECKED:
         return
     name = option.name
+    if option.type is Type.LIST:
+        _check_distinct(name, value)
     try:
         parsed = option.parse(value, name)
+        if option.type is Type.CLASS:
+            check_class(name, parsed)
     except ConfigError as error:
         raise _refused(str(error)) from None
-    if option.type is Type.CLASS and not value.startswith("org.apache.kafka."):
-        # Classes are not loaded: Kafka's own are built in, any other is missing.
-        raise _refused(
-            f"Invalid value {value} for configuration {name}: Class {value} could not be found."
-        )
-    if name in ("log.retention.ms",) and parsed == 0:
-        raise _refused(
-            f"requirement failed: {name} must be unlimited (-1) or, greater than or equal to 1"
-        )
+
+
+def _check_distinct(name: str, value: str) -> None:
+    """Refuse repeated words, which a start drops with no more than a warning."""
+    words = re.split(r"\s*,\s*", value.strip())
+    if len(set(words)) < len(words):
+        raise _refused(f"Configuration '{name}' values must not be duplicated.")
 
 
 def _check_rack_tags(text: str) -> None:
@@ -156,7 +162,9 @@ def _check_rack_tags(text: str) -> None:
 
 
 def _check_streams_assignor(broker: BrokerConfig, name: str) -> None:
-    registered = broker.group_streams_assignors
+    registered = short_names(
+        "group.streams.assignors", broker.group_streams_assignors, STREAMS_ASSIGNORS
+    )
     if name not in registered:
         raise _invalid(
             f"{_STREAMS_ASSIGNOR} '{name}' is not a registered task assignor. Registered "

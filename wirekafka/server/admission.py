@@ -17,6 +17,7 @@ from wirekafka.server.connection import Connection
 from wirekafka.server.half_closed import HalfClosed
 from wirekafka.server.inbox import Inbox
 from wirekafka.server.pipeline import Pipeline
+from wirekafka.server.request_memory import RequestMemory
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,8 +78,12 @@ class ConnectionLimits:
     Also holds what these connections share, such as the read buffer and the request pipeline.
     """
 
-    def __init__(self, pipeline: Pipeline | None = None) -> None:
+    def __init__(
+        self, pipeline: Pipeline | None = None, memory: RequestMemory | None = None
+    ) -> None:
         self.inbox = Inbox()
+        self.memory = memory
+        """The limits on the memory of requests; None without."""
         self.half_closed = HalfClosed()
         self.pipeline = pipeline or Pipeline()
         self.total = 0

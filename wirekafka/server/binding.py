@@ -16,8 +16,9 @@ from wirekafka.config.security_protocol import uses_tls
 from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
 from wirekafka.server.admission import ConnectionLimits
 from wirekafka.server.listener import Encryption, Listener
-from wirekafka.server.net import Net, Port
+from wirekafka.server.net import Net, Port, SocketOptions
 from wirekafka.server.pipeline import Pipeline
+from wirekafka.server.request_memory import RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -149,8 +150,15 @@ class Binding:
     def _listen(self, host: str, port: int) -> Port:
         # A small send buffer stays in the processor's cache: 0.08 ms/MB from file to socket,
         # 0.25 with the system's default of a megabyte.
-        size_bytes = self._config.socket_send_buffer_bytes
-        return self._net.listen(host, port, send_buffer_bytes=size_bytes)
+        config, given = self._config, self._config.sources.static
+        options = SocketOptions(send_buffer_bytes=config.socket_send_buffer_bytes)
+        # The system adapts receive buffers by itself, and Kafka's backlog of 50 is short.
+        if "socket.receive.buffer.bytes" in given:
+            size_bytes = config.socket_receive_buffer_bytes
+            options = options._replace(receive_buffer_bytes=size_bytes)
+        if "socket.listen.backlog.size" in given:
+            options = options._replace(backlog=config.socket_listen_backlog_size)
+        return self._net.listen(host, port, options)
 
 
 class Bindings:
@@ -162,7 +170,8 @@ class Bindings:
 
     def add(self, config: BrokerConfig, pipeline: Pipeline) -> Binding:
         """Return new listeners, as yet none, whose requests go through `pipeline`."""
-        binding = Binding(self._net, config, ConnectionLimits(pipeline))
+        limits = ConnectionLimits(pipeline, RequestMemory.of(config))
+        binding = Binding(self._net, config, limits)
         self._bindings.append(binding)
         return binding
 

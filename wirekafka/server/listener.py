@@ -15,11 +15,12 @@ from wirekafka.config.security_protocol import logs_in
 from wirekafka.server.acceptor import Acceptor, Arrival, client_of, host_of
 from wirekafka.server.admission import Admission, ConnectionLimits
 from wirekafka.server.authentications import Authentications
-from wirekafka.server.connection import Connection, ConnectionOwner
+from wirekafka.server.connection import Connection
 from wirekafka.server.logins import Logins
 from wirekafka.server.net import Port
 from wirekafka.server.pipeline import Serve
 from wirekafka.server.repeated_warnings import Occasion
+from wirekafka.server.request_memory import LimitedConnection, LimitedOwner
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig
@@ -66,7 +67,10 @@ class Listener:
         """Set before `start` if connections are encrypted."""
         self.closed: Callable[[str], None] = _ignore
         """Called with the `Connection.peer` of each closed connection."""
-        self.connection: Callable[[ConnectionOwner], Connection] = Connection
+        self.memory = limits.memory
+        self.connection: Callable[[LimitedOwner], Connection] = (
+            Connection if self.memory is None else LimitedConnection
+        )
         """Creates the protocol of a connection; set before `start`."""
         self.inbox = limits.inbox
         self.half_closed = limits.half_closed

@@ -8,6 +8,7 @@ from wirekafka.metrics.histogram import Histogram
 from wirekafka.metrics.measures import Measures
 from wirekafka.server.connection import Connection, ConnectionOwner
 from wirekafka.server.outbox import Outbox
+from wirekafka.server.request_memory import LimitedConnection
 
 _NS_PER_US = 1000
 
@@ -41,3 +42,7 @@ class MeasuredConnection(Connection):
         if api.kinds:
             api = api.kinds[self._measures.traffic.last_fetch_is_followers]
         return api.sending
+
+
+class LimitedMeasuredConnection(MeasuredConnection, LimitedConnection):
+    """A measured connection where the memory of requests is limited."""

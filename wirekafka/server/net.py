@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from wirekafka.config.address import Address
 from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
@@ -18,6 +18,18 @@ _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 64
 _PAUSE_S = 0.1
 """How long no connection is accepted after one could not be, for lack of descriptors."""
+
+
+class SocketOptions(NamedTuple):
+    """Sizes of a listening socket and of those that it accepts; -1 is the system's default."""
+
+    send_buffer_bytes: int = -1
+    receive_buffer_bytes: int = -1
+    backlog: int = _BACKLOG
+    """How many connections the system holds before they are accepted."""
+
+
+SOCKET_DEFAULTS = SocketOptions()
 
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 """Creates the asyncio protocol of a new connection."""
@@ -40,11 +52,10 @@ class Port(Protocol):
 class Net(Protocol):
     """One node's access to the network."""
 
-    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> Port:
+    def listen(self, host: str, port: int, options: SocketOptions = SOCKET_DEFAULTS) -> Port:
         """Bind an address; an empty host is every address of the machine, port 0 any free port.
 
-        `send_buffer_bytes` applies to accepted sockets, -1 is the system's default. Raises
-        OSError with a message that names the address.
+        Raises OSError with a message that names the address.
         """
 
     async def connect(
@@ -62,7 +73,7 @@ class Net(Protocol):
 class SocketPort:
     """A listening socket, served by the running event loop once `accept` is called."""
 
-    def __init__(self, bound: socket.socket):
+    def __init__(self, bound: socket.socket, backlog: int = _BACKLOG):
         self._socket = bound
         self._address: tuple[str, int] = bound.getsockname()[:2]
         self._protocol_factory: ProtocolFactory
@@ -121,14 +132,14 @@ class SocketPort:
 class SocketNet:
     """TCP sockets of this machine."""
 
-    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> SocketPort:
-        bound = _bind(host, port)
+    def listen(self, host: str, port: int, options: SocketOptions = SOCKET_DEFAULTS) -> SocketPort:
+        bound = _bind(host, port, options)
         # Accepted connections inherit it. uvloop sets it anyway, asyncio not on such sockets: a
         # second response would wait until the client acknowledges the first, 40 ms.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if send_buffer_bytes >= 0:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        return SocketPort(bound)
+        if options.send_buffer_bytes >= 0:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+        return SocketPort(bound, options.backlog)
 
     async def connect(
         self, host: str, port: int, protocol_factory: ProtocolFactory
@@ -161,17 +172,31 @@ def _address(host: str) -> str | None:
     return str(found[0][4][0])
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, options: SocketOptions) -> socket.socket:
     """A listening socket; an empty host is every IPv6 and IPv4 address of the machine."""
     try:
-        if host == "" and socket.has_dualstack_ipv6():
-            return socket.create_server(
-                ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
-            )
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        return _bound(host, port, options)
     except OSError as error:
         raise cannot_listen(Address(host, port), error) from error
+
+
+def _bound(host: str, port: int, options: SocketOptions) -> socket.socket:
+    dual = host == "" and socket.has_dualstack_ipv6()
+    bound = socket.socket(socket.AF_INET6 if dual or ":" in host else socket.AF_INET)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if bound.family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if dual else 1)
+        if options.receive_buffer_bytes >= 0:
+            # Set before `listen`: the window that connections negotiate depends on it.
+            size_bytes = options.receive_buffer_bytes
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size_bytes)
+        bound.bind((host, port))
+        bound.listen(options.backlog)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def cannot_listen(address: Address, error: OSError, purpose: str = "") -> OSError:

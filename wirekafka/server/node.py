@@ -41,7 +41,8 @@ from wirekafka.server.syncing import sync_in_thread
 
 if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
-    from wirekafka.server.connection import Connection, ConnectionOwner
+    from wirekafka.server.connection import Connection
+    from wirekafka.server.request_memory import LimitedOwner
 
 
 _REQUIRED = "--cluster-id or CLUSTER_ID in the environment is"
@@ -300,11 +301,15 @@ class Node:
         self._bindings.cut_connections()
 
 
-def _measured(measures: Measures) -> Callable[[ConnectionOwner], Connection]:
+def _measured(measures: Measures) -> Callable[[LimitedOwner], Connection]:
     """How the connections are created whose requests are measured."""
-    from wirekafka.server.measured_connection import MeasuredConnection
+    from wirekafka.server.measured_connection import LimitedMeasuredConnection, MeasuredConnection
 
-    return lambda owner: MeasuredConnection(owner, measures)
+    def create(owner: LimitedOwner) -> Connection:
+        kind = MeasuredConnection if owner.memory is None else LimitedMeasuredConnection
+        return kind(owner, measures)
+
+    return create
 
 
 def _ignore() -> None:

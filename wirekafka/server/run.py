@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
+from wirekafka.config.ignored import ignored
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
 from wirekafka.config.own import OWN, metrics_listener
@@ -94,8 +95,12 @@ async def _serve(config: BrokerConfig, new: Format, attended: Attended) -> int:
     should_stop = _stop_requests(attended.stops_at_eof)
     for name, source in config.unknown:
         proposal = did_you_mean(name, (*BROKER, *OWN, *OF_THE_AUTHORIZER), closeness=0.8)
-        ignored = "is not a Kafka option and is ignored"
-        logger.warning("%s (from %s) %s%s", name, source, ignored, proposal and f"; {proposal}")
+        reason = "is not a Kafka option and is ignored"
+        logger.warning("%s (from %s) %s%s", name, source, reason, proposal and f"; {proposal}")
+    for setting in ignored(config):
+        logger.warning(
+            "%s (from %s) has no effect: %s", setting.name, setting.source, setting.reason
+        )
     monitoring = _monitoring(config, companion is not None)
     platform = _platform(new, monitoring)
     has_broker = "broker" in config.process_roles

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from wirekafka.server.net import Port, ProtocolFactory, SocketNet
+from wirekafka.server.net import SOCKET_DEFAULTS, Port, ProtocolFactory, SocketNet, SocketOptions
 
 BETWEEN_NODES = "NODES"
 """The name of the listener by which the brokers of a cluster under test reach each other."""
@@ -112,7 +112,7 @@ class Links:
         """The node that listens at an address; None for an unknown one."""
         return self._owners.get(address)
 
-    def bind(self, node_id: int, address: Address, send_buffer_bytes: int) -> Port:
+    def bind(self, node_id: int, address: Address, options: SocketOptions) -> Port:
         """Bind the port of a node, which may have been kept for it. Raises OSError."""
         reserved = self._reserved.pop(address, None)
         if reserved is not None:
@@ -120,7 +120,7 @@ class Links:
         kept = self._kept.pop(address, None)
         if kept is not None:
             kept.close()
-        port = SocketNet().listen(*address, send_buffer_bytes=send_buffer_bytes)
+        port = SocketNet().listen(*address, options)
         self._owners[port.address] = node_id
         return port
 
@@ -158,8 +158,8 @@ class LinkedNet:
         self._links = links
         self._node_id = node_id
 
-    def listen(self, host: str, port: int, *, send_buffer_bytes: int = -1) -> KeptPort:
-        bound = self._links.bind(self._node_id, (host, port), send_buffer_bytes)
+    def listen(self, host: str, port: int, options: SocketOptions = SOCKET_DEFAULTS) -> KeptPort:
+        bound = self._links.bind(self._node_id, (host, port), options)
         return KeptPort(bound, self._links)
 
     async def connect(

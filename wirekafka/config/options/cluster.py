@@ -159,7 +159,8 @@ class ClusterOptions:
         500,
         at_least(0),
         importance=LOW,
-        doc="How often the quorum's leader writes a no-op while idle; 0 means never.",
+        doc="How often the quorum's leader writes a no-op while idle; 0 means never. A node whose "
+        "metadata log nobody follows writes none.",
     )
     metadata_max_retention_bytes = long(
         104_857_600, importance=HIGH, doc="The most bytes of metadata log and snapshots kept."

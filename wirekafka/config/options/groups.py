@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import all_of, at_least, one_of_any_case, some_items
+from wirekafka.config.check import all_of, at_least, codec_number, one_of_any_case, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -224,7 +224,7 @@ class GroupOptions:
         doc="How long the offsets of a group without members are kept.",
     )
     offsets_topic_compression_codec = integer(
-        0, importance=HIGH, doc="The codec number of batches of `__consumer_offsets`."
+        0, codec_number, importance=HIGH, doc="The codec number of batches of `__consumer_offsets`."
     )
     offsets_topic_num_partitions = integer(
         50,

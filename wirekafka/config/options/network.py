@@ -22,6 +22,7 @@ class NetworkOptions:
 
     advertised_listeners = listing(
         None,
+        some_items,
         importance=HIGH,
         doc="The addresses reported to clients and other brokers; `listeners` if not set.",
     )
@@ -123,13 +124,16 @@ class NetworkOptions:
         1000, doc="How many completed delayed produce requests are kept before they are purged."
     )
     queued_max_request_bytes = long(
-        -1, doc="The most bytes of requests that wait to be handled; -1 is no limit."
+        -1,
+        doc="The most bytes of requests that are incomplete or wait; while it is reached, no "
+        "further request is read; -1 is no limit.",
     )
     queued_max_requests = integer(
         500,
         at_least(1),
         importance=HIGH,
-        doc="The most requests that wait to be handled before sockets are no longer read.",
+        doc="The most large requests that are incomplete or wait before no further one is read; "
+        "Kafka's default is no limit here, as requests are handled without a queue.",
     )
     quota_window_num = integer(
         11, at_least(1), importance=LOW, doc="How many samples client quotas cover."
@@ -144,12 +148,16 @@ class NetworkOptions:
         10_000, doc="How long the first attempt to connect to another node may take."
     )
     socket_listen_backlog_size = integer(
-        50, at_least(1), doc="How many connections the system holds before they are accepted."
+        50,
+        at_least(1),
+        doc="How many connections the system holds before they are accepted; 1024 here, unless it "
+        "is set.",
     )
     socket_receive_buffer_bytes = integer(
         102_400,
         importance=HIGH,
-        doc="The receive buffer of clients' sockets; -1 is the system's default.",
+        doc="The receive buffer of clients' sockets; the system's default for -1, and here unless "
+        "it is set.",
     )
     socket_request_max_bytes = integer(
         104_857_600,

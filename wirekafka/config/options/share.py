@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.config.check import at_least, between, some_items
+from wirekafka.config.check import at_least, between, codec_number, some_items
 from wirekafka.config.option import (
     CLUSTER_WIDE,
     HIGH,
@@ -157,7 +157,10 @@ class ShareOptions:
         doc="How many updates of a share partition's state are written before a snapshot.",
     )
     share_coordinator_state_topic_compression_codec = integer(
-        0, importance=HIGH, doc="The codec number of batches of `__share_group_state`."
+        0,
+        codec_number,
+        importance=HIGH,
+        doc="The codec number of batches of `__share_group_state`.",
     )
     share_coordinator_state_topic_min_isr = short(
         2, at_least(1), importance=HIGH, doc="`min.insync.replicas` of `__share_group_state`."

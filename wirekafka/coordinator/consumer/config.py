@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirekafka.config.java_classes import CONSUMER_ASSIGNORS, short_names
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.group_times import GroupTimes
 
@@ -29,7 +30,9 @@ class ConsumerGroupConfig:
     def of(cls, config: BrokerConfig) -> ConsumerGroupConfig:
         """Return the part of a broker's configuration that consumer groups use."""
         return cls(
-            assignors=tuple(config.group_consumer_assignors),
+            assignors=short_names(
+                "group.consumer.assignors", config.group_consumer_assignors, CONSUMER_ASSIGNORS
+            ),
             max_size=config.group_consumer_max_size,
             migration_policy=config.group_consumer_migration_policy.lower(),
             regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,

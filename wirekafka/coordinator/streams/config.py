@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from wirekafka.config.java_classes import STREAMS_ASSIGNORS, short_names
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 
 if TYPE_CHECKING:
@@ -95,7 +96,10 @@ class StreamsGroupConfig:
     def of(cls, config: BrokerConfig) -> StreamsGroupConfig:
         """Return the part of a broker's configuration that streams groups use."""
         return cls(
-            assignors=tuple(config.group_streams_assignors), max_size=config.group_streams_max_size
+            assignors=short_names(
+                "group.streams.assignors", config.group_streams_assignors, STREAMS_ASSIGNORS
+            ),
+            max_size=config.group_streams_max_size,
         )
 
 
