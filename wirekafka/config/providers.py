@@ -5,18 +5,26 @@ The three providers that come with Kafka are built in; no class is loaded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from wirekafka.config.option import ConfigError
+from wirekafka.regex import InvalidRegex, Regex
 
 _OPTION = "config.providers"
 _PACKAGE = "org.apache.kafka.common.config.provider."
-_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _MOST_BYTES = 1 << 20
+
+
+class _Reference(NamedTuple):
+    """A reference to a value, as it is written and in parts."""
+
+    text: str
+    provider: str
+    path: str
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +69,39 @@ def resolved(values: Mapping[str, str], environment: Mapping[str, str]) -> dict[
     if not providers:
         return dict(values)
 
-    def replaced(reference: re.Match[str]) -> str:
-        found = providers.get(reference[1])
+    def replaced(reference: _Reference) -> str:
+        found = providers.get(reference.provider)
         if found is None:
-            return reference[0]
+            return reference.text
         provider, look_up = found
-        value = look_up(provider, reference[2] or "", reference[3])
-        return reference[0] if value is None else value
+        value = look_up(provider, reference.path, reference.key)
+        return reference.text if value is None else value
 
     return {
-        name: text if name.startswith(_OPTION) else _REFERENCE.sub(replaced, text)
+        name: text if name.startswith(_OPTION) else _with_references(text, replaced)
         for name, text in values.items()
     }
+
+
+def _with_references(text: str, replaced: Callable[[_Reference], str]) -> str:
+    """Replace `${provider:path:key}` and `${provider:key}`.
+
+    By hand, as an expression takes time with a power of the length of `${:${:${:`.
+    """
+    *ended, rest = text.split("}")
+    parts = []
+    for each in ended:
+        before, start, inside = each.partition("${")
+        provider, colon, place = inside.partition(":")
+        if not colon:
+            parts.append(each + "}")
+            continue
+        path, colon, key = place.partition(":")
+        reference = _Reference(
+            start + inside + "}", provider, path if colon else "", key if colon else place
+        )
+        parts += (before, replaced(reference))
+    return "".join((*parts, rest))
 
 
 def _providers(
@@ -123,9 +152,9 @@ def _from_environment(provider: Provider, path: str, key: str) -> str | None:
         raise ConfigError(_OPTION, path, "environment variables have no path")
     pattern = provider.parameters.get("allowlist.pattern")
     try:
-        if pattern is not None and re.fullmatch(pattern, key) is None:
+        if pattern is not None and not Regex(pattern).matches(key):
             return None
-    except re.error as error:
+    except InvalidRegex as error:
         raise provider.refused("allowlist.pattern", pattern or "", str(error)) from None
     return provider.environment.get(key)
 
