@@ -23,6 +23,7 @@ LAYERS = (
     "errors",
     "clock",
     "regex",
+    "visible",
     "config",
     "codec",
     "log",

@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from wirekafka.replication.backoff import Backoff
 from wirekafka.server.cleaner_process import worker_environment
 from wirekafka.server.service_manager import ServiceManager
-<<<<<<< HEAD
 from wirekafka.server.stop_signals import stop_signals
-=======
 from wirekafka.visible import json_text
->>>>>>> c3f54d5 (Show names in logs and tables for what they are)
 
 logger = logging.getLogger(__name__)
 
