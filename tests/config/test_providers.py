@@ -1,11 +1,13 @@
 """Config providers: values from files, directories and environment variables."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.config.providers import resolved
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 
@@ -122,3 +124,16 @@ def test_other_dynamic_options_have_no_references(tmp_path: Path) -> None:
     reference = f"${{file:{tmp_path}/secrets:ms}}"
     found = config().with_dynamic({"log.retention.ms": reference}, {})
     assert found.sources.text("log.retention.ms") == reference, "which a change is refused for"
+
+
+@pytest.mark.parametrize("text", ["${" + ":" * 32_000, "${:" * 11_000, "${" * 16_000 + "}"])
+def test_a_value_of_many_starts_of_references_takes_little_time(text: str) -> None:
+    """It took time with the cube of the length."""
+    values = {
+        "config.providers": "env",
+        "config.providers.env.class": f"{PACKAGE}.EnvVarConfigProvider",
+        "log.dirs": text,
+    }
+    before_s = time.process_time()
+    assert resolved(values, {})["log.dirs"] == text
+    assert time.process_time() - before_s < 0.5
