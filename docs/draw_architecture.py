@@ -49,6 +49,8 @@ _COLOURS = {
     "log": "#b7791f",
     "codec": "#b4533c",
     "config": "#6b7280",
+    "visible": "#6b7280",
+    "regex": "#6b7280",
     "clock": "#6b7280",
     "errors": "#6b7280",
 }

@@ -23,6 +23,8 @@ LAYERS = (
     "errors",
     "clock",
     "remembered",
+    "regex",
+    "visible",
     "config",
     "codec",
     "log",
@@ -126,6 +128,20 @@ def test_only_log_files_touches_the_file_system(path: Path) -> None:
         return
     used = {module for module in _imports(path) if not module.startswith("os.path")}
     assert not IO_MODULES & {module.split(".")[0] for module in used}
+
+
+@each_source
+def test_expressions_of_the_standard_library_are_written_in_the_source(path: Path) -> None:
+    """Such an expression may take time with any power of the text: `wirekafka.regex` has others."""
+    tree = ast.parse(path.read_text())
+    assert not any(
+        isinstance(node, ast.ImportFrom) and node.module == "re" for node in ast.walk(tree)
+    )
+    assert [
+        ast.unparse(call) for call in _expressions(tree) if not _is_constant(call.args[0])
+    ] == []
+    if _relative(path) != "regex.py":
+        assert "re2" not in _top_imports(path)
 
 
 @each_source
@@ -276,6 +292,21 @@ def _imports(path: Path) -> Iterator[str]:
             base = list(package[: len(package) - node.level + 1]) if node.level else []
             module = [*base, *([node.module] if node.module else [])]
             yield from (".".join([*module, alias.name]) for alias in node.names)
+
+
+def _expressions(tree: ast.AST) -> Iterator[ast.Call]:
+    """Calls of functions of `re`, whose first argument is an expression."""
+    for node in ast.walk(tree):
+        function = node.func if isinstance(node, ast.Call) else None
+        if isinstance(function, ast.Attribute) and ast.unparse(function.value) == "re":
+            assert isinstance(node, ast.Call)
+            yield node
+
+
+def _is_constant(value: ast.expr) -> bool:
+    """Whether it consists of literals and of constants of the module, perhaps escaped."""
+    names = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+    return all(name == "re" or name == name.upper() for name in names)
 
 
 def _top_imports(path: Path) -> set[str]:

@@ -66,12 +66,12 @@ def test_hexadecimal_lines_have_16_bytes_and_their_characters():
 
 
 def test_text_can_be_asked_for():
-    assert shown(b"a\xff\x01", Form.TEXT) == (Form.TEXT, "a\\xff\\x01")
+    assert shown(b"a\xff\x01", Form.TEXT) == (Form.TEXT, "a\\xff\\u0001")
     assert shown(b'{"a":1}', Form.TEXT) == (Form.TEXT, '{"a":1}')
 
 
 def test_what_is_not_json_is_text_where_json_is_asked_for():
-    assert shown(b"a\x01", Form.JSON) == (Form.TEXT, "a\\x01")
+    assert shown(b"a\x01", Form.JSON) == (Form.TEXT, "a\\u0001")
 
 
 def test_deep_nesting_neither_fails_nor_explodes():

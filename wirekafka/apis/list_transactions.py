@@ -4,13 +4,15 @@ v1: by duration (KIP-994), v2: by pattern (KIP-1152).
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 
 from wirekafka.apis.registry import Call, api
 from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
 from wirekafka.coordinator.transaction import TransactionState
 from wirekafka.coordinator.transaction_commands import ListTransactions
 from wirekafka.errors import Error, KafkaError
+from wirekafka.regex import InvalidRegex, Regex, regex_of
+from wirekafka.replication.promise import pause
 from wirekafka.security.acl import DESCRIBE, TRANSACTIONAL_ID
 
 
@@ -34,6 +36,8 @@ class ListTransactionsResponse(Response, answers=ListTransactionsRequest):
 
 
 _LABELS = frozenset(state.label for state in TransactionState)
+_WORK_PER_TURN = 500_000
+"""Instructions of a program times bytes of an id between two pauses: at most 5 ms."""
 
 
 @api(ListTransactionsRequest, ListTransactionsResponse)
@@ -41,19 +45,23 @@ async def list_transactions(
     request: ListTransactionsRequest, call: Call
 ) -> ListTransactionsResponse:
     """All transactions coordinated here that pass every filter."""
-    pattern = _compiled(request.transactional_id_pattern)
     states = frozenset(request.state_filters)
-    unknown = [state for state in request.state_filters if state not in _LABELS]
-    if states and not states & _LABELS:
-        return ListTransactionsResponse(unknown_state_filters=unknown)
+    known = states & _LABELS
+    # As in Kafka, a coordinator that loads says so before it looks at the filters.
     listed = await call.broker.transactions.list_transactions(
-        ListTransactions(
-            states & _LABELS, frozenset(request.producer_id_filters), request.duration_filter
-        )
+        ListTransactions(known, frozenset(request.producer_id_filters), request.duration_filter)
     )
+    regex = _compiled(request.transactional_id_pattern)
+    if states and not known:
+        listed = []
+    visible = call.authorized(DESCRIBE, TRANSACTIONAL_ID, (name for name, _ in listed))
+    listed = [each for each in listed if each[0] in visible]
+    if regex is not None:
+        matching = await _matching(regex, [name for name, _ in listed], call)
+        listed = [each for each in listed if each[0] in matching]
     kind = ListTransactionsResponse.TransactionState
     return ListTransactionsResponse(
-        unknown_state_filters=unknown,
+        unknown_state_filters=[state for state in request.state_filters if state not in _LABELS],
         transaction_states=[
             kind(
                 transactional_id=transactional_id,
@@ -61,16 +69,29 @@ async def list_transactions(
                 transaction_state=transaction.state.label,
             )
             for transactional_id, transaction in listed
-            if (pattern is None or pattern.fullmatch(transactional_id))
-            and call.is_authorized(DESCRIBE, TRANSACTIONAL_ID, transactional_id)
         ],
     )
 
 
-def _compiled(text: str | None) -> re.Pattern[str] | None:
+def _compiled(text: str | None) -> Regex | None:
     if not text:
         return None
     try:
-        return re.compile(text)
-    except re.error as error:
-        raise KafkaError(Error.INVALID_REGULAR_EXPRESSION, str(error)) from error
+        return regex_of(text)
+    except InvalidRegex as error:
+        message = f"Transaction ID pattern `{text}` is not a valid regular expression: {error}."
+        raise KafkaError(Error.INVALID_REGULAR_EXPRESSION, message) from None
+
+
+async def _matching(regex: Regex, names: Iterable[str], call: Call) -> set[str]:
+    """The names that match as a whole, with pauses: there may be many, and long ones."""
+    found = set()
+    work = 0
+    for name in names:
+        if regex.matches(name):
+            found.add(name)
+        work += regex.program_size * len(name)
+        if work > _WORK_PER_TURN:
+            work = 0
+            await pause(call.broker.clock, 0)
+    return found

@@ -46,11 +46,13 @@ def command(
         from wirekafka.console.sampler import Sampler
         from wirekafka.console.settings import Settings
         from wirekafka.console.web_server import WebServer
+        from wirekafka.server.text_logs import TextFormatter
     except ModuleNotFoundError as error:
         raise CliError(f"the console needs `pip install 'wirekafka[console]'`: {error}") from None
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(EqualLines(handler))
-    logging.basicConfig(handlers=[handler], level="INFO", format="%(levelname)s %(message)s")
+    handler.setFormatter(TextFormatter("%(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level="INFO")
     settings = Settings(
         bootstrap=bootstrap,
         address=Address(host, port),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import sys
 import time
@@ -16,6 +15,7 @@ from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, no
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.fetcher import Fetched, Fetcher
 from wirekafka.client.membership import Membership
+from wirekafka.visible import json_text
 
 _LATEST, _EARLIEST = -1, -2
 _COMMIT_EVERY_S = 5.0
@@ -259,7 +259,7 @@ def _json_line(record: Fetched) -> bytes:
         **_text("value", record.value),
         "headers": [{"name": name, **_text("value", value)} for name, value in record.headers],
     }
-    return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    return json_text(fields).encode() + b"\n"
 
 
 def _text(name: str, data: bytes | None) -> dict[str, str | None]:

@@ -16,6 +16,7 @@ from wirekafka.cli.output import (
     CommandConfig,
     note,
     show_json,
+    show_line,
     show_table,
 )
 from wirekafka.client.client import Client, CliError, check
@@ -133,11 +134,11 @@ def describe(
         return
     epoch = "" if group.epoch is None else f"epoch {group.epoch}"
     words = (name, group.type, group.state, f"{len(group.members)} members", group.assignor, epoch)
-    print("  ".join(word for word in words if word))
+    show_line("  ".join(word for word in words if word))
     show_table(columns, rows)
     for subtopology, topics in (group.topology or {}).items():
         parts = (f"{part} {' '.join(names)}" for part, names in topics.items() if names)
-        print(f"subtopology {subtopology}:", ", ".join(parts))
+        show_line(f"subtopology {subtopology}: {', '.join(parts)}")
 
 
 @app.command("lag")

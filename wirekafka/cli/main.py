@@ -101,7 +101,9 @@ def _guarded(run: Callable[[], int | None]) -> int:
     except Exception as error:
         if not _is_expected(error):
             raise
-        print(f"wirekafka: {error}", file=sys.stderr)
+        from wirekafka.visible import visible
+
+        print(f"wirekafka: {visible(str(error))}", file=sys.stderr)
         return 1
 
 

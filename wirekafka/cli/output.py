@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from wirekafka.visible import json_text, one_line
 
 Bootstrap = Annotated[
     str,
@@ -35,12 +36,12 @@ BOOTSTRAP = "127.0.0.1:9092"
 
 def show_json(value: Any) -> None:
     """One JSON document on one line."""
-    print(json.dumps(value, ensure_ascii=False))
+    print(json_text(value))
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Rows in columns: drawn on a terminal, only aligned in a pipe, where nothing is cut off."""
-    cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [["-" if cell is None else one_line(str(cell)) for cell in row] for row in rows]
     if sys.stdout.isatty():
         _draw(columns, cells)
         return
@@ -50,9 +51,14 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         print("  ".join(map(str.ljust, line, widths)).rstrip())
 
 
+def show_line(text: str) -> None:
+    """One line of text."""
+    print(one_line(text))
+
+
 def note(text: str) -> None:
     """Print a remark on standard error."""
-    print(text, file=sys.stderr)
+    print(one_line(text), file=sys.stderr)
 
 
 def _draw(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:

@@ -284,6 +284,8 @@ def _log_to_stderr(level: str, form: str) -> None:
 
         handler.setFormatter(JsonFormatter())
     else:
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        from wirekafka.server.text_logs import FORMAT, TextFormatter
+
+        handler.setFormatter(TextFormatter(FORMAT))
     handler.addFilter(EqualLines(handler))
     logging.basicConfig(handlers=[handler], level=level.upper())

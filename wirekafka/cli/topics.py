@@ -17,6 +17,7 @@ from wirekafka.cli.output import (
     CommandConfig,
     note,
     show_json,
+    show_line,
     show_table,
 )
 from wirekafka.client.client import Client, CliError, check
@@ -58,7 +59,7 @@ def list_topics(
         show_json(names)
         return
     for name in names:
-        print(name)
+        show_line(name)
 
 
 @app.command()
@@ -205,7 +206,7 @@ def _details(client: Client, topic: MetadataResponse.Topic) -> dict[str, Any]:
 
 def _show(detail: dict[str, Any]) -> None:
     configs = ", ".join(f"{key}={value}" for key, value in sorted(detail["configs"].items()))
-    print(f"{detail['name']}  id {detail['id']}  {configs}".rstrip())
+    show_line(f"{detail['name']}  id {detail['id']}  {configs}".rstrip())
     show_table(
         ("partition", "leader", "replicas", "isr"),
         [

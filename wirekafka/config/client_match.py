@@ -7,9 +7,9 @@ Kafka matches by Java's regular expressions. Here it is RE2, whose time is linea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from wirekafka.errors import Error, KafkaError
+from wirekafka.regex import InvalidRegex, Regex
 
 INSTANCE_ID = "client_instance_id"
 CLIENT_ID = "client_id"
@@ -28,7 +28,7 @@ class ClientMatch:
 
     def __init__(self, pairs: Sequence[str]):
         """`pairs` are `selector=expression`. Raises KafkaError(INVALID_CONFIG)."""
-        self._expressions: dict[str, Any] = {}
+        self._expressions: dict[str, Regex] = {}
         for pair in pairs:
             selector, equals, text = pair.partition("=")
             selector, text = selector.strip(), text.strip()
@@ -41,21 +41,17 @@ class ClientMatch:
         """Whether the attributes of a client, by selector, match as a whole."""
         for selector, expression in self._expressions.items():
             value = attributes[selector]
-            if value is None or expression.fullmatch(value) is None:
+            if value is None or not expression.matches(value):
                 return False
         return True
 
 
-def _compiled(text: str, pair: str) -> Any:
-    import re2  # It takes 2 MiB of memory.
-
-    quiet = re2.Options()
-    quiet.log_errors = False
+def _compiled(text: str, pair: str) -> Regex:
     if "&&" in text:  # In Java an intersection of classes, in RE2 two characters.
         raise _illegal(pair)
     try:
-        return re2.compile(text, options=quiet)
-    except re2.error:
+        return Regex(text)
+    except InvalidRegex:
         raise _illegal(pair) from None
 
 

@@ -7,6 +7,7 @@ from wirekafka.config.option import ConfigError
 from wirekafka.config.sources import Sources
 
 METRICS_LISTENER = "wirekafka.metrics.listener"
+METRICS_HOSTS = "wirekafka.metrics.hosts"
 CONSOLE_LISTENER = "wirekafka.console.listener"
 CONSOLE_CHANGES = "wirekafka.console.allow.changes"
 CONSOLE_CLIENT = "wirekafka.console.command.config"
@@ -14,6 +15,8 @@ NEW_DIRECTORIES = "wirekafka.new.log.dirs"
 OWN = {
     METRICS_LISTENER: "Where metrics and health are served over HTTP, as PORT on 127.0.0.1 or "
     "HOST:PORT; not set, they are not served. As `serve --metrics`.",
+    METRICS_HOSTS: "Names in Host headers, separated by commas, that metrics are served to besides "
+    "addresses, localhost, the name of the machine and those of the listeners.",
     CONSOLE_LISTENER: "Where the console is served over HTTP, as PORT on 127.0.0.1 or HOST:PORT; "
     "not set, it is not served. As `serve --console`.",
     CONSOLE_CHANGES: "Whether the console serves forms that change something; false by default. "
@@ -32,6 +35,12 @@ _LOOPBACK = "127.0.0.1"
 def metrics_listener(sources: Sources) -> Address | None:
     """The address of the metrics listener; None if there is none. Raises ConfigError."""
     return _listener(sources, METRICS_LISTENER)
+
+
+def metrics_hosts(sources: Sources) -> frozenset[str]:
+    """Further names that the metrics listener is asked by, in lower case."""
+    names = (sources.text(METRICS_HOSTS) or "").lower().split(",")
+    return frozenset(name.strip() for name in names if name.strip())
 
 
 def console_listener(sources: Sources) -> Address | None:

@@ -6,7 +6,6 @@ message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from errno import EINVAL
@@ -17,6 +16,7 @@ from typing import Any
 from wirekafka.config.option import ConfigError
 from wirekafka.config.reference import Reference
 from wirekafka.config.small_file import MOST_BYTES, read_small_file
+from wirekafka.regex import InvalidRegex, Regex
 
 _OPTION = "config.providers"
 OWN_CLASS = "wirekafka.NodesFile"
@@ -173,9 +173,9 @@ def _from_environment(provider: Provider, path: str, key: str) -> str | None:
         raise ConfigError(_OPTION, path, "environment variables have no path")
     pattern = provider.parameters.get("allowlist.pattern")
     try:
-        if pattern is not None and re.fullmatch(pattern, key) is None:
+        if pattern is not None and not Regex(pattern).matches(key):
             return None
-    except re.error as error:
+    except InvalidRegex as error:
         raise provider.refused("allowlist.pattern", pattern or "", str(error)) from None
     return provider.environment.get(key)
 

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from wirekafka.config.web_hosts import is_served
 from wirekafka.console import (
     acls,
     brokers,
@@ -26,9 +27,10 @@ from wirekafka.console import (
     wire_pages,
 )
 from wirekafka.console.access import Accounts
+from wirekafka.console.foreign import is_foreign
 from wirekafka.console.page import PageError, Pages
 from wirekafka.console.render import Renderer
-from wirekafka.console.settings import LOOPBACK, Settings
+from wirekafka.console.settings import Settings
 
 SECTIONS: Sequence[ModuleType] = (
     overview,
@@ -87,7 +89,7 @@ def _not_found(pages: Pages) -> Any:
 
 
 def _hosts(settings: Settings) -> frozenset[str]:
-    return LOOPBACK | {settings.address.host} | settings.hosts
+    return frozenset(name.lower() for name in (settings.address.host, *settings.hosts))
 
 
 class _Guard:
@@ -110,15 +112,23 @@ class _Guard:
                     headers["Cache-Control"] = "no-store"
             await send(message)
 
-        host = _without_port(Headers(scope=scope).get("host", ""))
-        if host not in self._hosts:
+        headers = Headers(scope=scope)
+        host = headers.get("host")
+        if not is_served(host, self._hosts):
             text = f"This console does not serve the host {host!r}; see --allow-host.\n"
             await PlainTextResponse(text, 421)(scope, receive, guarded)
-            return
-        await self._app(scope, receive, guarded)
+        elif is_foreign(headers, host) and not _is_link(scope, headers):
+            text = "Other sites may link to this console, but not request anything else of it.\n"
+            await PlainTextResponse(text, 403)(scope, receive, guarded)
+        else:
+            await self._app(scope, receive, guarded)
 
 
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if ":" in host else host
+def _is_link(scope: Any, headers: Headers) -> bool:
+    """Whether a visitor has followed a link, or would say so."""
+    return (
+        scope["method"] == "GET"
+        and "origin" not in headers
+        and headers.get("sec-fetch-mode", "navigate") == "navigate"
+        and headers.get("sec-fetch-dest", "document") == "document"
+    )

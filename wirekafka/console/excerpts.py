@@ -9,6 +9,8 @@ import unicodedata
 from enum import StrEnum
 from typing import NamedTuple
 
+from wirekafka.visible import visible
+
 _LINE_BYTES = 16
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _DEEPEST = 100
@@ -64,15 +66,6 @@ def show(excerpt: Excerpt, form: Form = Form.AUTO) -> Shown:
     return Shown(Form.HEX, _hex_of(excerpt.data), excerpt.is_cut)
 
 
-def visible(text: str) -> str:
-    """The text with control characters, and those that change its direction, as escapes."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        each if each in "\n\t" or not _is_hidden(each) else _escaped(each) for each in text
-    )
-
-
 def _json_of(data: bytes) -> str | None:
     """An object or an array, indented; None for anything else."""
     if data.lstrip()[:1] not in (b"{", b"["):
@@ -125,17 +118,6 @@ def _text_of(excerpt: Excerpt) -> str | None:
 
 def _is_readable(text: str) -> bool:
     return all(each in "\n\r\t" or unicodedata.category(each) != "Cc" for each in text)
-
-
-def _is_hidden(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp")
-
-
-def _escaped(character: str) -> str:
-    point = ord(character)
-    if point < 0x100:
-        return f"\\x{point:02x}"
-    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def _hex_of(data: bytes) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wirekafka.codec.compression import Codec
-from wirekafka.console.excerpts import Excerpt, Form, Shown, show, visible
+from wirekafka.console.excerpts import Excerpt, Form, Shown, show
 from wirekafka.console.page import Download, Page, PageError, View, Visit
 from wirekafka.console.record_pages import (
     MOST_PARTITIONS,
@@ -19,6 +19,7 @@ from wirekafka.console.record_pages import (
     read_record,
 )
 from wirekafka.console.topic_reads import EARLIEST, LATEST, Positions, Seen, TopicReads
+from wirekafka.visible import visible
 
 RECORD_BYTES = 256 << 10
 """How much of a value is kept for the page of one record."""

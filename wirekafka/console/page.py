@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -20,6 +20,7 @@ from starlette.routing import Route
 from wirekafka.client.client import Client, CliError
 from wirekafka.config.option import ConfigError
 from wirekafka.console.access import COOKIE, Account, Accounts
+from wirekafka.console.foreign import is_foreign
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import Settings
 from wirekafka.console.source import Source
@@ -28,6 +29,8 @@ from wirekafka.errors import KafkaError
 logger = logging.getLogger(__name__)
 
 _MOST_FORM_BYTES = 1 << 20
+AT_ONCE = "plain"
+"""The parameter by which a page works for seconds before it is shown, without scripts."""
 _READ_ONLY = "This console is read-only: it was started without --allow-changes."
 
 
@@ -182,6 +185,8 @@ class Pages:
 
     def _endpoint(self, handler: Handler) -> Callable[[Request], Any]:
         async def show(request: Request) -> Response:
+            if request.query_params.get(AT_ONCE):
+                _require_own(request)
             return await run_in_threadpool(self._serve, request, handler, {})
 
         return self._guarded(show)
@@ -197,6 +202,7 @@ class Pages:
 
     def _live(self, handler: LiveHandler) -> Callable[[Request], Any]:
         async def stream(request: Request) -> Response:
+            _require_own(request)
             account = await run_in_threadpool(self._account, request)
             if account is None:
                 raise PageError(401, "The session has ended: log in again.")
@@ -269,7 +275,8 @@ class Pages:
     def _shown(self, request: Request, view: View, account: Account | None) -> Response:
         session = request.cookies.get(COOKIE) or secrets.token_urlsafe(32)
         frame = {
-            "here": request.url.path,
+            # With two slashes at its start, a link to it would lead to another host.
+            "here": "/" + quote(request.scope["path"].lstrip("/")),
             "query": request.query_params,
             "user": None if account is None else account.user,
             "is_inside": account is not None,
@@ -292,9 +299,8 @@ class Pages:
         form = dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
         session = request.cookies.get(COOKIE, "")
         expected = self._accounts.token(session)
-        origin = request.headers.get("origin")
-        is_foreign = origin is not None and urlsplit(origin).netloc != request.url.netloc
-        if is_foreign or not session or not hmac.compare_digest(form.pop("token", ""), expected):
+        is_other = is_foreign(request.headers, request.headers.get("host"))
+        if is_other or not session or not hmac.compare_digest(form.pop("token", ""), expected):
             raise PageError(403, "The form was not sent by a page of this session: reload it.")
         return form
 
@@ -316,6 +322,12 @@ class Pages:
         response = RedirectResponse(following, 303)
         _set_cookie(request, response, session)
         return response
+
+
+def _require_own(request: Request) -> None:
+    """Raise PageError if another site has caused a request that starts work."""
+    if is_foreign(request.headers, request.headers.get("host")):
+        raise PageError(403, "Another site has asked for this: begin at a page of the console.")
 
 
 def _set_cookie(request: Request, response: Response, session: str) -> None:

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import escape
 
-from wirekafka.console.excerpts import visible
 from wirekafka.console.source import Unknown
+from wirekafka.visible import visible
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 NOTHING = "–"

@@ -17,7 +17,7 @@ from wirekafka.console.messages import (
     starts_at,
     time_of,
 )
-from wirekafka.console.page import Event, Live, Page, PageError, View, Visit
+from wirekafka.console.page import AT_ONCE, Event, Live, Page, PageError, View, Visit
 from wirekafka.console.render import Renderer
 from wirekafka.console.search import (
     MOST_MATCHES,
@@ -50,7 +50,7 @@ def show(visit: Visit) -> View:
         "lines": [],
         "following": "",
     }
-    if query is not None and visit.query.get("plain"):
+    if query is not None and visit.query.get(AT_ONCE):
         values |= _step(visit, reads, query)
     return View("search.html", values)
 

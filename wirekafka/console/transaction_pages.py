@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from wirekafka.console.excerpts import visible
 from wirekafka.console.page import Change, Page, PageError, Redirect, View, Visit
 from wirekafka.console.render import now_ms
 from wirekafka.console.tables import table
@@ -18,6 +17,7 @@ from wirekafka.console.transactions import (
     list_transactions,
     producers,
 )
+from wirekafka.visible import visible
 
 LINK = ("Transactions", "/transactions", "x")
 

@@ -13,6 +13,7 @@ import uvicorn
 from wirekafka.config.address import Address
 from wirekafka.console import app
 from wirekafka.console.access import Accounts, OpenSource
+from wirekafka.console.connection import Connection
 from wirekafka.console.settings import Settings
 from wirekafka.server.descriptors import GuardedSocket
 from wirekafka.server.net import cannot_listen
@@ -68,7 +69,7 @@ class WebServer:
         application = app.create(self._settings, accounts)
         config = uvicorn.Config(
             application,
-            http="h11",
+            http=Connection,
             ws="none",
             lifespan="off",
             log_config=None,

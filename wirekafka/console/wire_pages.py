@@ -9,12 +9,12 @@ from typing import Any
 
 from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from wirekafka.client.client import check
-from wirekafka.console.excerpts import visible
-from wirekafka.console.page import Event, Live, Page, PageError, View, Visit
+from wirekafka.console.page import AT_ONCE, Event, Live, Page, PageError, View, Visit
 from wirekafka.console.render import Renderer
 from wirekafka.console.source import Unknown
 from wirekafka.console.tables import table
 from wirekafka.server.wire_tap import Choice, Exchange, TooManyWatches, Wire
+from wirekafka.visible import visible
 
 LINK = ("Wire", "/wire", "w")
 
@@ -60,7 +60,7 @@ def watch(visit: Visit) -> View:
         "name": name,
         "found": None,
     }
-    if visit.query.get("plain"):
+    if visit.query.get(AT_ONCE):
         number = _started(wire, choice)
         try:
             time.sleep(_STEP_S)

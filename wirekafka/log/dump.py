@@ -25,6 +25,7 @@ from wirekafka.log.epochs import decode_epochs
 from wirekafka.log.files import Disk, File
 from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.producers import decode_snapshot
+from wirekafka.visible import json_text, one_line
 
 Entry = dict[str, Any]
 """The fields of one line, index entry or batch; every value can be written as JSON."""
@@ -103,7 +104,7 @@ def readable(entry: Entry) -> str:
 
 
 def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return one_line(value) if isinstance(value, str) else json_text(value)
 
 
 def _live_name(path: str) -> str:

@@ -2,7 +2,8 @@
 
 Rules are separated by commas. `DEFAULT` takes the distinguished name as it is;
 `RULE:pattern/replacement/`, perhaps followed by `L` or `U` for lower or upper case, applies to
-names that match the pattern as a whole. The first rule that applies decides.
+names that match the pattern as a whole. The first rule that applies decides. Patterns are RE2's:
+their time is linear in a name, which clients choose.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from wirekafka.regex import InvalidRegex, compile_with_groups
 
 _RULE = re.compile(
     r"""\s* (?: (?P<default>DEFAULT)
@@ -21,7 +24,6 @@ _RULE = re.compile(
 )
 _NOTHING = re.compile(r"\s*(?:,|$)")
 _PART = re.compile(r"\\(?P<escaped>.)|\$(?P<number>\d+)|\$\{(?P<name>[A-Za-z]\w*)\}|(?P<bad>[\\$])")
-_JAVA_NAME = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
 
 
 class NoMatchingRule(Exception):
@@ -29,8 +31,8 @@ class NoMatchingRule(Exception):
 
 
 class _Rule(NamedTuple):
-    pattern: re.Pattern[str]
-    replace: Callable[[re.Match[str]], str]
+    pattern: Any
+    replace: Callable[[Any], str]
     case: Callable[[str], str]
 
 
@@ -75,14 +77,14 @@ def _replaced(rule: _Rule, text: str) -> str:
 
 def _parsed(found: re.Match[str]) -> _Rule:
     try:
-        pattern = re.compile(_JAVA_NAME.sub("(?P<", found["pattern"]))
-    except re.error as error:
+        pattern = compile_with_groups(found["pattern"])
+    except InvalidRegex as error:
         raise ValueError(f"Invalid pattern {found['pattern']}: {error}") from None
     case = {"L": str.lower, "U": str.upper}.get(found["case"], str)
     return _Rule(pattern, _replacement(found["replacement"], pattern), case)
 
 
-def _replacement(text: str, pattern: re.Pattern[str]) -> Callable[[re.Match[str]], str]:
+def _replacement(text: str, pattern: Any) -> Callable[[Any], str]:
     """A function that fills in a replacement written in Java's syntax: `$1`, `${name}`, `\\$`.
 
     Like Kafka, it fails (NoMatchingRule) when a name is to be replaced, not when it is parsed.
@@ -102,7 +104,7 @@ def _replacement(text: str, pattern: re.Pattern[str]) -> Callable[[re.Match[str]
             return partial(_fail, f"ssl.principal.mapping.rules: no group {found[0]} for {text}")
     parts.append(text[at:])
 
-    def filled(match: re.Match[str]) -> str:
+    def filled(match: Any) -> str:
         return "".join(
             part if isinstance(part, str) else (match.group(part) or "") for part in parts
         )
@@ -110,7 +112,7 @@ def _replacement(text: str, pattern: re.Pattern[str]) -> Callable[[re.Match[str]
     return filled
 
 
-def _fail(reason: str, match: re.Match[str]) -> str:
+def _fail(reason: str, match: Any) -> str:
     raise NoMatchingRule(reason)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from datetime import UTC, datetime
+
+from wirekafka.visible import json_text
 
 
 class JsonFormatter(logging.Formatter):
@@ -20,4 +21,4 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             found["error"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=False)
+        return json_text(found)

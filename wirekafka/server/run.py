@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import resource
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, Protocol
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
 from wirekafka.config.ignored import ignored
+from wirekafka.config.listeners import listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
-from wirekafka.config.own import OWN, metrics_listener
+from wirekafka.config.own import OWN, metrics_hosts, metrics_listener
 from wirekafka.config.similar import did_you_mean
 from wirekafka.errors import KafkaError
 from wirekafka.log.log_directory import UnusableDirectory
@@ -199,11 +201,19 @@ def _monitoring(config: BrokerConfig, counts: bool) -> Monitoring | None:
     # Imported only now: it costs memory and time.
     from wirekafka.server.monitoring.service import Monitoring
 
-    monitoring = Monitoring(address)
+    monitoring = Monitoring(address, () if address is None else _names(config, address))
     monitoring.start()
     if monitoring.address is not None:
         logger.info("Metrics and health are served at http://%s", monitoring.address)
     return monitoring
+
+
+def _names(config: BrokerConfig, address: Address) -> frozenset[str]:
+    """The names that metrics are asked for by: this machine's, as far as the node knows."""
+    known = listeners(config)
+    named = [*known.bound, *known.advertised, *known.controller, *known.advertised_controller]
+    own = {socket.gethostname(), address.host, *(each.host for each in named)}
+    return metrics_hosts(config.sources) | {name.lower() for name in own}
 
 
 async def _started(node: Node | ControllerNode, should_stop: asyncio.Event) -> bool:

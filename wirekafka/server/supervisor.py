@@ -16,6 +16,7 @@ from wirekafka.replication.backoff import Backoff
 from wirekafka.server.cleaner_process import worker_environment
 from wirekafka.server.service_manager import ServiceManager
 from wirekafka.server.stop_signals import stop_signals
+from wirekafka.visible import json_text
 
 logger = logging.getLogger(__name__)
 
@@ -283,6 +284,6 @@ def _json_label(name: str) -> Callable[[bytes], bytes]:
         if line.startswith(b'{"'):
             return f'{{"node": {member}, '.encode() + line[1:]
         wrapped = {"node": name, "message": line.decode(errors="replace")}
-        return json.dumps(wrapped, ensure_ascii=False).encode()
+        return json_text(wrapped).encode()
 
     return label

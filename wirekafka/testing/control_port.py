@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wirekafka.config.address import Address
+from wirekafka.config.web_hosts import is_served
 from wirekafka.errors import KafkaError
+from wirekafka.server.bounded_http import RESPONSE_S, BoundedHandler, BoundedServer
 from wirekafka.testing.control import Control
 
 _MOST_BYTES = 1 << 20
@@ -25,14 +27,14 @@ class ControlPort:
     def __init__(self, control: Control, host: str = "127.0.0.1", port: int = 0):
         class Handler(_Handler):
             answer = control.answer
+            hosts = frozenset({host.lower()})
 
         try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
+            self._server = _Server((host, port), Handler)
         except OSError as error:
             reason = f"{error.strerror}; port=0 takes a free port"
             raise OSError(f"cannot listen at {Address(host, port)}: {reason}") from error
-        self._server.daemon_threads = True
-        self.url = f"http://{Address(host, self._server.server_port)}"
+        self.url = f"http://{Address(host, self._server.server_address[1])}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="wirekafka-control", daemon=True
         )
@@ -45,8 +47,14 @@ class ControlPort:
         self._thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Server(BoundedServer):
+    # Clients of tests wait in requests, all of them from this machine.
+    most_connections = most_of_address = 512
+
+
+class _Handler(BoundedHandler):
     answer: Callable[[str, str, dict[str, Any]], Any]
+    hosts: Collection[str]
 
     def do_GET(self) -> None:
         self._serve("GET")
@@ -66,6 +74,9 @@ class _Handler(BaseHTTPRequestHandler):
             # A web page in a browser must not control a broker on the loopback address.
             self._send(403, {"error": "not for browsers"})
             return
+        if not is_served(self.headers.get("Host"), self.hosts):
+            self._send(421, {"error": "not for other hosts than this machine's addresses"})
+            return
         try:
             body = dict(parse_qsl(url.query)) | self._body()
             self._send(200, type(self).answer(method, url.path, body))
@@ -75,10 +86,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(400, {"error": str(error)})
 
     def _body(self) -> dict[str, Any]:
-        size = int(self.headers.get("Content-Length") or 0)
+        text = self.headers.get("Content-Length", "0").strip()
+        if "Transfer-Encoding" in self.headers or not re.fullmatch("[0-9]{1,18}", text):
+            raise ValueError("the body needs a Content-Length")
+        size = int(text)
         if size > _MOST_BYTES:
             raise ValueError(f"a body of {size} bytes is too large")
+        self.reader.allow(size)
         body = json.loads(self.rfile.read(size) or b"{}")
+        self.connection.settimeout(RESPONSE_S)
         if not isinstance(body, dict):
             raise ValueError("the body is to be a JSON object")
         return body

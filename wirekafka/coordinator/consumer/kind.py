@@ -251,12 +251,13 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
             return self._departures.remove(group, [member], turn)
         return None
 
-    def _look_up(self, key: ConsumerRegexKey, turn: Turn) -> None:
+    def _look_up(self, key: ConsumerRegexKey, turn: Turn) -> Steps[None] | None:
         lookup = self._steps.lookups.get(key.group_id)
         group = self.groups.get(key.group_id)
         turn.then(partial(self._steps.end_lookup, key.group_id))
-        if lookup is not None and isinstance(group, ConsumerGroup):
-            write_lookup(group, self._context.topics, lookup, turn)
+        if lookup is None or not isinstance(group, ConsumerGroup):
+            return None
+        return write_lookup(group, self._context.topics, lookup, turn)
 
     # Metadata and loading
 

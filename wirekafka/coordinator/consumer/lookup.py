@@ -10,21 +10,24 @@ from wirekafka.coordinator.consumer.subscriptions import ResolvedRegex
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics, topics_hash
 from wirekafka.coordinator.group import Turn
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
+from wirekafka.coordinator.steps import Steps
 
 
 def write_lookup(
     group: ConsumerGroup, topics: CoordinatedTopics, lookup: Lookup, turn: Turn
-) -> None:
-    """Write the topics that match each expression; a change begins a new epoch."""
+) -> Steps[None]:
+    """Write the topics that match each expression, in steps; a change begins a new epoch."""
     regexes = [regex for regex in lookup.regexes if regex in group.subscriptions.regexes]
     if not regexes:
         return
-    matching = matching_topics(regexes, topics.names(), lookup.visible)
+    # Topics that change while this goes on have a later version, for which there is a new lookup.
+    version = topics.version
+    matching = yield from matching_topics(regexes, topics.names(), lookup.visible)
     after = group.subscriptions.copy()
     is_new = False
     for regex in strings_in_order(regexes, grown_capacity(len(lookup.regexes), 1)):
         before = group.subscriptions.resolved.get(regex)
-        resolved = ResolvedRegex(matching[regex], topics.version, turn.now_ms)
+        resolved = ResolvedRegex(matching[regex], version, turn.now_ms)
         is_new = is_new or (before.topics if before is not None else frozenset()) != (
             resolved.topics
         )

@@ -1,10 +1,16 @@
-"""Maps Kerberos names to user names by `sasl.kerberos.principal.to.local.rules`."""
+"""Maps Kerberos names to user names by `sasl.kerberos.principal.to.local.rules`.
+
+Expressions of rules are RE2's: their time is linear in a name, which clients choose.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from wirekafka.regex import Regex, compile_with_groups
 
 _NAME = re.compile(r"(?P<service>[^/@]+)(?:/(?P<host>[^/@]+))?(?:@(?P<realm>[^/@]+))?")
 _RULE = re.compile(
@@ -53,8 +59,8 @@ class _Rule:
 
     count: int
     format: str
-    match: re.Pattern[str] | None
-    source: re.Pattern[str] | None
+    match: Regex | None
+    source: Any
     target: str
     is_global: bool
     case: str | None
@@ -67,8 +73,8 @@ class _Rule:
         return cls(
             int(found["count"] or 0),
             found["format"],
-            None if found["match"] is None else re.compile(found["match"]),
-            None if found["from"] is None else re.compile(found["from"]),
+            None if found["match"] is None else Regex(found["match"]),
+            None if found["from"] is None else compile_with_groups(found["from"]),
             re.sub(r"\$(\d)", r"\\\1", found["to"] or ""),
             found["global"] is not None,
             found["case"],
@@ -82,10 +88,13 @@ class _Rule:
             base = _PARAMETER.sub(lambda found: parts[int(found[1])], self.format)
         except IndexError:
             return None
-        if self.match is not None and not self.match.fullmatch(base):
+        if self.match is not None and not self.match.matches(base):
             return None
         if self.source is not None:
-            base = self.source.sub(self.target, base, count=0 if self.is_global else 1)
+            try:
+                base = self.source.sub(self.target, base, count=0 if self.is_global else 1)
+            except IndexError:  # The target names a group that the expression does not have.
+                raise NoShortName(base) from None
         if _NOT_SIMPLE.search(base):
             raise NoShortName(base)
         return base.lower() if self.case == "L" else base.upper() if self.case == "U" else base

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
-from socketserver import TCPServer, ThreadingMixIn
+from collections.abc import Callable, Container, Iterable, Mapping
+from socketserver import TCPServer
 from threading import BoundedSemaphore, Thread
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -20,19 +19,22 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from wirekafka.config.address import Address
+from wirekafka.config.web_hosts import is_served
 from wirekafka.metrics.deflated import DeflatedParts
+from wirekafka.server.bounded_http import BoundedHandler, BoundedServer
 from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED
 from wirekafka.server.net import cannot_listen
 
 logger = logging.getLogger(__name__)
 
-_MOST_REQUESTS = 16
-_TIMEOUT_S = 10.0
 _PAUSE_S = 0.1
+_MOST_SCRAPES = 8
+"""Of metrics at once. Each takes a while, so that they must not take the threads of /health."""
 _OPENMETRICS = "application/openmetrics-text"
 _END = b"# EOF\n"
 _PLAIN = "text/plain; charset=utf-8"
 _JSON = "application/json"
+_OTHER_HOST = b"metrics are not served to this Host; see wirekafka.metrics.hosts\n"
 
 Collect = Callable[[bool], Iterable[str]]
 """Returns the text of the metrics, in OpenMetrics if the argument is true; blocks. Raises
@@ -48,11 +50,18 @@ class Application:
     """The WSGI application: /metrics, /health/live and /health/ready."""
 
     def __init__(
-        self, collect: Collect, health: Mapping[str, Health], warning: Health = lambda: None
+        self,
+        collect: Collect,
+        health: Mapping[str, Health],
+        warning: Health = lambda: None,
+        hosts: Container[str] = frozenset(),
     ):
-        """`warning` returns what is wrong although the node is healthy, None for nothing."""
+        """`warning` returns what is wrong although the node is healthy, None for nothing; `hosts`
+        are the names in Host headers that metrics are served to, besides addresses."""
         self._collect = collect
         self._warning = warning
+        self._hosts = hosts
+        self._scrapes = BoundedSemaphore(_MOST_SCRAPES)
         self._health = health
         self._deflated = DeflatedParts()
         self._process = CollectorRegistry()
@@ -64,11 +73,21 @@ class Application:
         if method not in ("GET", "HEAD"):
             return _answer(start, "405 Method Not Allowed", _PLAIN, b"only GET\n")
         if path == "/metrics":
-            return self._metrics(environ, start)
+            return self._guarded(environ, start)
         health = self._health.get(path.removeprefix("/health/"))
         if health is not None and path.startswith("/health/"):
             return _healthy(start, health(), self._warning())
         return _answer(start, "404 Not Found", _PLAIN, b"/metrics, /health/live, /health/ready\n")
+
+    def _guarded(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        if not is_served(environ.get("HTTP_HOST"), self._hosts):
+            return _answer(start, "421 Misdirected Request", _PLAIN, _OTHER_HOST)
+        if not self._scrapes.acquire(blocking=False):
+            return _answer(start, "503 Service Unavailable", _PLAIN, b"too many scrapes\n")
+        try:
+            return self._metrics(environ, start)
+        finally:
+            self._scrapes.release()
 
     def _metrics(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
         encode, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
@@ -132,17 +151,10 @@ class Endpoint:
         self._thread.join()
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each request, but not more than a few; further connections are closed."""
-
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
+class _Server(BoundedServer, WSGIServer):
+    """Serves the application."""
 
     def __init__(self, address: Address, application: Application):
-        if ":" in address.host:
-            self.address_family = socket.AF_INET6
-        self._free = BoundedSemaphore(_MOST_REQUESTS)
         try:
             super().__init__((address.host, address.port), _Handler)
         except OSError as error:
@@ -163,25 +175,8 @@ class _Server(ThreadingMixIn, WSGIServer):
                 time.sleep(_PAUSE_S)  # The connection waits, so that it would be tried again now.
             raise
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        logger.debug("A request for metrics failed", exc_info=True)
-
-
-class _Handler(WSGIRequestHandler):
-    timeout = _TIMEOUT_S
-
+class _Handler(BoundedHandler, WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         logger.debug(format, *args)
 

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from wirekafka.config.address import Address
@@ -54,8 +54,11 @@ _BLOCKED_S = 30.0
 class Monitoring:
     """Create it before the node, with the running event loop; `serving` once the node serves."""
 
-    def __init__(self, address: Address | None):
-        """Bind the listener, if there is an address. Raises OSError."""
+    def __init__(self, address: Address | None, hosts: Container[str] = frozenset()):
+        """Bind the listener, if there is an address. Raises OSError.
+
+        `hosts` are the names in Host headers that metrics are served to, besides addresses.
+        """
         self.measures = Measures()
         self._loop = asyncio.get_running_loop()
         self._pulse = Pulse(self._loop, self.measures)
@@ -80,7 +83,8 @@ class Monitoring:
             from wirekafka.server.monitoring.endpoint import Application, Endpoint
 
             health = {"live": self._not_live, "ready": self._not_ready}
-            self._endpoint = Endpoint(address, Application(self._text, health, self._warning))
+            application = Application(self._text, health, self._warning, hosts)
+            self._endpoint = Endpoint(address, application)
 
     @property
     def address(self) -> Address | None:

@@ -1,0 +1,21 @@
+"""Requests that pages of other sites make a visitor's browser send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+_OWN = ("same-origin", "none")
+
+
+def is_foreign(headers: Mapping[str, str], host: str | None) -> bool:
+    """Whether another site has caused a request to `host`, by what its browser says.
+
+    Browsers leave `Sec-Fetch-Site` out where there is no TLS, except for the loopback; then there
+    may be `Origin` or `Referer`. Without any, it is taken for a request of the visitor.
+    """
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in _OWN
+    origin = headers.get("origin") or headers.get("referer")
+    return origin is not None and urlsplit(origin).netloc != host
