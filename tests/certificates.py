@@ -15,9 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509.oid import NameOID
 
+from tests.planted_secrets import planted
 from wirekafka.security.certificates import key_usage
 
-PASSWORD = "keep this secret"
+PASSWORD = planted("of-a-keystore")
 _PEM = serialization.Encoding.PEM
 _OIDS = {
     "CN": NameOID.COMMON_NAME,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import struct
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class InProcessBroker:
         new_id: Callable[[], bytes] | None = None,
         measures: Measures | None = None,
         hook: Hook | None = None,
+        environment: Mapping[str, str] | None = None,
         **settings: str,
     ):
         self.clock = clock
@@ -53,7 +54,8 @@ class InProcessBroker:
         found_disk = disk if disk is not None else RealDisk()
         self.node = Node(
             BrokerConfig.of(
-                {"log.dirs": str(directory), "listeners": f"PLAINTEXT://{_HOST}:{_PORT}", **values}
+                {"log.dirs": str(directory), "listeners": f"PLAINTEXT://{_HOST}:{_PORT}", **values},
+                environment,
             ),
             Platform(
                 clock=lambda: clock,
@@ -66,7 +68,11 @@ class InProcessBroker:
                 hook=hook,
             ),
         )
-        now(self.node.open())
+        now(self._begun())
+
+    def _begun(self) -> Coroutine[Any, Any, None]:
+        """What starts the node; a subclass that runs on an event loop starts housekeeping too."""
+        return self.node.open()
 
     @property
     def broker(self) -> Broker:

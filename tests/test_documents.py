@@ -158,7 +158,7 @@ def _quick(arguments: list[str]) -> list[str]:
             return arguments
         case "wirekafka":
             return arguments
-        case "tests.simulation" | "tests.histories" | "benchmarks":
+        case "tests.attacks" | "tests.simulation" | "tests.histories" | "benchmarks":
             usage = subprocess.run(
                 [sys.executable, "-m", module, "--help"],
                 cwd=ROOT,

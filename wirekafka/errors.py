@@ -163,10 +163,20 @@ class Error(IntEnum):
         return self in _RETRIABLE
 
 
+MOST_MESSAGE_CHARACTERS = 8_191
+"""In UTF-8 they take at most 32,764 bytes: every version of a response holds 32,767."""
+_CUT = "..."
+
+
 class KafkaError(Exception):
-    """An error to be returned in a response: its code, and a message, None for Kafka's default."""
+    """An error to be returned in a response: its code, and a message, None for Kafka's default.
+
+    A message that quotes what a client has sent may be long: it is cut to what a response holds.
+    """
 
     def __init__(self, error: Error, message: str | None = None):
+        if message is not None and len(message) > MOST_MESSAGE_CHARACTERS:
+            message = f"{message[: MOST_MESSAGE_CHARACTERS - len(_CUT)]}{_CUT}"
         super().__init__(f"{error.name}: {message}" if message else error.name)
         self.error = error
         self.message = message

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography import x509
 
 from tests.raw_client import RawClient
+from tests.secret_search import SecretSearch
 from tests.server.serving import Serving
 from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.config.sources import read_properties
@@ -43,10 +44,13 @@ def produce(settings: dict[str, Any], topic: str) -> confluent_kafka.KafkaError 
     return errors[0]
 
 
-def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(tmp_path: Path) -> None:
+def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(
+    tmp_path: Path, secrets: SecretSearch
+) -> None:
     data, directory = tmp_path / "data", tmp_path / "data-security"
     with Serving(data, "--secure") as broker:
         port = broker.port
+        secrets.add((directory / "password").read_text().strip())
         assert produce(client(directory, port), "orders") is None
         refusals: list[confluent_kafka.KafkaError] = []
         wrong = client(directory, port, **{"sasl.password": "guessed"})
@@ -80,7 +84,9 @@ def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(tmp_path: Pat
     assert after == before
 
 
-def test_several_brokers_share_secrets_and_have_no_unsecured_listener(tmp_path: Path) -> None:
+def test_several_brokers_share_secrets_and_have_no_unsecured_listener(
+    tmp_path: Path, secrets: SecretSearch
+) -> None:
     data, directory = tmp_path / "data", tmp_path / "data-security"
     user = "SCRAM-SHA-512=[name=alice,password=secret]"
     with Serving(data, "--secure", "--brokers", "2", "--add-scram", user) as cluster:
@@ -97,6 +103,7 @@ def test_several_brokers_share_secrets_and_have_no_unsecured_listener(tmp_path: 
             assert error is not None
             assert error.code() == confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED
         password = (directory / "password").read_text().strip()
+        secrets.add(password)
         nodes = psutil.Process(cluster.process.pid).children(recursive=True)
         assert not [each for each in nodes if password in " ".join(each.cmdline())]
         listening = [

@@ -25,6 +25,7 @@ import pytest
 
 from tests.certificates import Authority, client_context
 from tests.fuzz.frames import is_unfinished, malformed_frames, odd_frames
+from tests.planted_secrets import planted
 from tests.ports import free_ports
 from tests.raw_client import RawClient, frame
 from tests.sasl_client import SaslClient, ScramClient, plain
@@ -37,6 +38,7 @@ from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 _FRAMES = int(os.environ.get("WIREKAFKA_FRAMES", "4000"))
 _STALLED = int(os.environ.get("WIREKAFKA_STALLED", "60"))
 _ATTACKERS = 4
+_PASSWORD = planted("alice")
 _MEMORY_BYTES = 64 << 20
 _REQUESTS = 100
 _SLOWEST_S = 0.25
@@ -68,7 +70,7 @@ class Target:
 
     def log_in(self, listener: str) -> SaslClient:
         client = self.connect(listener)
-        assert client.log_in_plain("alice", "alice-secret").error_code == 0
+        assert client.log_in_plain("alice", _PASSWORD).error_code == 0
         return client
 
     def memory_bytes(self) -> int:
@@ -93,7 +95,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     for name in ("sasl_plaintext", "sasl_ssl"):
         options |= {
             f"listener.name.{name}.plain.sasl.jaas.config": (
-                f'{_MODULES}.plain.PlainLoginModule required user_alice="alice-secret";'
+                f'{_MODULES}.plain.PlainLoginModule required user_alice="{_PASSWORD}";'
             ),
             f"listener.name.{name}.scram-sha-256.sasl.jaas.config": (
                 f"{_MODULES}.scram.ScramLoginModule required;"
@@ -249,7 +251,7 @@ def _metadata_is_refused(client: SaslClient) -> bool:
 
 
 def _token_first(client: SaslClient) -> None:
-    client.send(SaslAuthenticateRequest(auth_bytes=plain("alice", "alice-secret")), 2)
+    client.send(SaslAuthenticateRequest(auth_bytes=plain("alice", _PASSWORD)), 2)
     assert client.is_closed()
 
 
@@ -291,7 +293,7 @@ def _another_channel_binding(client: SaslClient) -> None:
 
 def _another_mechanism_s_token(client: SaslClient) -> None:
     client.handshake("SCRAM-SHA-256")
-    assert client.authenticate(plain("alice", "alice-secret")).error_code == 58
+    assert client.authenticate(plain("alice", _PASSWORD)).error_code == 58
 
 
 def _an_oversized_token(client: SaslClient) -> None:
@@ -399,7 +401,7 @@ def _within_scram(client: SaslClient) -> None:
 
 
 def _after_the_login(client: SaslClient) -> None:
-    assert client.log_in_plain("alice", "alice-secret").error_code == 0
+    assert client.log_in_plain("alice", _PASSWORD).error_code == 0
 
 
 STALLS = (_silent, _part_of_a_frame, _after_the_handshake, _within_scram, _after_the_login)

@@ -14,6 +14,7 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.memory_net import MemoryConnection
 from tests.memory_transport import Address
+from tests.planted_secrets import planted
 from tests.raw_client import frame, response_in
 from tests.sasl_client import SOFTWARE, plain
 from wirekafka.apis.api_versions import ApiVersionsRequest
@@ -26,6 +27,8 @@ from wirekafka.errors import Error
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 DELAY_MS = 100
+ALICE, BOB = planted("alice"), planted("bob")
+"""The passwords of the users."""
 
 
 def settings(**more: str) -> dict[str, str]:
@@ -34,7 +37,7 @@ def settings(**more: str) -> dict[str, str]:
         "listener.security.protocol.map": "SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl.plain.sasl.jaas.config": (
-            f'{MODULE} required user_alice="alice-secret" user_bob="bob-secret";'
+            f'{MODULE} required user_alice="{ALICE}" user_bob="{BOB}";'
         ),
         **more,
     }
@@ -69,7 +72,7 @@ class Client:
             return None
         return response_in(data[4:], request, version)
 
-    def log_in(self, user: str = "alice", password: str = "alice-secret") -> Any:
+    def log_in(self, user: str = "alice", password: str = ALICE) -> Any:
         assert self.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1).error_code == 0
         return self.ask(SaslAuthenticateRequest(auth_bytes=plain(user, password)), 2)
 
@@ -108,7 +111,7 @@ def test_requests_are_served_after_the_login(node: InProcessBroker) -> None:
 
 def test_pipelined_requests_are_served_under_the_new_identity(node: InProcessBroker) -> None:
     client = Client(node)
-    token = SaslAuthenticateRequest(auth_bytes=plain("alice", "alice-secret"))
+    token = SaslAuthenticateRequest(auth_bytes=plain("alice", ALICE))
     requests = [(SaslHandshakeRequest(mechanism="PLAIN"), 1), (token, 2)]
     requests.append((MetadataRequest(topics=[]), 9))
     payloads = [frame(request, version, 1) for request, version in requests]
@@ -243,7 +246,7 @@ def test_a_session_is_renewed_even_late(limited: InProcessBroker, clock: ManualC
 def test_a_renewal_cannot_change_the_user(limited: InProcessBroker, clock: ManualClock) -> None:
     client = Client(limited)
     client.log_in()
-    assert client.log_in("bob", "bob-secret") is None
+    assert client.log_in("bob", BOB) is None
     clock.advance(DELAY_MS)
     answer = client.answer(SaslAuthenticateRequest, 2)
     assert answer.error_code == Error.SASL_AUTHENTICATION_FAILED

@@ -11,6 +11,7 @@ import pytest
 
 from tests.certificates import Authority, Issued
 from tests.manual_clock import ManualClock
+from tests.planted_secrets import planted
 from tests.server.other_node import OtherNode
 from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -27,6 +28,8 @@ from wirekafka.testing import Broker
 
 _HOST = "127.0.0.1"
 _SECURITY = "org.apache.kafka.common.security"
+NODE = planted("node")
+"""The password of the nodes."""
 _PLAIN = f"{_SECURITY}.plain.PlainLoginModule required"
 _SCRAM = f"{_SECURITY}.scram.ScramLoginModule required"
 _BEARER = f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required"
@@ -73,9 +76,9 @@ def settings(protocol: str, mechanism: str = "PLAIN", **more: Any) -> dict[str, 
     }
 
 
-def plain(user: str = "node", password: str = "node-secret", **more: Any) -> dict[str, Any]:
+def plain(user: str = "node", password: str = NODE, **more: Any) -> dict[str, Any]:
     """Options for PLAIN; the listener has one user, and the node logs in as `user`."""
-    module = f'{_PLAIN} username="{user}" password="{password}" user_node="node-secret";'
+    module = f'{_PLAIN} username="{user}" password="{password}" user_node="{NODE}";'
     return {_JAAS.format("plain"): module, **more}
 
 
@@ -207,10 +210,10 @@ def test_peer_logs_in_by_plain(
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_peer_logs_in_by_scram(start: Any, mechanism: str) -> None:
-    broker = start({}, users={"node": "node-secret"})
+    broker = start({}, users={"node": NODE})
     options = settings("SASL_PLAINTEXT", mechanism)
     jaas = _JAAS.format(mechanism.lower())
-    good = {**options, jaas: f'{_SCRAM} username="node" password="node-secret";'}
+    good = {**options, jaas: f'{_SCRAM} username="node" password="{NODE}";'}
     bad = {**options, jaas: f'{_SCRAM} username="node" password="wrong";'}
     if mechanism == "SCRAM-SHA-512":
         assert brokers_seen(broker, between_brokers(good)) == 1

@@ -12,6 +12,7 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
+from tests.planted_secrets import planted
 from tests.raw_client import frame, response_in
 from tests.sasl_client import ScramClient
 from tests.server.test_logins import Client, settings
@@ -31,7 +32,7 @@ from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 CHECK_MS = 10_000
 _GUARDED = "GUARDED"
-SECRET = "the secret of all nodes"
+SECRET = planted("of-tokens")
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 each_mechanism = pytest.mark.parametrize("mechanism", SCRAM)
 

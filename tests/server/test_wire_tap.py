@@ -8,6 +8,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ResourceType
 
+from tests.planted_secrets import planted
 from wirekafka import Broker
 from wirekafka.server import wire_tap
 from wirekafka.server.wire_tap import Choice, Exchange, TooManyWatches, Wire
@@ -161,7 +162,7 @@ def test_large_messages_are_cut(broker, wire):
 
 
 def test_passwords_are_hidden():
-    with Broker(users={"alice": "alices-password"}, topics=["orders"]) as broker:
+    with Broker(users={"alice": planted("alice")}, topics=["orders"]) as broker:
         wire = wire_of(broker)
         watch = wire.watch(Choice("mine"))
         settings = broker.client_config("confluent", "alice") | {"client.id": "mine"}
@@ -172,7 +173,7 @@ def test_passwords_are_hidden():
             incremental_configs=[
                 ConfigEntry(
                     "listener.name.x.ssl.keystore.password",
-                    "keystore-password",
+                    planted("of-a-keystore"),
                     incremental_operation=confluent_kafka.admin.AlterConfigOpType.SET,
                 )
             ],
@@ -184,7 +185,7 @@ def test_passwords_are_hidden():
     assert "IncrementalAlterConfigs" in kept and "SaslAuthenticate" in kept
     assert json.loads(kept["SaslAuthenticate"].request) == {"authBytes": "(redacted)"}
     assert json.loads(kept["SaslAuthenticate"].response)["authBytes"] == "(redacted)"
-    assert "keystore-password" not in str(found) and "(redacted)" in str(
+    assert planted("of-a-keystore") not in str(found) and "(redacted)" in str(
         kept["IncrementalAlterConfigs"].request
     )
 
