@@ -38,6 +38,8 @@ STORES: Mapping[str, tuple[str, ...]] = {
     "Coordinators of keys": ("coordinator/shards.py:Shards._partitions",),
     "Connections": (
         "server/admission.py:ConnectionLimits.by_host",
+        "server/bounded_http.py:BoundedServer._open",
+        "server/bounded_http.py:BoundedServer._waiting",
         "server/half_closed.py:HalfClosed._kept",
         "server/listener.py:Listener._connections",
         "server/listener_tls.py:ListenerTls._links",
@@ -76,7 +78,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "coordinator/java_order.py:_spread_hash_codes",
         "coordinator/java_order.py:_mixed_hash_codes",
     ),
-    "Expressions of subscriptions": ("coordinator/consumer/regex.py:_compiled",),
+    "Expressions of subscriptions": ("regex.py:regex_of",),
     "Credentials of delegation tokens": (
         "security/tokens.py:TokenHmacs._ids",
         "security/tokens.py:TokenHmacs._known",
@@ -130,6 +132,7 @@ STORED: Mapping[str, str] = {
     "coordinator/transaction_shard.py": "TransactionShard._transactions",
     "log/epochs.py": "LeaderEpochs._entries",
     "log/future_logs.py": "FutureLogs._logs FutureLogs.topic_ids",
+    "log/new_log.py": "LogCreation._leftovers",
     "log/log_directory.py": (
         "LogDirectory.logs LogDirectory.topic_ids LogDirectory.offline "
         "LogDirectory.high_watermarks LogDirectory.cleaner_offsets LogDirectory._deleted"
@@ -201,6 +204,7 @@ OWN: Mapping[str, str] = {
     "server/message_json.py": "_camel",
     "server/produce_cache.py": "_NO_ENTRIES",
     "server/quorum_driver.py": "QuorumDriver._peers",
+    "server/syncing.py": "Syncing._failing",
     "server/replica_fetcher.py": "ReplicaFetchers._fetchers ReplicaFetchers._places",
 }
 """Named by the code, the configuration, this node or other nodes."""
@@ -239,6 +243,7 @@ PASSING: Mapping[str, str] = {
     "log/offset_map.py": "OffsetMap._pending",
     "replication/lingering.py": "LingeringLog._batches",
     "replication/machine.py": "Outcome.records Outcome.replies Outcome.timers",
+    "server/net.py": "SocketPort._opening",
     "server/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""

@@ -11,7 +11,7 @@ from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response
 from wirekafka.coordinator.transaction import TransactionState
 from wirekafka.coordinator.transaction_commands import ListTransactions
 from wirekafka.errors import Error, KafkaError
-from wirekafka.regex import InvalidRegex, Regex, regex_of
+from wirekafka.regex import InvalidRegex, Regex
 from wirekafka.replication.promise import pause
 from wirekafka.security.acl import DESCRIBE, TRANSACTIONAL_ID
 
@@ -77,7 +77,7 @@ def _compiled(text: str | None) -> Regex | None:
     if not text:
         return None
     try:
-        return regex_of(text)
+        return Regex(text)
     except InvalidRegex as error:
         message = f"Transaction ID pattern `{text}` is not a valid regular expression: {error}."
         raise KafkaError(Error.INVALID_REGULAR_EXPRESSION, message) from None
