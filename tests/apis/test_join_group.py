@@ -28,6 +28,13 @@ def test_02_versions_0_and_1_are_served_and_join_at_once(version: int) -> None:
     assert len(joined.member_id) == len("client-") + 36
 
 
+def test_a_member_that_sends_a_protocol_twice_supports_it_once() -> None:
+    request = join_request()
+    request.protocols = [*request.protocols, *request.protocols]
+    joined = asyncio.run(join_live(GroupBroker().ready(), request, 3))
+    assert (joined.error_code, joined.generation_id, joined.protocol_name) == (0, 1, "range")
+
+
 def test_rebalance_timeout_of_version_0_is_the_session_timeout() -> None:
     broker = GroupBroker().ready()
     asyncio.run(join_live(broker, join_request(), 0))

@@ -206,7 +206,7 @@ class ClassicGroup(Group):
             assert member.instance_id not in self.static_member_ids, "a static member joins once"
             self.static_member_ids[member.instance_id] = member.member_id
         self.members[member.member_id] = member
-        self._supported.update(name for name, _ in member.protocols)
+        self._supported.update(_names(member.protocols))
         self._awaiting_joins += member.join_ticket is not None
         self.pending_joins.discard(member.member_id)
 
@@ -214,7 +214,7 @@ class ClassicGroup(Group):
         """Remove a member, pending or not; a remaining member replaces it as leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._supported.subtract(name for name, _ in member.protocols)
+            self._supported.subtract(_names(member.protocols))
             self._awaiting_joins -= member.join_ticket is not None
             if member.instance_id is not None:
                 del self.static_member_ids[member.instance_id]
@@ -250,8 +250,8 @@ class ClassicGroup(Group):
         self, member: ClassicMember, protocols: tuple[AssignorChoice, ...]
     ) -> ClassicMember:
         """Replace the protocols that a member supports."""
-        self._supported.subtract(name for name, _ in member.protocols)
-        self._supported.update(name for name, _ in protocols)
+        self._supported.subtract(_names(member.protocols))
+        self._supported.update(_names(protocols))
         return self.change(member, protocols=protocols)
 
     def park_join(self, member: ClassicMember, ticket: Ticket) -> Ticket | None:
@@ -444,3 +444,8 @@ class ClassicGroup(Group):
         return subscribed_topics(
             member.metadata(self.protocol_name) for member in self.members.values()
         )
+
+
+def _names(protocols: Iterable[tuple[str, bytes]]) -> set[str]:
+    """The names of a member's protocols: a member may send one several times."""
+    return {name for name, _ in protocols}
