@@ -16,12 +16,12 @@ from typing import NamedTuple
 from benchmarks.driver import PRODUCE_VERSION, batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.registry import Call
+from wirekafka.apis.shared.registry import Call
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.frame import encode_request
-from wirekafka.server.pipeline import Pipeline
-from wirekafka.server.replies import Replies
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.server.connections.pipeline import Pipeline
+from wirekafka.server.connections.replies import Replies
 
 _REQUEST_HEADER = Struct(">iIih")
 _BATCH_HEADER = Struct(">qiiBIhiqqqhii")

@@ -21,13 +21,13 @@ from benchmarks.driver import (
     batch_of,
 )
 from compat_tests.cluster import HOST, Cluster, Node
-from wirekafka.apis.alter_partition_reassignments import (
+from wirekafka.protocol.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
+from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 Key = tuple[str, int]
 """A partition: topic and index."""

@@ -7,10 +7,10 @@ import timeit
 from collections.abc import Callable
 from typing import Any
 
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.codec.message import Message
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 PARTITIONS = 3
 RECORDS = bytes(1000)

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (
 
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.record import Record, encode_batch
+from wirekafka.protocol.produce import ProduceRequest
 
 RATE = 200
 SECONDS = 6

@@ -31,14 +31,14 @@ from benchmarks.driver import Connection, Pipeline, batch_of, check_produced, cr
 from benchmarks.driver import produce_frame as frame_of
 from benchmarks.peers import Target, Wirekafka
 from tests.ports import free_ports
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from wirekafka.config.address import Address
 from wirekafka.console.app import SECTIONS
-from wirekafka.console.page import Page
+from wirekafka.console.pages.page import Page
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.settings import Settings
 from wirekafka.console.web_server import WebServer
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 LARGE, PARTITIONS = "large", 1500
 SMALL, EACH = 100, 5

@@ -46,7 +46,7 @@ from benchmarks.driver import (
 )
 from benchmarks.interruption import until_interrupted
 from benchmarks.peers import ApacheKafka
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 READY = "wirekafka ready: "
 METADATA_VERSION = 9

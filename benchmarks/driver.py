@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 11

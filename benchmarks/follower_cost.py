@@ -27,16 +27,16 @@ from typing import Any
 from benchmarks.driver import batch_of
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.frame import RequestHeader
-from wirekafka.replication.replica import Leadership
-from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.partition.replica import Leadership
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.replica_fetcher import ReplicaFetchers, Surroundings
+from wirekafka.server.peers.peer import Peer, PeerOptions
+from wirekafka.server.peers.replica_fetcher import ReplicaFetchers, Surroundings
 from wirekafka.server.run import loop_factory, tune_interpreter
 
 _FOLLOWER = 2

@@ -23,9 +23,9 @@ from benchmarks.bare_loop import decoded_frame
 from benchmarks.driver import batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.registry import Call
-from wirekafka.server.pipeline import Pipeline
-from wirekafka.server.replies import Replies
+from wirekafka.apis.shared.registry import Call
+from wirekafka.server.connections.pipeline import Pipeline
+from wirekafka.server.connections.replies import Replies
 
 _SECONDS, _TURNS, _REQUESTS = 1.0, 3, 50
 _TOPICS = ("first", "second")

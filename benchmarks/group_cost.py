@@ -24,12 +24,12 @@ from benchmarks.groups import MEMBERS, PARTITIONS
 from benchmarks.without_sockets import Transport, connected, receive, use_real_time
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.consumer_group_heartbeat import (
+from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.protocol.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 
 PHASES = ("100 joins", "first round", "second round", "leave", "round after it")
 _VERSION = 1

@@ -16,12 +16,12 @@ from typing import Any
 from benchmarks.driver import Connection, RequestFailed, configure_group, create_topic
 from benchmarks.measure import HEARTBEAT_RATE, JOINED, REBALANCED, Metrics
 from benchmarks.peers import Target
-from wirekafka.apis.consumer_group_heartbeat import (
+from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.protocol.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 MEMBERS, PARTITIONS = 100, 1_000
 _SETTLED_S = 60.0

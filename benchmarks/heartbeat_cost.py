@@ -19,16 +19,16 @@ from typing import Any
 from benchmarks.without_sockets import connected, timed, use_real_time
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.codec.frame import encode_request
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from wirekafka.protocol.sync_group import SyncGroupRequest
 
 GROUPS = 20
 """Groups of one member each, of every kind."""

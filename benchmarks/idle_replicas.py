@@ -25,12 +25,12 @@ from benchmarks.driver import ALL, batch_of, produce_frame
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.replication.promise import Promise
-from wirekafka.replication.replica import Leadership
-from wirekafka.replication.throttle import ReplicationThrottle
-from wirekafka.server.outgoing import Outgoing
-from wirekafka.server.replica_fetcher import ReplicaFetchers, Surroundings
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.partition.replica import Leadership
+from wirekafka.runtime.promise import Promise
+from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.server.peers.replica_fetcher import ReplicaFetchers, Surroundings
 
 _TOPIC = "idle"
 _WAIT_MS = 500

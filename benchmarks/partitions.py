@@ -42,11 +42,11 @@ from benchmarks.driver import (
 from benchmarks.interruption import until_interrupted
 from benchmarks.measure import P50, P99, latencies
 from benchmarks.peers import ApacheKafka, Peer, Target, Wirekafka
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.directories.log_directory import DirectoryIdentity, LogDirectory, NewLog
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, NewLog
+from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 TOPIC = "many"
 OTHER_TOPIC = "other"

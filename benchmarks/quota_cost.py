@@ -15,8 +15,8 @@ from benchmarks.driver import PRODUCE_VERSION, batch_of, produce_frame
 from benchmarks.without_sockets import connected, timed, use_real_time
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.frame import encode_request
+from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.quotas.client_quotas import ClientQuotas
 
 KINDS: Mapping[str, tuple[str, str] | None] = {

@@ -19,8 +19,8 @@ from benchmarks.driver import Connection, batch_of, create_topic
 from benchmarks.peers import Wirekafka
 from tests.raw_client import RawClient
 from tests.server.test_client_quotas import quota_request
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.frame import encode_request
+from wirekafka.protocol.produce import ProduceRequest
 
 QUOTAS = {"another": None, "producer": "producer_byte_rate", "worker": "request_percentage"}
 """The quota of each client id."""

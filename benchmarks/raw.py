@@ -38,9 +38,9 @@ from benchmarks.measure import (
     latencies,
 )
 from benchmarks.peers import Target
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from wirekafka.codec.frame import encode_request
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 _TOPIC = "raw"
 FILLED = "filled"

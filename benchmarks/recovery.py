@@ -21,10 +21,10 @@ from wirekafka.codec.batch import PREFIX
 from wirekafka.codec.record import BatchOptions, decode_records, encode_batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.directories.log_directory import LogDirectory, NewLog
+from wirekafka.log.directories.recovery_job import Recover
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory, NewLog
-from wirekafka.log.recovery_job import Recover
-from wirekafka.server import recovery_pool
+from wirekafka.server.background import recovery_pool
 
 
 class Shape(NamedTuple):

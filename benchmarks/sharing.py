@@ -24,14 +24,14 @@ from benchmarks.driver import (
 )
 from benchmarks.measure import Meter, Metrics
 from benchmarks.peers import Target
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wirekafka.apis.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
-from wirekafka.apis.share_fetch import ShareFetchRequest, ShareFetchResponse
-from wirekafka.apis.share_group_heartbeat import (
+from wirekafka.codec.frame import decode_response, encode_request
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.protocol.share_acknowledge import ShareAcknowledgeRequest, ShareAcknowledgeResponse
+from wirekafka.protocol.share_fetch import ShareFetchRequest, ShareFetchResponse
+from wirekafka.protocol.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from wirekafka.codec.frame import decode_response, encode_request
 
 MEMBERS = 4
 _BATCH, _RECORD_BYTES = 100, 200

@@ -15,7 +15,7 @@ from benchmarks.driver import (
 )
 from benchmarks.measure import RESIDENT, START, START_CPU, Metrics
 from benchmarks.peers import Target
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 _TOPIC = "many"
 _AT_A_TIME = 250

@@ -10,12 +10,12 @@ import time
 from typing import Any, cast
 
 from tests.in_process import InProcessBroker
-from wirekafka.apis.registry import Call
-from wirekafka.server.connection import Connection
-from wirekafka.server.half_closed import HalfClosed
-from wirekafka.server.inbox import Inbox
-from wirekafka.server.pipeline import Pipeline, Serve
-from wirekafka.server.repeated_warnings import RepeatedWarnings
+from wirekafka.apis.shared.registry import Call
+from wirekafka.server.connections.connection import Connection
+from wirekafka.server.connections.half_closed import HalfClosed
+from wirekafka.server.connections.inbox import Inbox
+from wirekafka.server.connections.pipeline import Pipeline, Serve
+from wirekafka.server.connections.repeated_warnings import RepeatedWarnings
 
 
 class Transport:

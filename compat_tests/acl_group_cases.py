@@ -11,26 +11,26 @@ from functools import partial
 from typing import Any, Protocol
 
 from tests.eventually import eventually
-from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from wirekafka.apis.delete_share_group_state import DeleteShareGroupStateRequest
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.initialize_share_group_state import InitializeShareGroupStateRequest
-from wirekafka.apis.read_share_group_state import ReadShareGroupStateRequest
-from wirekafka.apis.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
-from wirekafka.apis.share_acknowledge import ShareAcknowledgeRequest
-from wirekafka.apis.share_fetch import ShareFetchRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.apis.streams_group_topology_description_update import (
+from wirekafka.codec.message import Request
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from wirekafka.protocol.delete_share_group_state import DeleteShareGroupStateRequest
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.initialize_share_group_state import InitializeShareGroupStateRequest
+from wirekafka.protocol.read_share_group_state import ReadShareGroupStateRequest
+from wirekafka.protocol.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.share_acknowledge import ShareAcknowledgeRequest
+from wirekafka.protocol.share_fetch import ShareFetchRequest
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
-from wirekafka.apis.write_share_group_state import WriteShareGroupStateRequest
-from wirekafka.codec.message import Request
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.write_share_group_state import WriteShareGroupStateRequest
 
 SHARE_GROUPS = {"shared": ["t"], "shared-2": ["t", "u"], "shared-3": ["t", "nope"]}
 """Groups with one member each, and the topics to which it subscribes."""

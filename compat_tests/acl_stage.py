@@ -10,14 +10,14 @@ from compat_tests import acl_group_cases
 from compat_tests.secured import ADMIN
 from compat_tests.wire import comparable
 from tests.eventually import eventually
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_acls import DescribeAclsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
 from wirekafka.codec.message import Request
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_acls import DescribeAclsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
 from wirekafka.security.acl import CLUSTER_NAME, Operation, PatternType, ResourceType
 
 RESOURCES = {

@@ -20,17 +20,17 @@ from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
 from tests.ports import free_ports
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.message import Message
 from wirekafka.log.checkpoints import meta_properties_text, uuid_text
-from wirekafka.log.control_records import KRaftVersionRecord
-from wirekafka.log.log_directory import METADATA_LOG
-from wirekafka.metadata.features import bootstrap_features
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.metadata_log import quorum_records
+from wirekafka.log.directories.log_directory import METADATA_LOG
+from wirekafka.metadata.controller.features import bootstrap_features
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.records.control import KRaftVersionRecord
+from wirekafka.replication.raft import snapshot_file
+from wirekafka.replication.raft.metadata_log import quorum_records
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.replication.snapshot_file import SnapshotId
 
 KAFKA, WIREKAFKA = "kafka", "wirekafka"
 FIRST_CONTROLLER = 3000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 
 _VERSION = 5
 

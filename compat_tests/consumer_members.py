@@ -7,13 +7,13 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.codec.message import Request
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 
 Owned = dict[bytes, list[int]]
 REBALANCE_TIMEOUT_MS = 300_000

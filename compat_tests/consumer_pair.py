@@ -19,16 +19,16 @@ from uuid import UUID
 from compat_tests.wire import Wire
 from tests.coordinator.group_machines import GroupMachines
 from tests.eventually import eventually
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.group_records import GroupRecordCodec, OffsetRecord
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 _METADATA, _CREATE_TOPICS, _CREATE_PARTITIONS, _FIND_COORDINATOR = 13, 7, 3, 4
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from compat_tests.controller_stage import BROKER, PREFERRED, TOPIC, UNCLEAN, Stage
-from wirekafka.metadata.features import SUPPORTED
+from wirekafka.metadata.controller.features import SUPPORTED
 
 SETTINGS = {"broker_session_timeout_ms": "60000", "auto_leader_rebalance_enable": "false"}
 """No session expires during these scripts."""

@@ -11,25 +11,25 @@ from typing import Any
 
 from compat_tests.controllers import ActiveController
 from compat_tests.wire import VARYING
-from wirekafka.apis.allocate_producer_ids import AllocateProducerIdsRequest
-from wirekafka.apis.alter_partition import AlterPartitionRequest
-from wirekafka.apis.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wirekafka.apis.assign_replicas_to_dirs import AssignReplicasToDirsRequest
-from wirekafka.apis.broker_heartbeat import BrokerHeartbeatRequest
-from wirekafka.apis.broker_registration import BrokerRegistrationRequest
-from wirekafka.apis.controller_registration import ControllerRegistrationRequest
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.elect_leaders import ElectLeadersRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.list_partition_reassignments import ListPartitionReassignmentsRequest
-from wirekafka.apis.unregister_broker import UnregisterBrokerRequest
-from wirekafka.apis.unregister_controller import UnregisterControllerRequest
-from wirekafka.apis.update_features import UpdateFeaturesRequest
 from wirekafka.codec.message import Message, Part, Request
-from wirekafka.metadata.features import SUPPORTED
-from wirekafka.metadata.image import MetadataImage, PartitionImage
+from wirekafka.metadata.controller.features import SUPPORTED
+from wirekafka.metadata.image.image import MetadataImage, PartitionImage
+from wirekafka.protocol.allocate_producer_ids import AllocateProducerIdsRequest
+from wirekafka.protocol.alter_partition import AlterPartitionRequest
+from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wirekafka.protocol.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest
+from wirekafka.protocol.broker_registration import BrokerRegistrationRequest
+from wirekafka.protocol.controller_registration import ControllerRegistrationRequest
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.list_partition_reassignments import ListPartitionReassignmentsRequest
+from wirekafka.protocol.unregister_broker import UnregisterBrokerRequest
+from wirekafka.protocol.unregister_controller import UnregisterControllerRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
 HAS_ALL = 1 << 40
 """A metadata offset beyond everything that the controller has written."""

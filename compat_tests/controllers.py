@@ -15,14 +15,14 @@ from compat_tests.cluster import FIRST_CONTROLLER, HOST, Cluster, Shape
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.metadata.cluster import EmptyCluster
-from wirekafka.apis import registry
-from wirekafka.apis.registry import ControllerCall
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import ControllerCall
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.message import Message, Request
 from wirekafka.errors import KafkaError
-from wirekafka.log.log_directory import METADATA_LOG
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.records import NoOpRecord, RegisterControllerRecord
+from wirekafka.log.directories.log_directory import METADATA_LOG
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.records.metadata import NoOpRecord, RegisterControllerRecord
 
 _TICK_MS = 100
 

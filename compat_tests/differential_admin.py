@@ -6,20 +6,20 @@ from typing import Any
 
 from compat_tests.stage import NO_ID, UNKNOWN_ID, Stage
 from tests.eventually import eventually
-from wirekafka.apis.alter_configs import AlterConfigsRequest
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
-from wirekafka.apis.describe_configs import DescribeConfigsRequest
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest
-from wirekafka.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
-from wirekafka.apis.elect_leaders import ElectLeadersRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.update_features import UpdateFeaturesRequest
 from wirekafka.codec.message import Request
+from wirekafka.protocol.alter_configs import AlterConfigsRequest
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
+from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitionsRequest
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
 Case = tuple[str, type[Request], Callable[[Stage], Request]]
 

@@ -6,18 +6,18 @@ from typing import Any
 from compat_tests.differential_admin import Case, since
 from compat_tests.stage import UNKNOWN_ID, Stage
 from compat_tests.wire import comparable
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.leave_group import LeaveGroupRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_delete import OffsetDeleteRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.codec.message import Request
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.leave_group import LeaveGroupRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_delete import OffsetDeleteRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.sync_group import SyncGroupRequest
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 

@@ -6,17 +6,17 @@ from typing import Any
 
 from compat_tests.differential_admin import Case, delete_topics, since
 from compat_tests.stage import TIME_MS, UNKNOWN_ID, Stage, batch, produce_request
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.describe_producers import DescribeProducersRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.describe_producers import DescribeProducersRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 LAST_MS = TIME_MS + 2000
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4

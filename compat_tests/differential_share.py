@@ -8,20 +8,20 @@ from typing import Any
 
 from compat_tests.consumer_members import kafka_id
 from compat_tests.lives import Action, Life, Pair
-from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_delete import OffsetDeleteRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.codec.message import Request
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_delete import OffsetDeleteRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 _TOO_LONG = "m" * 37
 

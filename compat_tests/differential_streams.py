@@ -10,14 +10,14 @@ from compat_tests.consumer_members import kafka_id
 from compat_tests.differential_groups import beat, join, leave, sync
 from compat_tests.lives import COMMIT, DESCRIBE, FETCH, HEARTBEAT, Action, OwnersLife, Pair
 from compat_tests.streams_members import NOTHING, Member, Requests
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.apis.streams_group_topology_description_update import (
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_topology_description_update import (
     StreamsGroupTopologyDescriptionUpdateRequest,
 )
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 Topology = StreamsGroupHeartbeatRequest.Topology
 Subtopology = StreamsGroupTopologyValue.Subtopology

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 Places = dict[tuple[str, int], int]
 

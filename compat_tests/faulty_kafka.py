@@ -16,14 +16,14 @@ from compat_tests.whole_log import READ_COMMITTED, end_offset, read_log
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from wirekafka import Broker
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response
-from wirekafka.testing.rules import RuleSpec
-from wirekafka.testing.traffic import Exchange
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.testing.hooks.rules import RuleSpec
+from wirekafka.testing.hooks.traffic import Exchange
 
 SETTINGS = f"""{apache_kafka.SMALL_CLEANER}group.min.session.timeout.ms=100
 offsets.topic.num.partitions=4

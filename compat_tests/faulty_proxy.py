@@ -11,15 +11,15 @@ from types import CoroutineType, SimpleNamespace
 from typing import Any
 
 from tests.ports import free_ports
-from wirekafka.apis import routes
-from wirekafka.apis.registry import Call
-from wirekafka.apis.routes import Route
+from wirekafka.apis.shared import routes
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.frame import RequestHeader, decode_response, encode_frame, encode_request
 from wirekafka.codec.message import Part, Request
-from wirekafka.server.replies import Replies
-from wirekafka.testing.hook import FaultsAndTraffic
-from wirekafka.testing.rules import RuleBook
-from wirekafka.testing.traffic import Recorder
+from wirekafka.server.connections.replies import Replies
+from wirekafka.testing.hooks.hook import FaultsAndTraffic
+from wirekafka.testing.hooks.rules import RuleBook
+from wirekafka.testing.hooks.traffic import Recorder
 
 Address = tuple[str, int]
 _LARGEST = 64 << 20

@@ -11,12 +11,12 @@ from compat_tests.differential_groups import beat, join, sync
 from compat_tests.stage import Stage, batch
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.records import ConsumerProtocolSubscription
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 _BEAT_S = 4
 _LEAVE = -1

@@ -11,7 +11,7 @@ from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from tests.certificates import Authority
 from tests.ports import free_ports
 from tests.server.serving import Serving
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 
 LISTENERS = {"PLAINTEXT": "PLAINTEXT", "LOGIN": "SASL_PLAINTEXT", "TLS": "SSL", "BOTH": "SASL_SSL"}
 """The security protocol of each listener; who connects without a login is a super user."""

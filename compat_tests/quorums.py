@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.cluster import HOST, Cluster, Node
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest
 from wirekafka.codec.batch import batches
-from wirekafka.log.log_directory import METADATA_LOG
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.log.directories.log_directory import METADATA_LOG
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 from compat_tests.fault_clients import CLIENTS, Client, Plan
 from compat_tests.fault_table import Play, at_once, fenced, logged, prepare
-from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
 from wirekafka.testing import Rule
 
 

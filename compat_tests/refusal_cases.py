@@ -13,17 +13,17 @@ from compat_tests.acl_stage import Grant, Stage
 from compat_tests.hostile import filled
 from compat_tests.secured import ADMIN
 from tests.in_process import batch
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
-from wirekafka.apis.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.apis.broker_registration import BrokerRegistrationRequest
-from wirekafka.apis.delete_acls import DeleteAclsRequest
-from wirekafka.apis.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from wirekafka.apis.describe_client_quotas import DescribeClientQuotasRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.registry import Api
-from wirekafka.apis.routes import Routes
+from wirekafka.apis.shared.registry import Api
+from wirekafka.apis.shared.routes import Routes
 from wirekafka.codec.message import Request
+from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
+from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.broker_registration import BrokerRegistrationRequest
+from wirekafka.protocol.delete_acls import DeleteAclsRequest
+from wirekafka.protocol.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasRequest
+from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.security.acl import Operation, PatternType, ResourceType
 
 Case = Callable[[Stage], Request]

@@ -7,23 +7,23 @@ from typing import Any
 
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.coordinator.share_state.states import ShareKey, coordinator_key
-from wirekafka.replication.internal_topics import (
+from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.end_txn import EndTxnRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
+from wirekafka.replication.partition.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from compat_tests.sasl_stage import SIGNING_KEY, write_keys
 from tests.certificates import Authority
 from tests.sasl_client import signed_token
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.testing import Broker
 
 _HOST = "127.0.0.1"

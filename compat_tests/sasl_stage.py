@@ -13,7 +13,7 @@ from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 
 _MODULES = "org.apache.kafka.common.security"
 _OAUTH = f"{_MODULES}.oauthbearer"

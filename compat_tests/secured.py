@@ -16,10 +16,10 @@ from tests.manual_clock import ManualClock
 from tests.ports import free_ports
 from tests.raw_client import response_in
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 from wirekafka.codec.message import Request
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 _GUARDED = "GUARDED"
 """The listener of Apache Kafka's controller on which clients log in."""

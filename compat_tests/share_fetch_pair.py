@@ -13,21 +13,21 @@ from tests.apis.share_member import share_acknowledge_request, share_fetch_reque
 from tests.eventually import eventually
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.initialize_share_group_state import InitializeShareGroupStateRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.read_share_group_state import ReadShareGroupStateRequest
-from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.coordinator.share_state.states import ShareKey, coordinator_key
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.initialize_share_group_state import InitializeShareGroupStateRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.read_share_group_state import ReadShareGroupStateRequest
+from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest
 
 LOCK_MS = 10_000
 SETTINGS = f"""{share_state_topic.lines()}\

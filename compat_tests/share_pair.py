@@ -9,8 +9,6 @@ from typing import Any
 from compat_tests.consumer_pair import BothBrokers
 from tests.eventually import eventually
 from tests.memory_log import MemoryLog
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.coordinator.share.groups import ShareGroups
@@ -19,6 +17,8 @@ from wirekafka.coordinator.share.topics import StoredTopics
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
 from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 
 
 class BothShareBrokers(BothBrokers):

@@ -11,20 +11,20 @@ from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_share_group_state import DeleteShareGroupStateRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.initialize_share_group_state import InitializeShareGroupStateRequest
-from wirekafka.apis.read_share_group_state import ReadShareGroupStateRequest
-from wirekafka.apis.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
-from wirekafka.apis.write_share_group_state import WriteShareGroupStateRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.coordinator.share_state.records import ShareRecord, ShareRecordCodec, ShareSnapshot
 from wirekafka.coordinator.share_state.states import ShareKey, coordinator_key
-from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_share_group_state import DeleteShareGroupStateRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.initialize_share_group_state import InitializeShareGroupStateRequest
+from wirekafka.protocol.read_share_group_state import ReadShareGroupStateRequest
+from wirekafka.protocol.read_share_group_state_summary import ReadShareGroupStateSummaryRequest
+from wirekafka.protocol.write_share_group_state import WriteShareGroupStateRequest
+from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
 
 KINDS: tuple[type[Request], ...] = (
     InitializeShareGroupStateRequest,

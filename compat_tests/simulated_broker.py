@@ -10,11 +10,11 @@ from uuid import uuid4
 
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.broker_heartbeat import BrokerHeartbeatRequest
-from wirekafka.apis.broker_registration import BrokerRegistrationRequest
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.errors import Error
-from wirekafka.metadata.features import SUPPORTED
+from wirekafka.metadata.controller.features import SUPPORTED
+from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest
+from wirekafka.protocol.broker_registration import BrokerRegistrationRequest
+from wirekafka.protocol.fetch import FetchRequest
 
 HOST, PORT, RACK = "mute.test", 9999, "b"
 _BEAT_S = 0.5

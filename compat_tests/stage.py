@@ -5,16 +5,16 @@ from typing import Any
 
 from compat_tests.wire import CLOSED, Wire, comparable
 from tests.eventually import eventually
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 NO_ID = bytes(16)
 UNKNOWN_ID = bytes(range(1, 17))

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compat_tests.consumer_members import OffsetRequests
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
-from wirekafka.apis.streams_group_heartbeat import (
+from wirekafka.codec.message import Request
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import (
     Endpoint,
     KeyValue,
     StreamsGroupHeartbeatRequest,
     TaskIds,
     TaskOffset,
 )
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
-from wirekafka.codec.message import Request
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 Roles = tuple[dict[str, list[int]], dict[str, list[int]], dict[str, list[int]]]
 """Active, standby and warm-up tasks by subtopology."""

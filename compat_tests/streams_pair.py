@@ -7,18 +7,18 @@ from typing import Any
 
 from compat_tests.consumer_pair import BothBrokers, Difference
 from tests.eventually import eventually
-from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeResponse
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatResponse
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
-from wirekafka.replication.machine import Producer
+from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.end_txn import EndTxnRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeResponse
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
+from wirekafka.runtime.machine import Producer
 
 _GROUP_RESOURCE = 32
 _SET = 0

@@ -13,7 +13,7 @@ from compat_tests.acl_cases import CASES, FIRST
 from compat_tests.acl_stage import RESOURCES, Grant, Stage
 from compat_tests.secured import ADMIN, OurUsers, secured_kafka
 from tests.eventually import eventually
-from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.security.acl import Operation, ResourceType
 
 OPERATIONS = [operation for operation in Operation if operation > Operation.ALL]

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.java_tools import JavaTools
 from spark_examples.live_broker import live_broker
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 
 SETTINGS = (f"authorizer.class.name={STANDARD_AUTHORIZER}", "super.users=User:ANONYMOUS")
 

@@ -12,10 +12,10 @@ import pytest
 
 from compat_tests.config_cases import Described, several, singles
 from compat_tests.wire import Wire
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.config.option import text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC, Table
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 _TOPIC, _BROKER, _CLIENT_METRICS, _GROUP = 2, 4, 16, 32
 _SET = 0

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from compat_tests.java_lines import JavaLines
-from wirekafka.config.authorization import Policy
+from wirekafka.config.checks.authorization import Policy
 from wirekafka.security.acl import (
     CLUSTER_NAME,
     Acl,

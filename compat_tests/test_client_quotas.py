@@ -15,17 +15,17 @@ import pytest
 from compat_tests.conftest import RunningBroker
 from tests.eventually import eventually
 from tests.raw_client import RawClient
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.describe_client_quotas import DescribeClientQuotasRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import Record, encode_batch
-from wirekafka.metadata.quotas import DEFAULT, EXACT
+from wirekafka.metadata.controller.quotas import DEFAULT, EXACT
+from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 TOLERANCE_MS = 2_000
 USER = "ANONYMOUS"

@@ -24,9 +24,9 @@ from tests import kafka_jars
 from tests.eventually import eventually
 from tests.ports import free_ports
 from tests.telemetry.sequences import MAX_BYTES, SEQUENCES, TelemetryClient, alter
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from wirekafka.codec.compression import Codec, compress
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 
 SOURCE = Path(__file__).with_name("java") / "TelemetryReporter.java"
 INTERVAL_MS = 1500

@@ -13,15 +13,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Shape
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.apis.unregister_broker import UnregisterBrokerRequest
-from wirekafka.apis.update_features import UpdateFeaturesRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from wirekafka.protocol.unregister_broker import UnregisterBrokerRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
 APACHE, OURS, STOPPED = 1, 2, 3
 SETTINGS = {

@@ -29,11 +29,11 @@ from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.log.checkpoints import CLEANER_OFFSETS, offsets_from
+from wirekafka.protocol.produce import ProduceRequest
 
 TOPIC = "compacted"
 KEYS = 100

@@ -9,10 +9,10 @@ import pytest
 
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.describe_configs import DescribeConfigsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 NODE = "1"

@@ -15,12 +15,12 @@ from compat_tests.apache_kafka import SMALL_CLEANER, SMALL_JVM, prepare, running
 from tests.eventually import eventually
 from tests.ports import free_ports
 from tests.raw_client import RawClient
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 SETTINGS = """max.connections=3
 listener.name.brokers.max.connections=100

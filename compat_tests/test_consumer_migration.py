@@ -14,7 +14,7 @@ from compat_tests.consumer_pair import BothBrokers
 from compat_tests.differential_groups import beat, join, leave, sync
 from wirekafka.coordinator.consumer.protocol import pack_assignment
 from wirekafka.coordinator.group_times import GroupTimes
-from wirekafka.coordinator.records import ConsumerProtocolSubscription
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 
 _SETTINGS = """offsets.topic.num.partitions=1
 group.consumer.assignment.interval.ms=0

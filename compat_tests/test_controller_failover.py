@@ -10,13 +10,13 @@ from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.quorums import make
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.batch import batches
 from wirekafka.errors import Error
-from wirekafka.log.log_directory import METADATA_LOG
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.records import BrokerRegistrationChangeRecord
+from wirekafka.log.directories.log_directory import METADATA_LOG
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.records.metadata import BrokerRegistrationChangeRecord
 
 BROKER = 1
 SETTINGS = {

@@ -20,7 +20,6 @@ from compat_tests.transaction_script import Player, settled
 from compat_tests.whole_log import read_log
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.create_topics import CreateTopicsRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
@@ -40,19 +39,20 @@ from wirekafka.coordinator.transaction_commands import (
     VerifyPartitions,
 )
 from wirekafka.errors import KafkaError
-from wirekafka.log.control_records import Marker
-from wirekafka.metadata.image import BrokerImage, MetadataImage
-from wirekafka.metadata.records import RegisterBrokerRecord
-from wirekafka.replication.internal_topics import (
+from wirekafka.metadata.image.image import BrokerImage, MetadataImage
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.records.control import Marker
+from wirekafka.protocol.records.metadata import RegisterBrokerRecord
+from wirekafka.replication.partition.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from wirekafka.replication.machine import Producer as ProducerOfLog
-from wirekafka.server.broker_connections import BrokerConnections
-from wirekafka.server.broker_links import BrokerLinks
+from wirekafka.runtime.machine import Producer as ProducerOfLog
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
+from wirekafka.server.peers.broker_connections import BrokerConnections
+from wirekafka.server.peers.broker_links import BrokerLinks
 
 SEEDS = int(os.environ.get("MIXED_TRANSACTION_SEEDS", "6"))
 K, W = 1, 2

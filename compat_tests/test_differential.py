@@ -14,14 +14,14 @@ from compat_tests import differential_admin, differential_groups, differential_r
 from compat_tests.conftest import RunningBroker
 from compat_tests.stage import Stage, staged
 from compat_tests.wire import versions_of
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
 from wirekafka.codec.frame import encode_frame
 from wirekafka.codec.message import Request
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
 
 
 @dataclass

@@ -20,10 +20,10 @@ from compat_tests.replica_audit import (
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.in_process import batch
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
+from wirekafka.protocol.produce import ProduceRequest
 
 APACHE, OURS = 1, 2
 INDEXES = range(6)

@@ -18,21 +18,21 @@ from compat_tests.cut_links import CONTROLLERS, REQUESTS, LinkedCluster, Links
 from compat_tests.wire import Wire
 from tests.eventually import eventually
 from tests.in_process import batch
-from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
-from wirekafka.apis.describe_producers import DescribeProducersRequest
-from wirekafka.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
 from wirekafka.codec.message import Part, Request
+from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.describe_producers import DescribeProducersRequest
+from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitionsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest
 
 APACHE, OURS, OTHER = 1, 2, 3
 TOPIC = {APACHE: "of-apache", OURS: "of-wirekafka"}

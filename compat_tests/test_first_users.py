@@ -9,7 +9,7 @@ from tests.server.serving import Serving
 from wirekafka.log.files import RealDisk
 from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.first_users import parse
-from wirekafka.metadata.records import UserScramCredentialRecord
+from wirekafka.protocol.records.metadata import UserScramCredentialRecord
 from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 SALT = "MWx2NHBkbnc0ZndxN25vdGN4bTB5Y3g3cTA="

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.cluster import HOST, KAFKA, WIREKAFKA, Cluster, Node, Shape
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.codec.batch import batches
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 
 APACHE, OURS = 1, 2
 SETTINGS = {

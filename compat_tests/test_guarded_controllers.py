@@ -10,8 +10,8 @@ from compat_tests.cluster import FIRST_CONTROLLER, KAFKA, WIREKAFKA, Cluster, No
 from compat_tests.quorums import make
 from tests.certificates import Authority
 from tests.eventually import eventually
-from wirekafka.log.log_directory import METADATA_LOG
-from wirekafka.metadata.features import bootstrap_features
+from wirekafka.log.directories.log_directory import METADATA_LOG
+from wirekafka.metadata.controller.features import bootstrap_features
 from wirekafka.metadata.first_users import parse
 
 OURS, APACHES = FIRST_CONTROLLER, FIRST_CONTROLLER + 1

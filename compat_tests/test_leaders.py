@@ -18,15 +18,15 @@ from compat_tests.simulated_broker import Position, SimulatedBroker, fetch_of
 from compat_tests.stage import batch
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.elect_leaders import ElectLeadersRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.metadata.image import BROKER
+from wirekafka.metadata.image.image import BROKER
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 APACHE, OURS, FOLLOWER = 1, 2, 9
 SETTINGS = {

@@ -16,14 +16,14 @@ from tests.eventually import eventually
 from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.sasl_client import plain
-from wirekafka.apis.alter_configs import AlterConfigsRequest
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.describe_configs import DescribeConfigsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 from wirekafka.config.option import Type
 from wirekafka.config.options import BROKER
+from wirekafka.protocol.alter_configs import AlterConfigsRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 _BROKER = 4
 _MAP = "listener.security.protocol.map"

@@ -17,11 +17,11 @@ from compat_tests.replica_audit import Workload, assert_equal_replicas, assert_k
 from compat_tests.tool_shell import ToolShell
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.metadata.image import BROKER
+from wirekafka.metadata.image.image import BROKER
+from wirekafka.protocol.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 APACHE, OURS = 1, 2
 SETTINGS = {

@@ -30,7 +30,7 @@ from compat_tests.test_mixed_groups import (
 )
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.list_groups import ListGroupsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
 
 _ROUNDS = int(os.environ.get("WIREKAFKA_MIXED_ROUNDS", "1"))
 """How often each kind of member fails, and the broker is killed."""

@@ -25,9 +25,9 @@ from compat_tests.wire import CLOSED, Wire
 from tests import kafka_jars
 from tests.eventually import eventually
 from tests.ports import free_ports
-from wirekafka.apis import registry
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.update_features import UpdateFeaturesRequest
+from wirekafka.apis.shared import registry
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
 OLDER = "3.9.1"
 HOST = "127.0.0.1"

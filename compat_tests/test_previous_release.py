@@ -12,7 +12,7 @@ from compat_tests.visible_state import view
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
 from tests import kafka_jars
-from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
 
 NEW_IN_4_4 = {
     18: ((0, 4), (0, 5)),

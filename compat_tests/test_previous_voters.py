@@ -9,8 +9,8 @@ import pytest
 from compat_tests.cluster import FIRST_CONTROLLER, KAFKA, WIREKAFKA, Cluster, Shape
 from compat_tests.quorums import assert_equal_metadata, await_followed, await_leader, make
 from tests import kafka_jars
-from wirekafka.metadata.features import METADATA_FEATURE, bootstrap_features
-from wirekafka.metadata.records import FeatureLevelRecord
+from wirekafka.metadata.controller.features import METADATA_FEATURE, bootstrap_features
+from wirekafka.protocol.records.metadata import FeatureLevelRecord
 
 VOTERS = FIRST, SECOND, PREVIOUS = tuple(range(FIRST_CONTROLLER, FIRST_CONTROLLER + 3))
 _LEVELS = {METADATA_FEATURE: 30, "share.version": 1}

@@ -12,12 +12,12 @@ from compat_tests.conftest import RunningBroker
 from tests.eventually import eventually
 from tests.log.test_validate import ACCEPTED, COMPRESSED, REFUSED, batch_at, forged, with_magic
 from tests.raw_client import RawClient
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import Error
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 # Kafka returns -1 (a defect) instead of INVALID_RECORD for these.
 UNLIKE = {"a varint of seven bytes"}

@@ -22,9 +22,9 @@ from compat_tests.refusal_differences import DIFFERENCES, Difference
 from compat_tests.secured import KafkaUsers, OurUsers, secured_kafka
 from compat_tests.wire import comparable
 from tests.eventually import eventually
-from wirekafka.apis import registry
-from wirekafka.apis.registry import Api
-from wirekafka.apis.routes import BROKERS, CONTROLLERS, Routes
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import Api
+from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Routes
 
 _CHOSEN = os.environ.get("WIREKAFKA_REFUSALS", "")
 _IS_LARGE = _CHOSEN == "all"

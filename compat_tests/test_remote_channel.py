@@ -14,22 +14,22 @@ from uuid import uuid4
 import pytest
 
 from compat_tests.apache_kafka import CLUSTER_ID, apache_kafka
-from wirekafka.apis import registry
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest
+from wirekafka.apis.shared import registry
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.controllers import bootstrap_servers
+from wirekafka.config.endpoints.controllers import bootstrap_servers
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Beat, Registration
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.metadata.topics import NewTopic
-from wirekafka.replication.remote_replica import DecidedIsr, IsrChange, IsrMember
+from wirekafka.metadata.controller.channel import Beat, Registration
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
+from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.controller_search import ControllerSearch, Quorum
+from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
+from wirekafka.server.controllers.remote_channel import RemoteChannel, Route
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.remote_channel import RemoteChannel, Route
+from wirekafka.server.peers.peer import Peer, PeerOptions
 
 _IDS = count(7)
 """Broker ids: one cannot be registered again before its session has ended."""

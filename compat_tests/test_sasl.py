@@ -26,15 +26,15 @@ from tests.sasl_client import (
     signed_token,
     unsigned_token,
 )
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 DELAY_S = 0.1
 """The default of connection.failed.authentication.delay.ms."""

@@ -16,7 +16,7 @@ from compat_tests.java_tools import JavaTools, ToolFailed
 from compat_tests.sasl_stage import SIGNING_KEY, USERS, Side, wirekafka_side
 from tests import kafka_jars
 from tests.sasl_client import SaslClient, signed_token
-from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 MODULES = "org.apache.kafka.common.security"
 OAUTH = f"{MODULES}.oauthbearer"

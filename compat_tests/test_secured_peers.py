@@ -15,23 +15,23 @@ from compat_tests.apache_kafka import CLUSTER_ID, SMALL_CLEANER, SMALL_JVM, prep
 from tests.certificates import Authority
 from tests.manual_clock import ManualClock
 from tests.ports import free_ports
-from wirekafka.apis import registry
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.apis.shared import registry
 from wirekafka.clock import Clock
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Registration
-from wirekafka.metadata.registration import Endpoint
+from wirekafka.metadata.controller.channel import Registration
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.security.sasl.scram import ALGORITHMS
 from wirekafka.server.clock import LoopClock
+from wirekafka.server.controllers.remote_channel import RemoteChannel, Route
+from wirekafka.server.controllers.remote_source import Controllers
 from wirekafka.server.net import Net, ProtocolFactory, SocketNet
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.peer_security import PeerSecurity
-from wirekafka.server.remote_channel import RemoteChannel, Route
-from wirekafka.server.remote_source import Controllers
+from wirekafka.server.peers.peer import Peer, PeerOptions
+from wirekafka.server.peers.peer_security import PeerSecurity
 
 _HOST = "127.0.0.1"
 _MODULES = "org.apache.kafka.common.security"

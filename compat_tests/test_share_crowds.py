@@ -30,7 +30,7 @@ from compat_tests.share_settings import SHORT_TIMES
 from compat_tests.wire import Wire
 from tests import kafka_jars
 from tests.eventually import eventually
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 
 _ROUNDS = int(os.environ.get("WIREKAFKA_SHARE_CROWD_ROUNDS", "2"))
 """In each round the broker is killed, or all consumers are, while records are consumed."""

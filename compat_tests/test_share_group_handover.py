@@ -10,10 +10,10 @@ import pytest
 from compat_tests.turns import Turn, Turns
 from tests import share_state_topic
 from tests.eventually import eventually
-from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 _SETTINGS = (
     "offsets.topic.num.partitions=1",

@@ -14,12 +14,12 @@ from compat_tests.cluster import HOST, Cluster, Shape
 from compat_tests.wire import Wire
 from tests.apis.share_member import acquired, share_acknowledge_request, share_fetch_request
 from tests.eventually import eventually
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.metadata.image import GROUP
+from wirekafka.metadata.image.image import GROUP
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 APACHE, OURS = 1, 2
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"

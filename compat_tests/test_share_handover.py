@@ -17,12 +17,12 @@ from compat_tests.share_states import PARTITIONS, Scenario, find_coordinators, s
 from compat_tests.turns import Turn, Turns
 from tests import share_state_topic
 from tests.eventually import eventually
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.read_share_group_state import (
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
 )
-from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
+from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
 
 SETTINGS = (
     *share_state_topic.lines().splitlines(),

@@ -17,7 +17,7 @@ from compat_tests.mortal_broker import MortalBroker
 from compat_tests.reading import read_to_end
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.list_groups import ListGroupsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
 
 SOURCE = Path(__file__).with_name("java") / "WordCount.java"
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon"]

@@ -11,13 +11,13 @@ from compat_tests.streams_members import NOTHING, Member, Requests
 from compat_tests.turns import Turn, Turns
 from compat_tests.wire import comparable
 from tests.eventually import eventually
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 _SETTINGS = (
     "offsets.topic.num.partitions=1",

@@ -12,12 +12,12 @@ from compat_tests.test_tokens import DAY_MS, SECRET
 from compat_tests.turns import Turn, Turns
 from tests.eventually import eventually
 from tests.sasl_client import SaslClient, ScramClient
-from wirekafka.apis.create_delegation_token import CreateDelegationTokenRequest
-from wirekafka.apis.describe_delegation_token import DescribeDelegationTokenRequest
-from wirekafka.apis.expire_delegation_token import ExpireDelegationTokenRequest
-from wirekafka.apis.renew_delegation_token import RenewDelegationTokenRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.create_delegation_token import CreateDelegationTokenRequest
+from wirekafka.protocol.describe_delegation_token import DescribeDelegationTokenRequest
+from wirekafka.protocol.expire_delegation_token import ExpireDelegationTokenRequest
+from wirekafka.protocol.renew_delegation_token import RenewDelegationTokenRequest
 
 _PASSWORD = "secret"
 _USERS = ("alice", "bob")

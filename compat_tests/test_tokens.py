@@ -11,12 +11,12 @@ import pytest
 from compat_tests.secured import ADMIN, OurUsers, secured_kafka
 from compat_tests.wire import comparable
 from tests.eventually import eventually
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.apis.create_delegation_token import CreateDelegationTokenRequest
-from wirekafka.apis.describe_delegation_token import DescribeDelegationTokenRequest
-from wirekafka.apis.expire_delegation_token import ExpireDelegationTokenRequest
-from wirekafka.apis.renew_delegation_token import RenewDelegationTokenRequest
 from wirekafka.codec.message import Request
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.create_delegation_token import CreateDelegationTokenRequest
+from wirekafka.protocol.describe_delegation_token import DescribeDelegationTokenRequest
+from wirekafka.protocol.expire_delegation_token import ExpireDelegationTokenRequest
+from wirekafka.protocol.renew_delegation_token import RenewDelegationTokenRequest
 from wirekafka.security.acl import CREATE_TOKENS, DESCRIBE_TOKENS, USER, Operation
 from wirekafka.security.tokens import hmac_of
 

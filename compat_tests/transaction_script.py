@@ -11,20 +11,20 @@ from typing import Any
 from compat_tests.whole_log import end_offset, read_log
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import Error
+from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.end_txn import EndTxnRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 PARTITIONS = 2
 _BUSY = (

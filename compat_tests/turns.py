@@ -12,10 +12,10 @@ from compat_tests.apache_kafka import apache_kafka_on
 from compat_tests.wire import Wire
 from spark_examples.live_broker import live_broker
 from tests.eventually import eventually
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 
 
 class Turn:

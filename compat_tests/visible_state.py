@@ -12,11 +12,11 @@ from compat_tests.committed import committed_offsets
 from compat_tests.reading import read_to_end
 from compat_tests.wire import Wire
 from tests.eventually import eventually
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.list_transactions import ListTransactionsRequest
-from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.list_transactions import ListTransactionsRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 START_MS = int(time.time() * 1000) - 3_600_000
 """The time of the first timestamped record: in the past, but within retention."""

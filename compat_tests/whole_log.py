@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
 
 Ask = Callable[[Request, int], Any]
 """Sends a request in a version to a broker and returns the response."""

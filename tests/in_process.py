@@ -18,12 +18,12 @@ from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
 from wirekafka.log.files import Disk, RealDisk
-from wirekafka.metadata.topics import CreateTopics, NewTopic
+from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
 from wirekafka.metrics.measures import Measures
-from wirekafka.replication.metadata_log import sync_inline
-from wirekafka.replication.partition import Partition
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.raft.metadata_log import sync_inline
+from wirekafka.server.connections.pipeline import Hook
 from wirekafka.server.node import Node, Platform
-from wirekafka.server.pipeline import Hook
 
 _HOST, _PORT = "broker.test", 9092
 

@@ -13,9 +13,9 @@ from joserfc import jws
 from joserfc.jwk import RSAKey
 
 from tests.raw_client import RawClient
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 from wirekafka.security.sasl.jwt import ALGORITHMS
 
 SOFTWARE = {"client_software_name": "raw", "client_software_version": "1"}

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.planted_secrets import MARK
-from wirekafka.server.connection import Connection
+from wirekafka.server.connections.connection import Connection
+from wirekafka.server.connections.replies import Replies
 from wirekafka.server.json_logs import JsonFormatter
-from wirekafka.server.replies import Replies
 
 _PRIVATE_KEY = b"PRIVATE KEY-----"
 """The end of the first line of a private key in PEM."""

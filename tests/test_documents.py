@@ -20,7 +20,7 @@ import pytest
 
 from docs.draw_architecture import TARGET, drawing
 from tests.test_layout import LAYERS, PACKAGE, ROOT
-from wirekafka.apis import registry, routes
+from wirekafka.apis.shared import registry, routes
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import rows
 from wirekafka.errors import Error

@@ -14,7 +14,7 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.planted_secrets import planted
 from tests.secret_search import SecretSearch, search_processes, search_responses, searched_logs
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
 
 SECRET = planted("here")
 

@@ -6,7 +6,7 @@ from wirekafka.config.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
-    from wirekafka.testing.cluster import Cluster
+    from wirekafka.testing.cluster.cluster import Cluster
 
 __all__ = ["Broker", "Cluster", "__version__"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return Broker
     if name == "Cluster":
-        from wirekafka.testing.cluster import Cluster
+        from wirekafka.testing.cluster.cluster import Cluster
 
         return Cluster
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,38 +27,38 @@ from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
 from wirekafka.coordinator.transaction_shard import TransactionConfig
 from wirekafka.coordinator.transactions import TransactionCoordinator, TransactionParts
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.claim import claim, cordoned_ids, locked, registration_of
-from wirekafka.metadata.directories import DirectoryReports
-from wirekafka.metadata.directory_failures import DirectoryFailures, may_be_offline
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.metadata.broker.auto_creation import AutoCreation
+from wirekafka.metadata.broker.claim import claim, cordoned_ids, locked, registration_of
+from wirekafka.metadata.broker.directory_failures import DirectoryFailures, may_be_offline
+from wirekafka.metadata.broker.isr_keeper import IsrKeeper
+from wirekafka.metadata.broker.leadership import leadership_of
+from wirekafka.metadata.broker.membership import Membership
+from wirekafka.metadata.broker.publish import Publisher
+from wirekafka.metadata.broker.source import Foundation, SourceParts
+from wirekafka.metadata.controller.directories import DirectoryReports
+from wirekafka.metadata.controller.producer_ids import ProducerIdSupply
+from wirekafka.metadata.controller.quotas import enforce
+from wirekafka.metadata.controller.registration import BrokerAddress, Endpoint
 from wirekafka.metadata.dynamic_config import DynamicConfig
-from wirekafka.metadata.followers import ImageBrokers, replication_throttle
-from wirekafka.metadata.image import GROUP, TOPIC, PartitionImage, TopicImage
-from wirekafka.metadata.isr_keeper import IsrKeeper
-from wirekafka.metadata.leadership import leadership_of
-from wirekafka.metadata.membership import Membership
-from wirekafka.metadata.producer_ids import ProducerIdSupply
-from wirekafka.metadata.publish import Publisher
-from wirekafka.metadata.quotas import enforce
-from wirekafka.metadata.registration import BrokerAddress, Endpoint
-from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
-from wirekafka.metadata.source import Foundation, SourceParts
+from wirekafka.metadata.image.followers import ImageBrokers, replication_throttle
+from wirekafka.metadata.image.image import GROUP, TOPIC, PartitionImage, TopicImage
+from wirekafka.metadata.image.snapshot_schedule import SnapshotSchedule
 from wirekafka.quotas.client_quotas import ClientQuotas
-from wirekafka.replication.fetch_sessions import FetchSessions
-from wirekafka.replication.fetching import NO_FETCHING, Fetching
-from wirekafka.replication.internal_topics import (
+from wirekafka.replication.fetching.fetch_sessions import FetchSessions
+from wirekafka.replication.fetching.fetching import NO_FETCHING, Fetching
+from wirekafka.replication.fetching.readers import Readers
+from wirekafka.replication.partition.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
 )
-from wirekafka.replication.metadata_log import Sync, sync_inline
-from wirekafka.replication.observation import Committed
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.readers import Readers
-from wirekafka.replication.relocation import Relocations
-from wirekafka.replication.replica import NO_LEADER, PartitionIdentity
-from wirekafka.replication.waiting import Waiting
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.relocation import Relocations
+from wirekafka.replication.partition.replica import NO_LEADER, PartitionIdentity
+from wirekafka.replication.partition.waiting import Waiting
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
+from wirekafka.runtime.observation import Committed
 from wirekafka.security.authorizer import Authorizer
 from wirekafka.telemetry.instances import ClientTelemetry
 

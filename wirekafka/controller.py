@@ -15,26 +15,26 @@ from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
-from wirekafka.metadata import records as r
-from wirekafka.metadata.command import Command
-from wirekafka.metadata.controller import Controller
-from wirekafka.metadata.features import AbortTransaction, Bootstrap
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.image import BROKER, MetadataImage
-from wirekafka.metadata.quotas import enforce
-from wirekafka.metadata.registration import Endpoint, RegisterController
-from wirekafka.metadata.source import Published
+from wirekafka.metadata.broker.source import Published
+from wirekafka.metadata.controller.command import Command
+from wirekafka.metadata.controller.controller import Controller
+from wirekafka.metadata.controller.features import AbortTransaction, Bootstrap
+from wirekafka.metadata.controller.quotas import enforce
+from wirekafka.metadata.controller.registration import Endpoint, RegisterController
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.metadata.image.image import BROKER, MetadataImage
+from wirekafka.protocol.records import metadata as r
 from wirekafka.quotas.address_quotas import Resolve, unresolved
 from wirekafka.quotas.client_quotas import ClientQuotas
-from wirekafka.replication.metadata_log import Sync, sync_inline
-from wirekafka.replication.observation import Committed
-from wirekafka.replication.promise import Promise, start
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.replication.replicated_log import Buffer
-from wirekafka.replication.runtime import Runtime
+from wirekafka.runtime.observation import Committed
+from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.replicated_log import Buffer
+from wirekafka.runtime.runtime import Runtime
 from wirekafka.security.authorizer import Authorizer
 
 logger = logging.getLogger(__name__)

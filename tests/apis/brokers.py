@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.in_process import InProcessBroker, now
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.metadata.heartbeats import Heartbeat
-from wirekafka.metadata.registration import Endpoint, RegisterBroker
-from wirekafka.metadata.topics import CreateTopics, NewTopic
+from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
+from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
+from wirekafka.protocol.fetch import FetchRequest
 
 
 def register(kafka: InProcessBroker, id: int, rack: str | None = None) -> int:

@@ -8,10 +8,10 @@ from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.groups import GroupCoordinator
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 
 OFFSETS_PARTITIONS = 4
 _SETTINGS = {

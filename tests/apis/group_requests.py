@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 from tests.apis.group_broker import GroupBroker
-from wirekafka.apis.join_group import JoinGroupRequest, JoinGroupResponse
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined
+from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.sync_group import SyncGroupRequest
 
 SUBSCRIBED_TO_T = bytes.fromhex("000000000001000174ffffffff")
 

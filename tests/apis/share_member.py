@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.in_process import Exchange, InProcessBroker
-from wirekafka.apis.share_acknowledge import ShareAcknowledgeRequest
-from wirekafka.apis.share_fetch import ShareFetchRequest
+from wirekafka.protocol.share_acknowledge import ShareAcknowledgeRequest
+from wirekafka.protocol.share_fetch import ShareFetchRequest
 
 Range = tuple[int, int, Sequence[int]]
 """First and last offset, and acknowledge types."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from tests.in_process import InProcessBroker
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.controller_channel import LocalChannel
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.produce import ProduceRequest
+from wirekafka.apis.shared.controller_channel import LocalChannel
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 _Versions = Mapping[int, tuple[int, int]]
 

@@ -12,16 +12,16 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.apis.delete_acls import DeleteAclsRequest
-from wirekafka.apis.describe_acls import DescribeAclsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
-from wirekafka.replication.replica import Leadership
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.delete_acls import DeleteAclsRequest
+from wirekafka.protocol.describe_acls import DescribeAclsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.replication.partition.replica import Leadership
 
 _ADMIN, _ALICE = "User:admin", "User:alice"
 _WRITE = 4

@@ -3,14 +3,15 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest, alter_client_quotas
+from wirekafka.apis.alter_client_quotas import alter_client_quotas
 from wirekafka.apis.describe_client_quotas import (
-    DescribeClientQuotasRequest,
     describe_client_quotas,
     describe_client_quotas_failure,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import ANY, DEFAULT, EXACT
+from wirekafka.metadata.controller.quotas import ANY, DEFAULT, EXACT
+from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
+from wirekafka.protocol.describe_client_quotas import DescribeClientQuotasRequest
 
 USER, BOTH = {"user": "u"}, {"user": "u", "client-id": "c"}
 

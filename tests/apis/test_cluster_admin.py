@@ -5,17 +5,20 @@ import asyncio
 import pytest
 
 from tests.metadata.cluster import CLUSTER_ID, Cluster
-from wirekafka.apis.describe_cluster import DescribeClusterRequest, describe_cluster
-from wirekafka.apis.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    describe_topic_partitions,
-)
-from wirekafka.apis.elect_leaders import ElectLeadersRequest, elect_leaders, elect_leaders_failure
-from wirekafka.apis.init_producer_id import InitProducerIdRequest, init_producer_id
-from wirekafka.apis.registry import Call
-from wirekafka.apis.unregister_broker import UnregisterBrokerRequest, unregister_broker
-from wirekafka.apis.update_features import UpdateFeaturesRequest, update_features
+from wirekafka.apis.describe_cluster import describe_cluster
+from wirekafka.apis.describe_topic_partitions import describe_topic_partitions
+from wirekafka.apis.elect_leaders import elect_leaders, elect_leaders_failure
+from wirekafka.apis.init_producer_id import init_producer_id
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.unregister_broker import unregister_broker
+from wirekafka.apis.update_features import update_features
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitionsRequest
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.unregister_broker import UnregisterBrokerRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
 
 @pytest.fixture

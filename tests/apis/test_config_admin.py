@@ -6,14 +6,15 @@ import logging
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_configs import AlterConfigsRequest, alter_configs
-from wirekafka.apis.describe_configs import DescribeConfigsRequest, describe_configs
-from wirekafka.apis.incremental_alter_configs import (
-    IncrementalAlterConfigsRequest,
-    incremental_alter_configs,
-)
-from wirekafka.apis.list_config_resources import ListConfigResourcesRequest, list_config_resources
+from wirekafka.apis.alter_configs import alter_configs
+from wirekafka.apis.describe_configs import describe_configs
+from wirekafka.apis.incremental_alter_configs import incremental_alter_configs
+from wirekafka.apis.list_config_resources import list_config_resources
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.alter_configs import AlterConfigsRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.list_config_resources import ListConfigResourcesRequest
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND = 0, 1, 2

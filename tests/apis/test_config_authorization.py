@@ -8,11 +8,11 @@ import pytest
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.apis.alter_configs import AlterConfigsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.config import providers, small_file
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
+from wirekafka.protocol.alter_configs import AlterConfigsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 BROKER = 4
 FILE_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.controller_registration import ControllerRegistrationRequest
-from wirekafka.apis.registry import ControllerCall, declared_by
-from wirekafka.metadata.records import RegisterControllerRecord
+from wirekafka.apis.shared.registry import ControllerCall, declared_by
+from wirekafka.protocol.controller_registration import ControllerRegistrationRequest
+from wirekafka.protocol.records.metadata import RegisterControllerRecord
 
 
 def test_a_controller_is_registered_with_its_own_features(tmp_path: Path) -> None:

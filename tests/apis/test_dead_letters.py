@@ -22,8 +22,8 @@ from wirekafka.coordinator.share_state.states import (
     StateRead,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.configs import AlterConfigs, Change, ResourceChanges
-from wirekafka.metadata.image import BROKER, GROUP
+from wirekafka.metadata.controller.configs import AlterConfigs, Change, ResourceChanges
+from wirekafka.metadata.image.image import BROKER, GROUP
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4

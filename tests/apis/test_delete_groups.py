@@ -4,9 +4,9 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import commit_request, join_and_sync
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
 
 
 @pytest.mark.parametrize("version", range(4))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.in_process import InProcessBroker, batch
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.replication.partition import Leadership
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.replication.partition.partition import Leadership
 
 Topic = DeleteRecordsRequest.Topic
 Partition = Topic.Partition

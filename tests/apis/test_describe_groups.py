@@ -4,8 +4,8 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import SUBSCRIBED_TO_T, commit_request, join, join_and_sync
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
 
 VERSIONS = range(7)
 UNSET = -(1 << 31)

@@ -3,13 +3,14 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, describe_log_dirs
+from wirekafka.apis.describe_log_dirs import describe_log_dirs
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error
 from wirekafka.log.append import Append
+from wirekafka.log.directories.log_directory import LogDirectory, NewLog
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory, NewLog
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
 
 
 @pytest.fixture

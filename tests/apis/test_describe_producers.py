@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.describe_producers import DescribeProducersRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.describe_producers import DescribeProducersRequest
 
 
 def test_a_partition_without_a_replica_here_is_reported_as_such(

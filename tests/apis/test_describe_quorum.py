@@ -9,9 +9,9 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest
-from wirekafka.apis.update_features import UpdateFeaturesRequest
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import NO_DIRECTORY
 
 _NAMED = {

@@ -10,11 +10,11 @@ import pytest
 
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.codec.batch import batches
 from wirekafka.errors import Error
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.partition import Leadership
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.replication.partition.partition import Leadership
 
 Topic = FetchRequest.Topic
 Partition = Topic.Partition

@@ -12,12 +12,12 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.apis.test_produce import produce_request
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.replication.replicas import LAG_MS, FakeBrokers
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.errors import Error
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.reading import ReadRange
-from wirekafka.replication.replica import Leadership
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange
+from wirekafka.replication.partition.replica import Leadership
 
 
 @pytest.fixture

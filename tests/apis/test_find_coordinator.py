@@ -8,10 +8,10 @@ from tests import share_state_topic
 from tests.apis.group_broker import OFFSETS_PARTITIONS, GroupBroker
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 
 SHARE_KEY = "g:AAAAAAAAAAAAAAAAAAAAAQ:0"
 

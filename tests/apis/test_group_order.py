@@ -10,16 +10,16 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import decode_records
 from wirekafka.coordinator.group_records import GroupRecordCodec
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
 
 REQUESTED = [*(f"d{number}" for number in range(40)), "", "d3"]
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 CONSUMER = (
     (ConsumerGroupHeartbeatRequest(group_id="g", member_id="m" * 22, member_epoch=0), 1),

@@ -4,8 +4,8 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join, join_and_sync, join_request
-from wirekafka.apis.heartbeat import HeartbeatRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.heartbeat import HeartbeatRequest
 
 VERSIONS = range(5)
 

@@ -14,10 +14,10 @@ from tests.apis.test_fetch import fetch_request
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.errors import Error
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import Leadership
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import Leadership
 
 _PARTITIONS = 4
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join_and_sync, join_request, refusal
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.join_group import JoinGroupRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
 
 VERSIONS = range(10)
 

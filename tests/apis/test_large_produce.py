@@ -17,7 +17,7 @@ from wirekafka.codec.compression import PIECE_BYTES, Codec, compress
 from wirekafka.codec.record import BatchOptions, Record, batch_of, encode_batch, record_bytes
 from wirekafka.errors import Error
 from wirekafka.log import validate
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 
 _ZSTD = BatchOptions(compression=Codec.ZSTD)
 _RECORD = Record(0, 0, None, bytes(8 << 20), ())

@@ -13,8 +13,8 @@ from tests.apis.brokers import beat, create_on, follower_fetch, register
 from tests.apis.test_fetch import only
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.metadata.image import BROKER, TOPIC
+from wirekafka.metadata.image.image import BROKER, TOPIC
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 
 LEADER, FOLLOWER = 1, 2
 SIZE_BYTES = len(batch(bytes(1_000)))

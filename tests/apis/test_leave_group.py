@@ -4,8 +4,8 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join_and_sync
-from wirekafka.apis.leave_group import LeaveGroupRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.leave_group import LeaveGroupRequest
 
 Identity = LeaveGroupRequest.MemberIdentity
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import commit_request, join_and_sync
-from wirekafka.apis.list_groups import ListGroupsRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.list_groups import ListGroupsRequest
 
 
 def ready() -> GroupBroker:

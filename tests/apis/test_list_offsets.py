@@ -8,8 +8,8 @@ import pytest
 
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.replication.partition import Leadership
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.replication.partition.partition import Leadership
 
 Topic = ListOffsetsRequest.Topic
 Partition = Topic.Partition

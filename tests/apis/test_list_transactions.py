@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.in_process import InProcessBroker
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.list_transactions import ListTransactionsRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.list_transactions import ListTransactionsRequest
 
 IDS = ("orders-1", "orders-2", "a" * 249)
 

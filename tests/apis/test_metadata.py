@@ -3,8 +3,9 @@
 import pytest
 
 from tests.metadata.cluster import CLUSTER_ID, Cluster
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse, metadata
+from wirekafka.apis.metadata import metadata
 from wirekafka.errors import Error
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 VERSIONS = range(14)
 NOT_ASKED = -(1 << 31)

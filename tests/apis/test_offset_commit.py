@@ -4,9 +4,9 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker, topic_id
 from tests.apis.group_requests import commit_request, join, join_and_sync
-from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.coordinator.group_commands import CommittedOffset
 from wirekafka.errors import Error
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
 
 Topic = OffsetCommitRequest.Topic
 VERSIONS = range(2, 11)

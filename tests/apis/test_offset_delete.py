@@ -2,8 +2,8 @@
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import commit_request, join_and_sync
-from wirekafka.apis.offset_delete import OffsetDeleteRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.offset_delete import OffsetDeleteRequest
 
 Topic = OffsetDeleteRequest.Topic
 

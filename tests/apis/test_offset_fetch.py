@@ -4,9 +4,9 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker, topic_id
 from tests.apis.group_requests import commit_request
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
 from wirekafka.errors import Error
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 
 Topic = OffsetFetchRequest.Topic
 Group = OffsetFetchRequest.Group

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.in_process import InProcessBroker, batch
-from wirekafka.apis.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from wirekafka.replication.partition import Leadership
+from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from wirekafka.replication.partition.partition import Leadership
 
 Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 Partition = Topic.OffsetForLeaderPartition

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from tests.in_process import Exchange, InProcessBroker, batch, now
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import CRC_AT, batches, checksum
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.partition import Leadership
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.replication.partition.partition import Leadership
 
 Topic = ProduceRequest.TopicProduceData
 Data = Topic.PartitionProduceData

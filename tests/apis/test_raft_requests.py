@@ -10,23 +10,23 @@ from typing import Any
 import pytest
 
 from tests.manual_clock import ManualClock
-from wirekafka.apis import registry
-from wirekafka.apis.add_raft_voter import AddRaftVoterRequest
-from wirekafka.apis.begin_quorum_epoch import BeginQuorumEpochRequest
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest
-from wirekafka.apis.end_quorum_epoch import EndQuorumEpochRequest
-from wirekafka.apis.raft_requests import LeaderEndpoint, QuorumNodeEndpoint
-from wirekafka.apis.registry import Call, ControllerCall
-from wirekafka.apis.remove_raft_voter import RemoveRaftVoterRequest
-from wirekafka.apis.update_raft_voter import UpdateRaftVoterRequest
-from wirekafka.apis.vote import VoteRequest
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import Call, ControllerCall
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.internal_topics import METADATA_TOPIC
-from wirekafka.replication.promise import Promise
+from wirekafka.protocol.add_raft_voter import AddRaftVoterRequest
+from wirekafka.protocol.begin_quorum_epoch import BeginQuorumEpochRequest
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest
+from wirekafka.protocol.end_quorum_epoch import EndQuorumEpochRequest
+from wirekafka.protocol.quorum_endpoints import LeaderEndpoint, QuorumNodeEndpoint
+from wirekafka.protocol.remove_raft_voter import RemoveRaftVoterRequest
+from wirekafka.protocol.update_raft_voter import UpdateRaftVoterRequest
+from wirekafka.protocol.vote import VoteRequest
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft import messages as m
 from wirekafka.replication.raft.parts import QuorumDescription, ReplicaProgress
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.runtime.promise import Promise
 
 OWN = b"2" * 16
 ENDPOINTS = (("CONTROLLER", "one", 9093), ("SECURE", "one", 9094))

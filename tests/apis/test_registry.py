@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from wirekafka.apis import registry, routes
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.registry import Call
+from wirekafka.apis.shared import registry, routes
+from wirekafka.apis.shared.registry import Call
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.api_versions import ApiVersionsRequest
 
 APIS = registry.load()
 SERVED = list(routes.BROKERS.served())

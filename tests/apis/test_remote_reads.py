@@ -9,16 +9,16 @@ import pytest
 
 from tests.apis.test_fetch import fetch_request, only
 from tests.in_process import InProcessBroker, batch
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
 from wirekafka.codec.batch import batches, with_prefix
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted import AbortedTransaction
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.log.slice import MemorySlice
-from wirekafka.replication.reading import ReadRange
-from wirekafka.replication.remote_log import RemoteResult
-from wirekafka.replication.replica import Leadership
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.replication.partition.reading import ReadRange
+from wirekafka.replication.partition.remote_log import RemoteResult
+from wirekafka.replication.partition.replica import Leadership
 
 T0 = 1_700_000_000_000
 OLD = b"".join(b"".join(with_prefix(batch(b"old%d" % offset), offset, 0)) for offset in range(3))

@@ -14,10 +14,10 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.apis.test_produce import produce_request
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.apis.describe_producers import DescribeProducersRequest
 from wirekafka.config.options.replication import RACK_AWARE_SELECTOR
 from wirekafka.errors import Error
-from wirekafka.replication.follower import LeaderData
+from wirekafka.protocol.describe_producers import DescribeProducersRequest
+from wirekafka.replication.partition.follower import LeaderData
 
 LEADER, SAME_RACK, ALSO_THERE = 1, 2, 3
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from wirekafka.apis.sasl_client import ClientLogin
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from wirekafka.client.sasl_client import ClientLogin
 from wirekafka.errors import Error
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wirekafka.security.sasl.client import PlainClient
 from wirekafka.security.sasl.exchange import AuthenticationFailed
 

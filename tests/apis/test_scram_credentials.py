@@ -6,15 +6,11 @@ import hmac
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    alter_user_scram_credentials,
-)
-from wirekafka.apis.describe_user_scram_credentials import (
-    DescribeUserScramCredentialsRequest,
-    describe_user_scram_credentials,
-)
+from wirekafka.apis.alter_user_scram_credentials import alter_user_scram_credentials
+from wirekafka.apis.describe_user_scram_credentials import describe_user_scram_credentials
 from wirekafka.errors import Error
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 
 
 @pytest.fixture

@@ -3,30 +3,27 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis import registry
-from wirekafka.apis.create_acls import CreateAclsRequest, create_acls
-from wirekafka.apis.create_delegation_token import (
-    CreateDelegationTokenRequest,
-    create_delegation_token,
-)
-from wirekafka.apis.delete_acls import DeleteAclsRequest, delete_acls
-from wirekafka.apis.describe_acls import DescribeAclsRequest, describe_acls
-from wirekafka.apis.describe_delegation_token import (
-    DescribeDelegationTokenRequest,
-    describe_delegation_token,
-)
-from wirekafka.apis.expire_delegation_token import (
-    ExpireDelegationTokenRequest,
-    expire_delegation_token,
-)
-from wirekafka.apis.registry import Call
-from wirekafka.apis.renew_delegation_token import (
-    RenewDelegationTokenRequest,
-    renew_delegation_token,
-)
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest, sasl_authenticate
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest, sasl_handshake
+from wirekafka.apis.create_acls import create_acls
+from wirekafka.apis.create_delegation_token import create_delegation_token
+from wirekafka.apis.delete_acls import delete_acls
+from wirekafka.apis.describe_acls import describe_acls
+from wirekafka.apis.describe_delegation_token import describe_delegation_token
+from wirekafka.apis.expire_delegation_token import expire_delegation_token
+from wirekafka.apis.renew_delegation_token import renew_delegation_token
+from wirekafka.apis.sasl_authenticate import sasl_authenticate
+from wirekafka.apis.sasl_handshake import sasl_handshake
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import Call
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.create_delegation_token import CreateDelegationTokenRequest
+from wirekafka.protocol.delete_acls import DeleteAclsRequest
+from wirekafka.protocol.describe_acls import DescribeAclsRequest
+from wirekafka.protocol.describe_delegation_token import DescribeDelegationTokenRequest
+from wirekafka.protocol.expire_delegation_token import ExpireDelegationTokenRequest
+from wirekafka.protocol.renew_delegation_token import RenewDelegationTokenRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 _CREATION = CreateAclsRequest.AclCreation(
     resource_type=2, resource_name="t", principal="User:x", host="*", operation=3, permission_type=3

@@ -4,8 +4,8 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker
 from tests.apis.group_requests import join_and_sync
-from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.sync_group import SyncGroupRequest
 
 
 def request(**fields: object) -> SyncGroupRequest:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.in_process import InProcessBroker
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 ID = "transaction"
 _Topic = TxnOffsetCommitRequest.Topic

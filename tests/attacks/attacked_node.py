@@ -39,17 +39,17 @@ from tests.raw_client import frame, response_in
 from tests.sasl_client import plain
 from tests.secret_search import LogSearch, SecretSearch
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 from wirekafka.codec.message import Request
 from wirekafka.metrics.measures import Measures
-from wirekafka.server.request_log import RequestLog
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
+from wirekafka.server.monitoring.request_log import RequestLog
 
 MOST_HELD_S = 0.05
 """The processor time that one turn of the event loop may take."""

@@ -14,8 +14,8 @@ from tests.attacks.hostile_requests import Attack, Attacks
 from tests.attacks.hostile_values import Values
 from tests.attacks.secured import ATTACKERS, CLIENTS, CONTROLLERS, NONE
 from tests.secret_search import LogSearch, SecretSearch, all_logs_searched
-from wirekafka.apis import registry, routes
-from wirekafka.apis.registry import Api
+from wirekafka.apis.shared import registry, routes
+from wirekafka.apis.shared.registry import Api
 
 ROUTES = {CLIENTS: routes.BROKERS, CONTROLLERS: routes.CONTROLLERS}
 _REPEATS = 3

@@ -8,9 +8,9 @@ from typing import Any
 from tests.attacks.hostile_values import PREFIX
 from tests.certificates import Authority
 from tests.planted_secrets import planted
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.prefixed import jaas_option
+from wirekafka.protocol.create_acls import CreateAclsRequest
 
 CLIENTS, CONTROLLERS = "CLIENTS", "CONTROLLER"
 """The listeners that are attacked."""

@@ -12,9 +12,9 @@ from tests.attacks.hostile_values import Baits
 from tests.attacks.secured import ATTACKERS, CLIENTS, CONTROLLERS, NONE
 from tests.raw_client import frame
 from tests.secret_search import SecretSearch, all_logs_searched
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.errors import MOST_MESSAGE_CHARACTERS, Error, KafkaError
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 REQUESTS = 12
 """For each version of an API; 90 s of one core in all."""

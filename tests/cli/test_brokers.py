@@ -11,10 +11,10 @@ import pytest
 
 from wirekafka.cli import brokers, serve
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import listeners
+from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.endpoints.listeners import listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import metrics_listener
-from wirekafka.config.unsupported import refuse_unsupported
 
 
 def configs(*words: str) -> dict[str, BrokerConfig]:

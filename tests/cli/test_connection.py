@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from wirekafka import Broker
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
 from wirekafka.client.client import CliError, Connection
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 
 @pytest.fixture

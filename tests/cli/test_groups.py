@@ -12,10 +12,10 @@ from confluent_kafka import Consumer
 
 from tests.cli.conftest import Run
 from tests.raw_client import RawClient
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from wirekafka.client.client import Client
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 
 
 def described(run, group):

@@ -10,8 +10,8 @@ import pytest
 from tests.log.batches import NOW_MS, append, batch, read_all
 from wirekafka.cli.main import main
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.directories.log_directory import LogDirectory, NewLog
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory, NewLog
 
 CONFIG = TopicConfig(segment_bytes=400)
 

@@ -18,8 +18,8 @@ from cryptography import x509
 from tests.raw_client import RawClient
 from tests.secret_search import SecretSearch
 from tests.server.serving import Serving
-from wirekafka.apis.api_versions import ApiVersionsRequest
 from wirekafka.config.sources import read_properties
+from wirekafka.protocol.api_versions import ApiVersionsRequest
 from wirekafka.security import certificates
 
 

@@ -10,27 +10,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-import wirekafka.apis
+import wirekafka.protocol.records
 from tests.codec.schema_oracle import JsonField, schema
 from wirekafka.codec.message import Message, Part
 
-_MODULES = (
-    "wirekafka.codec.frame",
-    "wirekafka.coordinator.consumer.schemas",
-    "wirekafka.coordinator.records",
-    "wirekafka.coordinator.share.schemas",
-    "wirekafka.log.control_records",
-    "wirekafka.metadata.records",
-)
+_PACKAGES = (wirekafka.protocol, wirekafka.protocol.records)
 
 _INTEGERS = {"int8": 1 << 7, "int16": 1 << 15, "int32": 1 << 31, "int64": 1 << 63}
 
 
 def message_classes() -> list[type[Message]]:
     """All messages, by name."""
-    names = [f"wirekafka.apis.{m.name}" for m in pkgutil.iter_modules(wirekafka.apis.__path__)]
+    names = [
+        f"{package.__name__}.{module.name}"
+        for package in _PACKAGES
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
     found = {}
-    for name in (*names, *_MODULES):
+    for name in ("wirekafka.codec.frame", *names):
         for value in vars(import_module(name)).values():
             if isinstance(value, type) and issubclass(value, Message) and value.versions.last >= 0:
                 found[value.__name__] = value

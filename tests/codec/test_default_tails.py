@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatRequest
 from wirekafka.codec.message import MalformedMessage, Request
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatRequest
 
 CONSUMER = {"group_id": "g", "member_id": "m", "member_epoch": 3}
 STREAMS = {**CONSUMER, "endpoint_information_epoch": 4}

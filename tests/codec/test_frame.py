@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.codec.schema_oracle import schema
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.codec.frame import RequestHeader, decode_response, encode_request
 from wirekafka.codec.message import MalformedMessage
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 @pytest.mark.parametrize(("version", "header_version"), [(0, 1), (3, 1), (4, 2)])

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.codec.messages import build, message_values, message_versions
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import MalformedMessage, Message
 from wirekafka.codec.varint import encode_uvarint
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 _CASES = list(message_versions())
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

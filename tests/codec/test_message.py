@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from wirekafka.apis.describe_topic_partitions import DescribeTopicPartitionsRequest
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.codec.message import Buffer, Int32, Message, UnencodableMessage, field
-from wirekafka.metadata.records import ConfigRecord, FenceBrokerRecord
+from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitionsRequest
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
+from wirekafka.protocol.records.metadata import ConfigRecord, FenceBrokerRecord
 
 Topic = FetchResponse.FetchableTopicResponse
 Partition = Topic.PartitionData

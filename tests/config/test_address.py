@@ -3,7 +3,7 @@
 import pytest
 
 from wirekafka.config.address import Address, java_text
-from wirekafka.config.host_limits import connections_of_hosts
+from wirekafka.config.endpoints.host_limits import connections_of_hosts
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.unsupported import refuse_unsupported
 from wirekafka.config.option import ConfigError
-from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.coordinator.consumer.config import ConsumerGroupConfig
 from wirekafka.coordinator.streams.config import StreamsGroupConfig
 

@@ -1,7 +1,7 @@
 """A broker's bounds for the options of its groups."""
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.group_bounds import BOUNDING, clamped
+from wirekafka.config.checks.group_bounds import BOUNDING, clamped
 from wirekafka.coordinator.group_options import GroupOptions
 
 

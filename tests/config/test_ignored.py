@@ -3,11 +3,11 @@
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.ignored import IGNORED, Ignored, ignored
+from wirekafka.config.checks.unsupported import JAVA_SECURITY, refuse_unsupported
 from wirekafka.config.docs import used_names
-from wirekafka.config.ignored import IGNORED, Ignored, ignored
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
-from wirekafka.config.unsupported import JAVA_SECURITY, refuse_unsupported
 
 
 def test_every_option_that_no_code_reads_is_listed():

@@ -3,7 +3,7 @@
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import Listener, listeners
+from wirekafka.config.endpoints.listeners import Listener, listeners
 from wirekafka.config.option import ConfigError
 
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from wirekafka.config import describe, listeners
+from wirekafka.config import describe
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.unsupported import refuse_unsupported
+from wirekafka.config.endpoints import listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, SaslOptions, SecurityOptions, rows
 from wirekafka.config.reference import PLACEHOLDER, Reference, Resolved, revealed, value_of
-from wirekafka.config.unsupported import refuse_unsupported
+from wirekafka.security import tls_context
 from wirekafka.security.sasl.mechanisms import Accounts, enabled_mechanisms
-from wirekafka.server import tls_context
 
 SECRET = "planted-secret"
 REFERENCE = "${env:PLANTED}"

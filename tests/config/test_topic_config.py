@@ -3,8 +3,8 @@
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig, TopicConfig, validate_topic_config
+from wirekafka.config.checks.update import validate_topic
 from wirekafka.config.options import TOPIC
-from wirekafka.config.update import validate_topic
 from wirekafka.errors import Error, KafkaError
 
 # Kafka 4.4.0's own words, taken from LogConfig.validate.

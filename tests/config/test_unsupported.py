@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.unsupported import refuse_unsupported
 from wirekafka.config.option import ConfigError
-from wirekafka.config.unsupported import refuse_unsupported
 
 BROKER = {
     "process.roles": "broker",

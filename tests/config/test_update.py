@@ -5,8 +5,8 @@ import re
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.dynamic import validate_dynamic
-from wirekafka.config.update import (
+from wirekafka.config.checks.dynamic import validate_dynamic
+from wirekafka.config.checks.update import (
     is_list,
     validate_broker,
     validate_client_metrics,

@@ -3,9 +3,9 @@
 import time
 
 from tests.eventually import eventually
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.client.client import Client, check
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 ORPHAN = 987_654
 """A producer id that no coordinator has given."""

@@ -16,12 +16,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.console.site import Site, console
 from tests.eventually import eventually
 from tests.server.serving import Serving
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
-from wirekafka.apis.push_telemetry import PushTelemetryRequest
 from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.address import Address
 from wirekafka.config.option import ConfigError
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 
 MOST_MIB = 22
 MOST_PAGE_MS = 200
@@ -62,7 +62,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 def test_without_a_console_none_of_it_is_imported() -> None:
     code = (
         "import sys, wirekafka.server.run, wirekafka.cli.serve\n"
-        "from wirekafka.apis import registry; registry.load()\n"
+        "from wirekafka.apis.shared import registry; registry.load()\n"
         "print([name for name in sys.modules if name.startswith("
         "('wirekafka.console', 'wirekafka.client', 'starlette', 'uvicorn', 'jinja2', 'anyio'))])"
     )

@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.eventually import eventually
 from tests.raw_client import RawClient
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.testing import Record
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from wirekafka.console import render
 from wirekafka.console.offsets import Listed
+from wirekafka.console.pages.tables import ROWS, table
 from wirekafka.console.sampler import GroupSamples
-from wirekafka.console.tables import ROWS, table
 from wirekafka.console.topic_samples import TopicSamples
 
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 import confluent_kafka
 import pytest
 
-from wirekafka.console import searching
+from wirekafka.console.pages import searching
 from wirekafka.testing import Record
 
 HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"&{{7*7}}\u202e'
@@ -305,7 +305,7 @@ def test_a_search_works_without_scripts(broker, site, topic):
 
 
 def test_a_search_in_steps_goes_on_where_it_stopped(broker, site, topic, monkeypatch):
-    monkeypatch.setattr("wirekafka.console.searching._STEP_S", 0.0)
+    monkeypatch.setattr("wirekafka.console.pages.searching._STEP_S", 0.0)
     for n in range(6):
         broker.produce(topic, [Record(f"{n}" + "x" * 900_000, partition=0)])
     shown = site.get(f"/topics/{topic}/search", text="x", plain="yes")

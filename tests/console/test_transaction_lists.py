@@ -8,8 +8,13 @@ import pytest
 from tests.console.hanging import ORPHAN, leave_hanging
 from wirekafka import Broker
 from wirekafka.client.client import Client, CliError
-from wirekafka.console import transactions as tested
-from wirekafka.console.transactions import abort, describe_transaction, list_transactions, producers
+from wirekafka.console.pages import transactions as tested
+from wirekafka.console.pages.transactions import (
+    abort,
+    describe_transaction,
+    list_transactions,
+    producers,
+)
 
 
 @pytest.fixture

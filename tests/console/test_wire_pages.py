@@ -12,11 +12,11 @@ from tests.eventually import eventually
 from wirekafka import Broker
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
-from wirekafka.console import wire_pages
+from wirekafka.console.pages import wire_pages
 from wirekafka.console.sampler import Sampler
 from wirekafka.console.settings import Settings
 from wirekafka.console.web_server import WebServer
-from wirekafka.server.wire_tap import Wire
+from wirekafka.server.monitoring.wire_tap import Wire
 from wirekafka.testing import Allow
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202e"

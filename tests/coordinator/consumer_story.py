@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from tests.coordinator.group_machines import GroupMachines
 from tests.memory_log import MemoryLog
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
 from wirekafka.coordinator.consumer.group import ConsumerGroup
 from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 
 _VERSION = 1
 _GROUP = "g"

@@ -12,7 +12,7 @@ from uuid import uuid4
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from tests.memory_share_states import MemoryShareStates
-from wirekafka.apis import registry, routes
+from wirekafka.apis.shared import registry, routes
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
@@ -24,10 +24,10 @@ from wirekafka.coordinator.share.groups import ShareGroups
 from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.records import PartitionRecord, RemoveTopicRecord, TopicRecord
-from wirekafka.metadata.topics import NewTopic
-from wirekafka.replication.observation import Committed
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.protocol.records.metadata import PartitionRecord, RemoveTopicRecord, TopicRecord
+from wirekafka.runtime.observation import Committed
 
 OFFSETS_PARTITIONS = 4
 

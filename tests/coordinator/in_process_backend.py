@@ -10,8 +10,8 @@ from tests.coordinator.wire_backend import reply_of, request_of
 from tests.in_process import Exchange, InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.errors import KafkaError
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 
 _SETTINGS = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
 

@@ -11,8 +11,8 @@ from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
 from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.errors import KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.runtime import Runtime
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.runtime import Runtime
 
 
 class MachineBackend:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tests.coordinator.group_machines import GroupMachines
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.coordinator.streams.group import StreamsGroup
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 
 GROUP = "g"
 _VERSION = 1

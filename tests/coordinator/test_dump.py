@@ -15,7 +15,15 @@ from wirekafka.coordinator.record_decoders import (
     decode_transactions,
     decoder_for,
 )
-from wirekafka.coordinator.records import (
+from wirekafka.coordinator.share_state.records import (
+    ShareRecord,
+    ShareRecordCodec,
+    ShareSnapshot,
+    ShareUpdate,
+)
+from wirekafka.coordinator.share_state.states import ShareKey, StateBatch
+from wirekafka.metadata.image.framing import encode_frame
+from wirekafka.protocol.records.groups_and_transactions import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     GroupMetadataKey,
@@ -25,15 +33,7 @@ from wirekafka.coordinator.records import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from wirekafka.coordinator.share_state.records import (
-    ShareRecord,
-    ShareRecordCodec,
-    ShareSnapshot,
-    ShareUpdate,
-)
-from wirekafka.coordinator.share_state.states import ShareKey, StateBatch
-from wirekafka.metadata.framing import encode_frame
-from wirekafka.metadata.records import TopicRecord
+from wirekafka.protocol.records.metadata import TopicRecord
 
 
 def keyed(kind: int, key: Message, value: Message | None, version: int = 0) -> Record:

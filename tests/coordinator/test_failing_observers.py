@@ -10,9 +10,9 @@ import pytest
 from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
-from wirekafka.replication.observation import ATTEMPTS
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.runtime.observation import ATTEMPTS
 
 GROUP, TRANSACTION = 0, 1
 

@@ -33,8 +33,8 @@ from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.coordinator.groups import GroupCoordinator
 from wirekafka.coordinator.topic_changes import TopicChanges, changed
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.runtime import Runtime
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.runtime import Runtime
 
 
 class TallyRecord(NamedTuple):

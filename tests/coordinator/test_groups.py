@@ -23,7 +23,7 @@ from wirekafka.coordinator.group_commands import (
 from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.groups import GroupCoordinator
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Producer
+from wirekafka.runtime.machine import Producer
 
 OFFSETS_PARTITIONS = 4
 MANY = 1200

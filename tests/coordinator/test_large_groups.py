@@ -34,10 +34,10 @@ from wirekafka.coordinator.group_commands import (
 )
 from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
 from wirekafka.coordinator.group_times import GroupTimes
-from wirekafka.coordinator.records import ConsumerProtocolSubscription
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.runtime import Runtime
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL
+from wirekafka.runtime.runtime import Runtime
 
 MEMBERS, PARTITIONS = 2_000, 20_000
 LONGEST_S = 0.12

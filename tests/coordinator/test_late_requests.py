@@ -12,15 +12,15 @@ import pytest
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.simulation.reader import visible
-from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.end_txn import EndTxnRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 ORDERINGS = 500
 PARTITIONS = 2

@@ -11,17 +11,17 @@ import pytest
 from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
 from wirekafka.codec.batch import read_header
 from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
 from wirekafka.coordinator.markers import Ending
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import Marker
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.partition import Partition
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.records.control import Marker
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.runtime.machine import Producer
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ import pytest
 from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.join_group import JoinGroupRequest
 from wirekafka.errors import Error
-from wirekafka.replication.fetching import NO_FETCHING
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.replication.fetching.fetching import NO_FETCHING
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 OTHER = 2
 

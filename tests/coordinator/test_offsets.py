@@ -30,14 +30,14 @@ from wirekafka.coordinator.group_commands import (
     Sync,
 )
 from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec, OffsetRecord
-from wirekafka.coordinator.records import (
+from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.records.groups_and_transactions import (
     ConsumerProtocolSubscription,
     GroupMetadataKey,
     GroupMetadataValue,
 )
-from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.record_codec import UnreadableRecord
+from wirekafka.runtime.machine import Producer
+from wirekafka.runtime.record_codec import UnreadableRecord
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -12,11 +12,6 @@ import pytest
 from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
-from wirekafka.apis.describe_transactions import DescribeTransactionsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.coordinator.broker_queues import BrokerQueues, Queued
 from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.markers import TopicPartition
@@ -27,10 +22,15 @@ from wirekafka.coordinator.transaction_commands import (
     VerifyPartitions,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
-from wirekafka.replication.promise import Promise, start
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.records.control import Marker, encode_marker
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
+from wirekafka.runtime.promise import Promise, start
 
 OTHER = 2
 HERE, THERE = ("t", 0), ("t", 1)

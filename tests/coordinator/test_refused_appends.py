@@ -24,7 +24,7 @@ from wirekafka.coordinator.group_commands import (
     Synced,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 SESSION_MS = 10_000
 

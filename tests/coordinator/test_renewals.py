@@ -13,11 +13,11 @@ from benchmarks import heartbeat_cost
 from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.streams_group_heartbeat import KeyValue
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.replication.runtime import Runtime
+from wirekafka.protocol.streams_group_heartbeat import KeyValue
+from wirekafka.runtime.runtime import Runtime
 
 KINDS = ("consumer", "share", "streams")
 SESSION_MS = 45_000

@@ -30,7 +30,7 @@ from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_records import GroupRecordCodec
 from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Producer
+from wirekafka.runtime.machine import Producer
 
 GROUPS = ("g", "h")
 TOPICS = ("t", "u")

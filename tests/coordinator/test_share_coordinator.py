@@ -24,7 +24,6 @@ from tests.coordinator.test_share_shard import (
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
 from wirekafka.coordinator.other_brokers import NoOtherBrokers, Routing
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
@@ -40,8 +39,9 @@ from wirekafka.coordinator.share_state.states import (
     only,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.observation import Committed
-from wirekafka.replication.promise import Promise, start
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.runtime.observation import Committed
+from wirekafka.runtime.promise import Promise, start
 
 PRUNE_MS = 10_000
 SETTINGS = {

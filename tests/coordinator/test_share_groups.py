@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from tests.coordinator.group_machines import GroupMachines, topic_id
-from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.coordinator.group_times import GroupTimes
 from wirekafka.coordinator.other_brokers import NoOtherBrokers
 from wirekafka.coordinator.share.config import ShareGroupConfig
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.replication.partition.replica import NO_LEADER
 
 _SESSION_MS = 45_000
 

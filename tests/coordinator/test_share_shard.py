@@ -38,7 +38,7 @@ from wirekafka.coordinator.share_state.states import (
     StoredState,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.runtime import Runtime
+from wirekafka.runtime.runtime import Runtime
 
 TOPIC, OTHER, DOOMED = b"t" * 16, b"o" * 16, b"d" * 16
 KEY = ShareKey("group", TOPIC, 0)

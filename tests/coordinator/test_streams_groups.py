@@ -6,16 +6,16 @@ import pytest
 
 from tests.coordinator.group_machines import GroupMachines
 from tests.coordinator.streams_story import GROUP, StreamsStory, topology
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
-from wirekafka.apis.streams_group_heartbeat import Endpoint
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 from wirekafka.coordinator.streams.group import StreamsGroup
 from wirekafka.coordinator.streams.status import StatusCode
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import Endpoint
 
 
 @pytest.fixture

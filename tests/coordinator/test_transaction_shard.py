@@ -21,7 +21,7 @@ from wirekafka.coordinator.transaction_commands import (
 from wirekafka.coordinator.transaction_records import TransactionRecord, TransactionRecordCodec
 from wirekafka.coordinator.transaction_shard import TransactionConfig, TransactionShard
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 FIRST, SECOND = 0, 2
 TOPIC = frozenset({("t", 0)})

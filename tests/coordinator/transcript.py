@@ -38,8 +38,8 @@ from wirekafka.coordinator.group_commands import (
     Sync,
     Synced,
 )
-from wirekafka.coordinator.records import ConsumerProtocolSubscription
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 
 LATEST = 9
 

@@ -9,15 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.raw_client import RawClient
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wirekafka.apis.join_group import JoinGroupRequest, JoinGroupResponse
-from wirekafka.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from wirekafka.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from wirekafka.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from wirekafka.codec.message import Request
 from wirekafka.coordinator.group_commands import (
     CommitOffsets,
@@ -37,6 +28,15 @@ from wirekafka.coordinator.group_commands import (
     Synced,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
+from wirekafka.protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from wirekafka.protocol.sync_group import SyncGroupRequest, SyncGroupResponse
 
 ANSWER_TIMEOUT_S = 20.0
 SETTLE_S = 0.1

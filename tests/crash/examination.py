@@ -28,9 +28,6 @@ from tests.log.cleaning import batches_left, fold, records
 from tests.log.recovered import assert_no_hole, described
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import Outcome, SimulatedDisk
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.coordinator.group_commands import DescribeGroup
@@ -43,8 +40,11 @@ from wirekafka.coordinator.share_state.states import (
 )
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import Opening
-from wirekafka.metadata.image import TOPIC
-from wirekafka.replication.partition import Partition
+from wirekafka.metadata.image.image import TOPIC
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.replication.partition.partition import Partition
 
 _DATA = (("orders", 0), ("orders", 1), ("ledger", 0), ("ledger", 1), ("facts", 0))
 _SIDE_FILES = (".index", ".timeindex", ".txnindex", ".snapshot")

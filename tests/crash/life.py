@@ -12,17 +12,6 @@ from tests.crash.observed import Observed, ObservedTransaction, Place, Sent
 from tests.in_process import InProcessBroker, now
 from tests.log.cleaning import clean
 from tests.manual_clock import ManualClock
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.coordinator.group_commands import AssignorChoice, Join, Sync
 from wirekafka.coordinator.share_state.states import (
@@ -34,7 +23,18 @@ from wirekafka.coordinator.share_state.states import (
     coordinator_key,
 )
 from wirekafka.log.files import Disk
-from wirekafka.metadata.framing import MetadataCodec
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.end_txn import EndTxnRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 SETTINGS = {
     **share_state_topic.settings(),

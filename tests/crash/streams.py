@@ -7,10 +7,10 @@ from random import Random
 from typing import Any, Protocol
 
 from tests.crash.observed import Observed
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 from wirekafka.coordinator.streams.group import StreamsGroup
 from wirekafka.coordinator.streams.member import StreamsMember
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 
 SETTINGS = {
     "group.streams.assignment.interval.ms": "0",

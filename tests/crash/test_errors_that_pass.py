@@ -17,14 +17,14 @@ from tests.apis.test_fetch import fetch_request, only
 from tests.crash.failing_disk import OPERATIONS, FailingDisk, Failure
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.server.housekeeping import Housekeeping
+from wirekafka.log.directories.log_directory import UnusableDirectory
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.server.background.housekeeping import Housekeeping
 
 PASSING = (
     errno.EMFILE,

@@ -18,7 +18,7 @@ from tests.crash.examination import Case, Examination
 from tests.crash.life import Life
 from tests.simulation.disk import Outcome
 from wirekafka.errors import KafkaError
-from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.directories.log_directory import UnusableDirectory
 
 STEP = int(os.environ.get("WIREKAFKA_FAILING_STEP", "24"))
 """The distance between tested operations; 1 for all of them."""

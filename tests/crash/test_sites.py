@@ -15,7 +15,7 @@ from tests.crash.sites import SITES, Site
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import Crash, Outcome
 from wirekafka.log.recovery import _Recovery
-from wirekafka.replication.partition import Partition
+from wirekafka.replication.partition.partition import Partition
 
 SEEDS = range(5)
 

@@ -12,12 +12,12 @@ import pytest
 from tests.directories import contents
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
-from wirekafka.apis.describe_configs import DescribeConfigsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.record import decode_records
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 
 _TOPIC = 2
 _SET_ON_TOPIC = 1

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from wirekafka.apis import registry, routes
+from wirekafka.apis.shared import registry, routes
 from wirekafka.codec.frame import RequestHeader
 from wirekafka.codec.message import MalformedMessage, Request
 from wirekafka.codec.schema import Field

@@ -4,7 +4,7 @@ import struct
 from itertools import islice
 
 from tests.fuzz.frames import is_malformed, is_unfinished, malformed_frames, odd_frames
-from wirekafka.apis import registry
+from wirekafka.apis.shared import registry
 
 
 def test_the_same_seed_gives_the_same_frames() -> None:

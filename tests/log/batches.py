@@ -12,10 +12,10 @@ from wirekafka.codec.batch import batches as walk
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.log.append import Append, Appended, Origin
-from wirekafka.log.control_records import Marker, encode_marker
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
 from wirekafka.log.recovery import Opening
+from wirekafka.protocol.records.control import Marker, encode_marker
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = "/data/topic-0"

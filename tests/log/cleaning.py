@@ -8,11 +8,11 @@ from tests.log.batches import NOW_MS, read_bytes
 from wirekafka.codec.batch import BatchHeader, batches, read_header
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.log.cleanable import Progress, cleanable, job_for
-from wirekafka.log.cleaner import Cleaned, Cleaner, CleaningJob
+from wirekafka.log.compaction.cleanable import Progress, cleanable, job_for
+from wirekafka.log.compaction.cleaner import Cleaned, Cleaner, CleaningJob
+from wirekafka.log.compaction.swap import Swap
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
-from wirekafka.log.swap import Swap
 
 BROKER = BrokerConfig.of(environment={})
 

@@ -24,11 +24,11 @@ from wirekafka.codec.batch import is_intact, read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log.cleanable import Progress, cleanable, is_due
-from wirekafka.log.cleaner import Cleaner
-from wirekafka.log.cleaner_batches import Outline, outlines
+from wirekafka.log.compaction.cleanable import Progress, cleanable, is_due
+from wirekafka.log.compaction.cleaner import Cleaner
+from wirekafka.log.compaction.cleaner_batches import Outline, outlines
+from wirekafka.log.compaction.offset_map import ENTRY_BYTES, OffsetMap
 from wirekafka.log.log import Log
-from wirekafka.log.offset_map import ENTRY_BYTES, OffsetMap
 from wirekafka.log.scan import BadBatch
 
 COMPACTED: dict[str, Any] = {

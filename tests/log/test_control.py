@@ -7,7 +7,7 @@ import pytest
 from wirekafka.codec.batch import is_intact, read_header
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import KafkaError
-from wirekafka.log.control_records import (
+from wirekafka.protocol.records.control import (
     ControlType,
     LeaderChangeMessage,
     Marker,

@@ -19,8 +19,8 @@ from tests.simulation.disk import Crash, Outcome, SimulatedDisk
 from wirekafka.codec.batch import read_header
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
+from wirekafka.log.directories.log_directory import DirectoryIdentity, LogDirectory, NewLog
 from wirekafka.log.log import Log
-from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, NewLog
 
 PATH = "/data"
 KEY = "topic", 0

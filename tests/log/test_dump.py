@@ -13,15 +13,15 @@ from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.log.aborted import ENTRY
-from wirekafka.log.control_records import (
+from wirekafka.log.dump import UnknownFile, dump, readable
+from wirekafka.log.files import RealDisk
+from wirekafka.log.producers import ProducerStates
+from wirekafka.protocol.records.control import (
     LeaderChangeMessage,
     Marker,
     SnapshotHeaderRecord,
     encode_marker,
 )
-from wirekafka.log.dump import UnknownFile, dump, readable
-from wirekafka.log.files import RealDisk
-from wirekafka.log.producers import ProducerStates
 
 RECORDS = [
     Record(timestamp=10, key=b"a", value="grün".encode(), headers=(("h", b"\xff"),)),

@@ -10,8 +10,8 @@ from random import Random
 from tests.log.batches import NOW_MS
 from tests.log.cleaning import records
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory
 
 KILLS = 12
 CONFIG = TopicConfig(segment_bytes=20_000, index_interval_bytes=500)

@@ -13,8 +13,13 @@ from tests.log.batches import NOW_MS, append, batch, read_all
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
+from wirekafka.log.directories.log_directory import (
+    DirectoryIdentity,
+    LogDirectory,
+    NewLog,
+    UnusableDirectory,
+)
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, NewLog, UnusableDirectory
 
 PATH = "/data"
 IDENTITY = DirectoryIdentity("cluster", 1, bytes(range(16)))

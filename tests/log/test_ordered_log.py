@@ -9,8 +9,8 @@ import pytest
 from tests.log.batches import DIRECTORY, NOW_MS, append, batch
 from tests.simulation.disk import Outcome, SimulatedDisk
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.directories.ordered_log import OrderedLog
 from wirekafka.log.log import Log
-from wirekafka.log.ordered_log import OrderedLog
 from wirekafka.log.recovery import CorruptLog, Opening
 
 CONFIG = TopicConfig(segment_bytes=400)

@@ -12,7 +12,6 @@ from wirekafka.codec.batch import BatchHeader, read_header
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Origin
-from wirekafka.log.control_records import Marker, encode_marker
 from wirekafka.log.producers import (
     BatchSpan,
     CompletedTransaction,
@@ -21,6 +20,7 @@ from wirekafka.log.producers import (
     decode_snapshot,
 )
 from wirekafka.log.verification import Verifications
+from wirekafka.protocol.records.control import Marker, encode_marker
 
 CLIENT = Append(leader_epoch=0, now_ms=0)
 COORDINATOR = Append(leader_epoch=0, now_ms=0, origin=Origin.COORDINATOR)

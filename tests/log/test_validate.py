@@ -26,8 +26,8 @@ from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import Error
 from wirekafka.log.append import Append, Checked, Origin, RecordsRefused
-from wirekafka.log.control_records import Marker, encode_marker
 from wirekafka.log.validate import validate
+from wirekafka.protocol.records.control import Marker, encode_marker
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

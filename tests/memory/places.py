@@ -32,31 +32,31 @@ STORES: Mapping[str, tuple[str, ...]] = {
     ),
     "Traffic by client software": ("metrics/requests.py:Clients._rows",),
     "Warnings that repeat": (
-        "server/repeated_warnings.py:RepeatedWarnings._seen",
+        "server/connections/repeated_warnings.py:RepeatedWarnings._seen",
         "server/equal_lines.py:EqualLines._seen",
     ),
     "Coordinators of keys": ("coordinator/shards.py:Shards._partitions",),
     "Connections": (
-        "server/admission.py:ConnectionLimits.by_host",
+        "server/connections/admission.py:ConnectionLimits.by_host",
         "server/bounded_http.py:BoundedServer._open",
         "server/bounded_http.py:BoundedServer._waiting",
-        "server/half_closed.py:HalfClosed._kept",
-        "server/listener.py:Listener._connections",
-        "server/listener_tls.py:ListenerTls._links",
+        "server/connections/half_closed.py:HalfClosed._kept",
+        "server/connections/listener.py:Listener._connections",
+        "server/tls/listener_tls.py:ListenerTls._links",
     ),
     "Readers": (
-        "replication/readers.py:Reader.seen",
-        "replication/readers.py:Reader._known",
-        "replication/readers.py:Readers._readers",
+        "replication/fetching/readers.py:Reader.seen",
+        "replication/fetching/readers.py:Reader._known",
+        "replication/fetching/readers.py:Readers._readers",
     ),
-    "Fetch sessions": ("replication/fetch_sessions.py:FetchSessions._of_connections",),
+    "Fetch sessions": ("replication/fetching/fetch_sessions.py:FetchSessions._of_connections",),
     "Share sessions": (
         "replication/share/sessions.py:ShareSessions._sessions",
         "replication/share/sessions.py:ShareSessions._by_connection",
     ),
     "Repeated Produce requests": (
-        "server/produce_cache.py:ProduceCache._known",
-        "server/produce_cache.py:ProduceCache._templates",
+        "server/connections/produce_cache.py:ProduceCache._known",
+        "server/connections/produce_cache.py:ProduceCache._templates",
     ),
     "Lag of groups and readers": (
         "server/monitoring/lag.py:LagTracker._ends",
@@ -67,8 +67,8 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "server/monitoring/share_lag.py:ShareOffsets.known",
     ),
     "Creations of topics": (
-        "metadata/auto_creation.py:AutoCreation._creations",
-        "metadata/auto_creation.py:AutoCreation._failures",
+        "metadata/broker/auto_creation.py:AutoCreation._creations",
+        "metadata/broker/auto_creation.py:AutoCreation._failures",
     ),
     "Keys of coordinators' records": (
         "coordinator/group_records.py:_offset_keys",
@@ -93,7 +93,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
 
 STORED: Mapping[str, str] = {
     "broker.py": "Broker.partitions Broker._directory_of",
-    "config/client_match.py": "ClientMatch._expressions",
+    "config/checks/client_match.py": "ClientMatch._expressions",
     "coordinator/assigned_group.py": "AssignedGroup.members AssignedGroup.static_member_ids",
     "coordinator/classic/group.py": (
         "ClassicGroup.members ClassicGroup.static_member_ids ClassicGroup.pending_joins "
@@ -131,25 +131,25 @@ STORED: Mapping[str, str] = {
     "coordinator/topic_changes.py": "TopicChanges._queue",
     "coordinator/transaction_shard.py": "TransactionShard._transactions",
     "log/epochs.py": "LeaderEpochs._entries",
-    "log/future_logs.py": "FutureLogs._logs FutureLogs.topic_ids",
-    "log/new_log.py": "LogCreation._leftovers",
-    "log/log_directory.py": (
+    "log/directories/future_logs.py": "FutureLogs._logs FutureLogs.topic_ids",
+    "log/directories/new_log.py": "LogCreation._leftovers",
+    "log/directories/log_directory.py": (
         "LogDirectory.logs LogDirectory.topic_ids LogDirectory.offline "
         "LogDirectory.high_watermarks LogDirectory.cleaner_offsets LogDirectory._deleted"
     ),
-    "metadata/image.py": (
+    "metadata/image/image.py": (
         "PartitionImage.directories MetadataImage.features MetadataImage.topics "
         "MetadataImage.topics_by_id MetadataImage.configs"
     ),
-    "metadata/publish.py": "Publisher._lagging",
-    "metadata/security.py": (
+    "metadata/broker/publish.py": "Publisher._lagging",
+    "metadata/image/security.py": (
         "SecurityImage.acls SecurityImage.scram SecurityImage.quotas SecurityImage.tokens"
     ),
-    "metadata/topics.py": "NewTopic.configs",
+    "metadata/controller/topics.py": "NewTopic.configs",
     "metrics/traffic.py": "Traffic._topics",
     "quotas/address_quotas.py": "AddressQuotas._hosts AddressQuotas._limits",
     "quotas/client_quotas.py": "ClientQuotas._quotas",
-    "replication/timers.py": "Timers._due Timers._heap Timers._queued",
+    "runtime/timers.py": "Timers._due Timers._heap Timers._queued",
     "security/acl_index.py": "AclIndex._by_id AclIndex._by_pattern",
     "server/monitoring/topics.py": "PartitionCollector._known",
     "telemetry/subscriptions.py": "Subscriptions._texts Subscriptions._configured",
@@ -162,64 +162,66 @@ rights to add to them, they are on the disk, and deletion and expiry free them."
 
 OWN: Mapping[str, str] = {
     "apis/produce.py": "_NO_GUARDS _NONE_REFUSED",
-    "apis/registry.py": "_apis",
-    "apis/routes.py": "Routes.known",
+    "apis/shared/registry.py": "_apis",
+    "apis/shared/routes.py": "Routes.known",
     "codec/frame.py": "_request_head",
     "config/sources.py": (
         "Sources.static Sources.cluster Sources.broker Sources.aliases Sources.environment"
     ),
-    "metadata/directories.py": "DirectoryReports._unreported",
-    "metadata/framing.py": "MetadataCodec._levels MetadataCodec._framers",
-    "metadata/isr_keeper.py": "IsrKeeper._failures",
-    "metadata/membership.py": "Membership._failed_directories",
+    "metadata/controller/directories.py": "DirectoryReports._unreported",
+    "metadata/image/framing.py": "MetadataCodec._levels MetadataCodec._framers",
+    "metadata/broker/isr_keeper.py": "IsrKeeper._failures",
+    "metadata/broker/membership.py": "Membership._failed_directories",
     "metrics/deflated.py": "DeflatedParts._known",
     "metrics/exposition.py": "Table._rows Table._next",
     "metrics/measures.py": "CleanerRun.skipped Measures.recovering",
     "metrics/requests.py": "Requests.apis",
     "quotas/connection_rates.py": "ConnectionRates._rates",
-    "replication/fetcher.py": (
+    "replication/fetching/fetcher.py": (
         "Fetcher._followed Fetcher._changed Fetcher._held_back Fetcher._out_of_range "
         "Fetcher._unreviewed"
     ),
-    "replication/fetcher_session.py": "FetcherSession.requested",
-    "replication/observation.py": "Observation._queue",
+    "replication/fetching/fetcher_session.py": "FetcherSession.requested",
+    "runtime/observation.py": "Observation._queue",
     "replication/raft/leading.py": "Leading._voters Leading._observers",
     "replication/raft/sending.py": "Sending._outbox Sending._under_way",
     "replication/raft/transitions.py": "Transitions._reported Transitions._watchers",
     "replication/raft/voter_set.py": "QuorumHistory._voters",
-    "replication/relocation.py": "Relocations._preferred Relocations.moving",
+    "replication/partition/relocation.py": "Relocations._preferred Relocations.moving",
     "security/acl.py": "_range_or_none",
     "security/principal_rules.py": "PrincipalRules._rules",
-    "server/admission.py": (
+    "server/connections/admission.py": (
         "ConnectionLimits.by_listener ConnectionLimits.members ConnectionLimits.waiting"
     ),
     "server/binding.py": "Binding.listeners Binding._endpoints",
-    "server/broker_links.py": "BrokerLinks._peers",
-    "server/error_counts.py": "_known",
-    "server/housekeeping.py": (
+    "server/peers/broker_links.py": "BrokerLinks._peers",
+    "server/connections/error_counts.py": "_known",
+    "server/background/housekeeping.py": (
         "Housekeeping._timers Housekeeping._high_watermarks Housekeeping._unretained "
         "Housekeeping._failing"
     ),
-    "server/jwks.py": "KeyCache._providers",
-    "server/message_json.py": "_camel",
-    "server/produce_cache.py": "_NO_ENTRIES",
-    "server/quorum_driver.py": "QuorumDriver._peers",
-    "server/syncing.py": "Syncing._failing",
-    "server/replica_fetcher.py": "ReplicaFetchers._fetchers ReplicaFetchers._places",
+    "server/connections/jwks.py": "KeyCache._providers",
+    "server/monitoring/message_json.py": "_camel",
+    "server/connections/produce_cache.py": "_NO_ENTRIES",
+    "server/controllers/quorum_driver.py": "QuorumDriver._peers",
+    "server/background/syncing.py": "Syncing._failing",
+    "server/peers/replica_fetcher.py": "ReplicaFetchers._fetchers ReplicaFetchers._places",
 }
 """Named by the code, the configuration, this node or other nodes."""
 
 PASSING: Mapping[str, str] = {
-    "apis/share_acknowledgements.py": (
+    "apis/shared/share_acknowledgements.py": (
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
     ),
-    "apis/share_reads.py": "ShareReads._shares ShareReads._loading ShareReads.results",
+    "apis/shared/share_reads.py": "ShareReads._shares ShareReads._loading ShareReads.results",
     "codec/compile.py": "Source.names Source._lines",
     "codec/decode.py": "_Writer._run",
     "codec/encode.py": "_Writer._run",
-    "console/record_pages.py": "_Merging.failed",
+    "console/pages/record_pages.py": "_Merging.failed",
     "console/search.py": "Progress.failed Search._failed",
-    "console/transactions.py": "Transaction.partitions Transactions.listed Transactions.failed",
+    "console/pages/transactions.py": (
+        "Transaction.partitions Transactions.listed Transactions.failed"
+    ),
     "coordinator/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
     "coordinator/completion.py": "Completion._remaining",
     "coordinator/consumer/assignment.py": "Target._added Target._buckets",
@@ -236,15 +238,15 @@ PASSING: Mapping[str, str] = {
     "coordinator/streams/tasks.py": "TaskOwners._active TaskOwners._standby TaskOwners._warmup",
     "log/append.py": "RecordsRefused.record_errors",
     "log/checkpoints.py": "partition_metadata_text partition_metadata_from",
-    "log/cleaned_segment.py": "CleanedSegment._pending",
-    "log/cleaner_batches.py": "Retention._remembered",
+    "log/compaction/cleaned_segment.py": "CleanedSegment._pending",
+    "log/compaction/cleaner_batches.py": "Retention._remembered",
     "log/flush.py": "Flush._small_files",
-    "log/offset_checkpoints.py": "OffsetCheckpoints._written",
-    "log/offset_map.py": "OffsetMap._pending",
-    "replication/lingering.py": "LingeringLog._batches",
-    "replication/machine.py": "Outcome.records Outcome.replies Outcome.timers",
+    "log/directories/offset_checkpoints.py": "OffsetCheckpoints._written",
+    "log/compaction/offset_map.py": "OffsetMap._pending",
+    "runtime/lingering.py": "LingeringLog._batches",
+    "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
     "server/net.py": "SocketPort._opening",
-    "server/replies.py": "Replies.buffers",
+    "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""
 

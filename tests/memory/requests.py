@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wirekafka.apis import registry
+from wirekafka.apis.shared import registry
 from wirekafka.codec.message import Request
 from wirekafka.codec.schema import Field
 

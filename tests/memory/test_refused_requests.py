@@ -10,7 +10,7 @@ from tests.memory.heap import holders
 from tests.memory.requests import requests_with
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.codec.message import UnencodableMessage
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.metrics.measures import Measures
 from wirekafka.remembered import Remembered
 

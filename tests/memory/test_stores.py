@@ -26,36 +26,37 @@ from tests.server.test_lag import commit
 from tests.server.test_measured_pipeline import FETCH, produce_request
 from tests.telemetry.sequences import alter
 from tests.telemetry.test_telemetry import otlp
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.push_telemetry import PushTelemetryRequest
-from wirekafka.apis.share_fetch import ShareFetchRequest
 from wirekafka.codec.message import Request
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.coordinator import group_records, java_order, shards
-from wirekafka.metadata import auto_creation
-from wirekafka.metadata.topics import NewTopic
+from wirekafka.metadata.broker import auto_creation
+from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.metrics import client_metrics
 from wirekafka.metrics.lag import EndOffsets
 from wirekafka.metrics.measures import Measures
 from wirekafka.metrics.requests import Clients
+from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.push_telemetry import PushTelemetryRequest
+from wirekafka.protocol.share_fetch import ShareFetchRequest
 from wirekafka.quotas import address_quotas, client_quotas
 from wirekafka.remembered import Remembered
-from wirekafka.replication import fetch_sessions, readers
-from wirekafka.replication.partition import Partition
+from wirekafka.replication.fetching import fetch_sessions, readers
+from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.share import sessions as share_sessions
 from wirekafka.security import acl_index
 from wirekafka.security.sasl.scram import ALGORITHMS
 from wirekafka.security.tokens import TokenCredentials
-from wirekafka.server import equal_lines, produce_cache, repeated_warnings
+from wirekafka.server import equal_lines
+from wirekafka.server.connections import produce_cache, repeated_warnings
+from wirekafka.server.connections.produce_cache import ProduceCache
 from wirekafka.server.equal_lines import EqualLines
 from wirekafka.server.monitoring import lag
 from wirekafka.server.monitoring.client_metrics import TelemetryCollector
 from wirekafka.server.monitoring.lag import LagTracker
-from wirekafka.server.produce_cache import ProduceCache
 from wirekafka.telemetry import instances
 from wirekafka.telemetry.instances import ClientTelemetry
 

@@ -8,24 +8,24 @@ from types import SimpleNamespace
 
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.apis import registry
-from wirekafka.apis.controller_channel import LocalChannel
-from wirekafka.apis.registry import Call, ControllerCall
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.controller_channel import LocalChannel
+from wirekafka.apis.shared.registry import Call, ControllerCall
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
-from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.controller import Controller
+from wirekafka.metadata.broker.auto_creation import AutoCreation
+from wirekafka.metadata.broker.publish import Publisher
+from wirekafka.metadata.controller.controller import Controller
+from wirekafka.metadata.controller.features import Bootstrap, bootstrap_features
+from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.producer_ids import ProducerIdSupply
+from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
+from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
 from wirekafka.metadata.dynamic_config import DynamicConfig
-from wirekafka.metadata.features import Bootstrap, bootstrap_features
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.heartbeats import Heartbeat
-from wirekafka.metadata.image import BROKER
-from wirekafka.metadata.producer_ids import ProducerIdSupply
-from wirekafka.metadata.publish import Publisher
-from wirekafka.metadata.registration import Endpoint, RegisterBroker
-from wirekafka.metadata.topics import CreateTopics, NewTopic
-from wirekafka.replication.promise import Promise
-from wirekafka.replication.runtime import Runtime
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.metadata.image.image import BROKER
+from wirekafka.runtime.promise import Promise
+from wirekafka.runtime.runtime import Runtime
 
 CLUSTER_ID = "9UvsEkqVSi2LCpUjbAfwCQ"
 

@@ -9,9 +9,9 @@ from typing import Any
 from tests.manual_clock import ManualClock
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.topics import NewTopic
-from wirekafka.replication.promise import Promise
+from wirekafka.metadata.broker.auto_creation import AutoCreation
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.runtime.promise import Promise
 
 
 class Channel:

@@ -8,9 +8,9 @@ import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
+from wirekafka.log.directories.log_directory import METADATA_LOG, LogDirectory, UnusableDirectory
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import METADATA_LOG, LogDirectory, UnusableDirectory
-from wirekafka.metadata.claim import check_cluster, claim, locked, previous_epoch
+from wirekafka.metadata.broker.claim import check_cluster, claim, locked, previous_epoch
 
 
 def two(path: Path) -> BrokerConfig:

@@ -5,10 +5,10 @@ import pytest
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.metadata import records as r
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.metadata.compatibility import check_alone, check_compatible
-from wirekafka.metadata.framing import MetadataCodec
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.records import metadata as r
 
 
 def test_a_cluster_of_one_can_be_served():

@@ -4,9 +4,15 @@ import pytest
 
 from tests.metadata.cluster import Cluster
 from wirekafka.errors import Error
-from wirekafka.metadata import records as r
-from wirekafka.metadata.configs import AlterConfigs, Change, Kind, ReplaceConfigs, ResourceChanges
-from wirekafka.metadata.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.metadata.controller.configs import (
+    AlterConfigs,
+    Change,
+    Kind,
+    ReplaceConfigs,
+    ResourceChanges,
+)
+from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.protocol.records import metadata as r
 
 SET, DELETE, APPEND, SUBTRACT = Kind
 

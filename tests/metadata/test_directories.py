@@ -8,11 +8,11 @@ import pytest
 
 from tests.manual_clock import ManualClock
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Replica
-from wirekafka.metadata.directories import DirectoryReports
-from wirekafka.metadata.framing import METADATA_FEATURE
-from wirekafka.metadata.image import MetadataImage, PartitionImage, TopicImage
-from wirekafka.metadata.registration import DIRECTORIES_SINCE
+from wirekafka.metadata.controller.channel import Replica
+from wirekafka.metadata.controller.directories import DirectoryReports
+from wirekafka.metadata.controller.registration import DIRECTORIES_SINCE
+from wirekafka.metadata.image.framing import METADATA_FEATURE
+from wirekafka.metadata.image.image import MetadataImage, PartitionImage, TopicImage
 
 DIRECTORY = b"d" * 16
 TOPIC = TopicImage("t", b"t" * 16)

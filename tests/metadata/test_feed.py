@@ -7,13 +7,13 @@ import pytest
 
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.broker_heartbeat import BrokerHeartbeatRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.update_features import UpdateFeaturesRequest
 from wirekafka.broker import Broker
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.update_features import UpdateFeaturesRequest
 
 
 @pytest.fixture

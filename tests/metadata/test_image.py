@@ -3,10 +3,10 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.metadata import records as r
-from wirekafka.metadata.framing import UnknownMetadata, decode_frame, encode_frame
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.security import acl_of
+from wirekafka.metadata.image.framing import UnknownMetadata, decode_frame, encode_frame
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.metadata.image.security import acl_of
+from wirekafka.protocol.records import metadata as r
 
 KAFKA_FEATURE_RECORD = bytes.fromhex("010c00116d657461646174612e76657273696f6e001e00")
 KAFKA_BEGIN_RECORD = bytes.fromhex("01170001001212426f6f747374726170207265636f726473")

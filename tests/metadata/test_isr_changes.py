@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_partition import AlterPartitionRequest, alter_partition
+from wirekafka.apis.alter_partition import alter_partition
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.image import PartitionImage
-from wirekafka.metadata.reassignments import Move, Reassign
-from wirekafka.replication.remote_replica import DecidedIsr, IsrChange, IsrMember
+from wirekafka.metadata.controller.reassignments import Move, Reassign
+from wirekafka.metadata.image.image import PartitionImage
+from wirekafka.protocol.alter_partition import AlterPartitionRequest
+from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
 
 LEADER = 1
 

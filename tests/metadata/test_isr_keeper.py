@@ -13,9 +13,9 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import LAG_MS, Replicas
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.isr_keeper import IsrKeeper
-from wirekafka.replication.promise import Promise
-from wirekafka.replication.remote_replica import DecidedIsr
+from wirekafka.metadata.broker.isr_keeper import IsrKeeper
+from wirekafka.replication.partition.remote_replica import DecidedIsr
+from wirekafka.runtime.promise import Promise
 
 REPLICA = bytes(16), 0
 

@@ -7,16 +7,17 @@ import pytest
 
 from tests.metadata.cluster import Cluster
 from tests.metadata.test_isr_changes import propose
-from wirekafka.apis.elect_leaders import ElectLeadersRequest, elect_leaders
+from wirekafka.apis.elect_leaders import elect_leaders
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import records as r
-from wirekafka.metadata.elections import ElectionType, ElectLeaders
-from wirekafka.metadata.features import FeatureUpdate, UpdateFeatures
-from wirekafka.metadata.heartbeats import Heartbeat
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.producer_ids import AllocateProducerIds
-from wirekafka.metadata.registration import UnregisterBroker
+from wirekafka.metadata.controller.elections import ElectionType, ElectLeaders
+from wirekafka.metadata.controller.features import FeatureUpdate, UpdateFeatures
+from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.metadata.controller.producer_ids import AllocateProducerIds
+from wirekafka.metadata.controller.registration import UnregisterBroker
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
+from wirekafka.protocol.records import metadata as r
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 from tests.manual_clock import ManualClock
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Beat, Registration
-from wirekafka.metadata.heartbeats import Standing
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.membership import Membership
-from wirekafka.metadata.records import BrokerRegistrationChangeRecord, RegisterBrokerRecord
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.replication.promise import Promise
+from wirekafka.metadata.broker.membership import Membership
+from wirekafka.metadata.controller.channel import Beat, Registration
+from wirekafka.metadata.controller.heartbeats import Standing
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.protocol.records.metadata import BrokerRegistrationChangeRecord, RegisterBrokerRecord
+from wirekafka.runtime.promise import Promise
 
 EPOCH = 40
 SERVING = Standing(is_caught_up=True, is_fenced=False, should_shut_down=False)

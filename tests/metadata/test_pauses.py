@@ -8,9 +8,14 @@ import time
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.topics import CreatePartitions, DeleteTopics, Growth, TopicReference
-from wirekafka.replication.snapshot_file import Frame, encode
+from wirekafka.metadata.controller.topics import (
+    CreatePartitions,
+    DeleteTopics,
+    Growth,
+    TopicReference,
+)
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.replication.raft.snapshot_file import Frame, encode
 
 PARTITIONS = 5_000
 LONGEST_S = 0.16

@@ -6,12 +6,12 @@ import pytest
 
 from tests.metadata.cluster import Cluster, EmptyCluster
 from tests.metadata.test_isr_changes import propose
-from wirekafka.metadata import records as r
-from wirekafka.metadata.configs import AlterConfigs, Change, Kind, ResourceChanges
-from wirekafka.metadata.features import AbortTransaction, Bootstrap, bootstrap_features
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.image import TOPIC
-from wirekafka.replication.runtime import Runtime
+from wirekafka.metadata.controller.configs import AlterConfigs, Change, Kind, ResourceChanges
+from wirekafka.metadata.controller.features import AbortTransaction, Bootstrap, bootstrap_features
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.metadata.image.image import TOPIC
+from wirekafka.protocol.records import metadata as r
+from wirekafka.runtime.runtime import Runtime
 
 INTERVAL_S = 300
 

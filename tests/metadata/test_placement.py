@@ -9,7 +9,7 @@ import pytest
 
 from tests.metadata.cluster import Cluster
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.placement import place
+from wirekafka.metadata.controller.placement import place
 
 THREE_RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}
 

@@ -8,9 +8,17 @@ import pytest
 from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster, RecordingHost
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.configs import AlterConfigs, Change, Kind, ResourceChanges
-from wirekafka.metadata.publish import Publisher
-from wirekafka.metadata.records import (
+from wirekafka.metadata.broker.publish import Publisher
+from wirekafka.metadata.controller.configs import AlterConfigs, Change, Kind, ResourceChanges
+from wirekafka.metadata.controller.topics import (
+    CreatePartitions,
+    CreateTopics,
+    DeleteTopics,
+    Growth,
+    NewTopic,
+    TopicReference,
+)
+from wirekafka.protocol.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,
@@ -19,15 +27,7 @@ from wirekafka.metadata.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from wirekafka.metadata.topics import (
-    CreatePartitions,
-    CreateTopics,
-    DeleteTopics,
-    Growth,
-    NewTopic,
-    TopicReference,
-)
-from wirekafka.replication.observation import Committed
+from wirekafka.runtime.observation import Committed
 
 
 @pytest.fixture

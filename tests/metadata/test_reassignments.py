@@ -3,15 +3,11 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    alter_partition_reassignments,
-)
-from wirekafka.apis.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    list_partition_reassignments,
-)
+from wirekafka.apis.alter_partition_reassignments import alter_partition_reassignments
+from wirekafka.apis.list_partition_reassignments import list_partition_reassignments
 from wirekafka.errors import Error
+from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wirekafka.protocol.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 
 @pytest.fixture

@@ -3,16 +3,16 @@
 import pytest
 
 from tests.metadata.cluster import Cluster
-from wirekafka.apis.assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    assign_replicas_to_dirs,
-)
-from wirekafka.apis.broker_heartbeat import BrokerHeartbeatRequest, broker_heartbeat
-from wirekafka.apis.broker_registration import BrokerRegistrationRequest, broker_registration
+from wirekafka.apis.assign_replicas_to_dirs import assign_replicas_to_dirs
+from wirekafka.apis.broker_heartbeat import broker_heartbeat
+from wirekafka.apis.broker_registration import broker_registration
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import records as r
-from wirekafka.metadata.features import SUPPORTED
-from wirekafka.metadata.sessions import GRACE_MS
+from wirekafka.metadata.controller.features import SUPPORTED
+from wirekafka.metadata.controller.sessions import GRACE_MS
+from wirekafka.protocol.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest
+from wirekafka.protocol.broker_registration import BrokerRegistrationRequest
+from wirekafka.protocol.records import metadata as r
 
 TIMEOUT_MS = 9_000
 

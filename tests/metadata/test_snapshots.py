@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.metadata.image.snapshot_schedule import SnapshotSchedule
 
 HOUR_MS = 3_600_000
 

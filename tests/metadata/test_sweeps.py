@@ -7,11 +7,11 @@ import pytest
 from tests.metadata.cluster import Cluster
 from tests.metadata.test_isr_changes import propose
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import records as r
-from wirekafka.metadata.registration import UnregisterBroker
-from wirekafka.metadata.sessions import GRACE_MS
-from wirekafka.metadata.sweep import PORTION
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.metadata.controller.registration import UnregisterBroker
+from wirekafka.metadata.controller.sessions import GRACE_MS
+from wirekafka.metadata.controller.sweep import PORTION
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.records import metadata as r
 
 TIMEOUT_MS = 9_000
 

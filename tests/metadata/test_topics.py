@@ -6,8 +6,7 @@ import pytest
 
 from tests.metadata.cluster import Cluster
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import records as r
-from wirekafka.metadata.topics import (
+from wirekafka.metadata.controller.topics import (
     CreatePartitions,
     CreateTopics,
     DeleteTopics,
@@ -15,6 +14,7 @@ from wirekafka.metadata.topics import (
     NewTopic,
     TopicReference,
 )
+from wirekafka.protocol.records import metadata as r
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from tests.simulation.disk import Outcome, SimulatedDisk
 from tests.simulation.quorum.controller import LISTENER, LOG_PATH, PATH, Codec
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
-from wirekafka.log.control_records import KRaftVersionRecord
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.metadata_log import quorum_records
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.protocol.records.control import KRaftVersionRecord
+from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.messages import (
     NO_DIRECTORY,
     AddVoter,
@@ -31,12 +30,13 @@ from wirekafka.replication.raft.messages import (
     Vote,
     VoteAnswer,
 )
+from wirekafka.replication.raft.metadata_log import quorum_records
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.roles import Follower, Unattached
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.replication.snapshot_file import SnapshotId
 
 
 class Syncs:

@@ -10,10 +10,10 @@ from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.codec.batch import batches
 from wirekafka.errors import KafkaError
-from wirekafka.replication.follower import LeaderData
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.reading import ReadRange, ReadResult
-from wirekafka.replication.replica import Leadership, PartitionIdentity
+from wirekafka.replication.partition.follower import LeaderData
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange, ReadResult
+from wirekafka.replication.partition.replica import Leadership, PartitionIdentity
 
 LAG_MS = 30_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirekafka.replication.backoff import Backoff
+from wirekafka.runtime.backoff import Backoff
 
 
 def test_the_delay_doubles_up_to_the_longest() -> None:

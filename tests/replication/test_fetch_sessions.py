@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication import fetch_sessions
-from wirekafka.replication.fetch_session import FetchTarget, Key, Wanted
-from wirekafka.replication.fetch_sessions import FetchContext, FetchSessions
+from wirekafka.replication.fetching import fetch_sessions
+from wirekafka.replication.fetching.fetch_session import FetchTarget, Key, Wanted
+from wirekafka.replication.fetching.fetch_sessions import FetchContext, FetchSessions
 
 NOW = 1_000_000
 

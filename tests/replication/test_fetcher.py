@@ -10,11 +10,11 @@ import pytest
 from tests.log.batches import reopened
 from tests.replication.replicas import Replicas
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetcher import Fetched, Fetcher
-from wirekafka.replication.fetcher_session import FollowedKey, Plan, Position
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import PartitionIdentity
-from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.replication.fetching.fetcher import Fetched, Fetcher
+from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan, Position
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import PartitionIdentity
 
 BACKOFF_MS = 1_000
 

@@ -13,9 +13,9 @@ from tests.log.cleaning import clean
 from tests.replication.replicas import LAG_MS, Replicas, error_of
 from wirekafka.codec.batch import with_prefix
 from wirekafka.errors import Error
-from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.replication.follower import LeaderData
-from wirekafka.replication.reading import ReadRange, ReadResult
+from wirekafka.protocol.records.control import Marker, encode_marker
+from wirekafka.replication.partition.follower import LeaderData
+from wirekafka.replication.partition.reading import ReadRange, ReadResult
 
 
 def test_followers_hold_the_leaders_bytes() -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from tests.in_process import batch
 from tests.replication.replicas import LAG_MS, Replicas, error_of
 from wirekafka.errors import Error
-from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.replication.leader import Leader
-from wirekafka.replication.remote_replica import IsrMember, RemoteReplica
-from wirekafka.replication.replica import Leadership
+from wirekafka.protocol.records.control import Marker, encode_marker
+from wirekafka.replication.partition.leader import Leader
+from wirekafka.replication.partition.remote_replica import IsrMember, RemoteReplica
+from wirekafka.replication.partition.replica import Leadership
 
 EPOCH = 10
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.in_process import now
 from tests.replication.test_runtime import Case, JsonCodec
-from wirekafka.replication.observation import ATTEMPTS
+from wirekafka.runtime.observation import ATTEMPTS
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from tests.manual_clock import ManualClock
 from wirekafka.codec.batch import read_header
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append, Origin
-from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.replication.partition import Leadership, Partition, ReadRange
+from wirekafka.protocol.records.control import Marker, encode_marker
+from wirekafka.replication.partition.partition import Leadership, Partition, ReadRange
 
 
 @pytest.fixture

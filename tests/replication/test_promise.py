@@ -11,7 +11,7 @@ from weakref import ref
 import pytest
 
 from tests.manual_clock import ManualClock
-from wirekafka.replication.promise import DirectPromise, DirectRun, Pauses, Promise, computed, start
+from wirekafka.runtime.promise import DirectPromise, DirectRun, Pauses, Promise, computed, start
 
 
 def test_a_promise_is_waited_for_until_its_limit() -> None:

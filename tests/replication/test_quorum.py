@@ -9,40 +9,40 @@ import pytest
 
 from tests.in_process import now
 from tests.manual_clock import ManualClock
-from wirekafka.apis import registry
-from wirekafka.apis.controller_channel import LocalChannel
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.controller_channel import LocalChannel
 from wirekafka.codec.batch import batches, read_header
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.controller import ControllerParts, ControllerRole
 from wirekafka.errors import Error
-from wirekafka.log.control_records import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.disk_errors import SyncFailed
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory
 from wirekafka.metadata.bootstrap import bootstrap_records
-from wirekafka.metadata.channel import Registration
-from wirekafka.metadata.features import INITIAL, bootstrap_features
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.metadata.membership import Membership
-from wirekafka.metadata.publish import Publisher
-from wirekafka.metadata.records import (
+from wirekafka.metadata.broker.membership import Membership
+from wirekafka.metadata.broker.publish import Publisher
+from wirekafka.metadata.controller.channel import Registration
+from wirekafka.metadata.controller.features import INITIAL, bootstrap_features
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.protocol.records.control import KRaftVersionRecord, LeaderChangeMessage, VotersRecord
+from wirekafka.protocol.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     FeatureLevelRecord,
     TopicRecord,
 )
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.metadata.topics import CreateTopics, NewTopic
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.metadata_log import WrongQuorum, sync_inline
-from wirekafka.replication.promise import Promise
-from wirekafka.replication.quorum_state import BadQuorumState
+from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.election import Elected, Election
+from wirekafka.replication.raft.metadata_log import WrongQuorum, sync_inline
+from wirekafka.replication.raft.quorum_state import BadQuorumState
+from wirekafka.replication.raft.snapshot_file import BadSnapshot, SnapshotId
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
+from wirekafka.runtime.promise import Promise
 
 DIRECTORY_ID = b"d" * 16
 CONTROLLER = Endpoint("CONTROLLER", "127.0.0.1", 9093)

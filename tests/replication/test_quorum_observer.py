@@ -9,16 +9,16 @@ from wirekafka.codec.batch import with_prefix
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import KafkaError
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.metadata.framing import MetadataCodec, UnknownMetadata
-from wirekafka.metadata.records import TopicRecord
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.metadata_log import WrongQuorum
-from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.metadata.image.framing import MetadataCodec, UnknownMetadata
+from wirekafka.protocol.records.metadata import TopicRecord
+from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.fetched import Fetched, Position
+from wirekafka.replication.raft.metadata_log import WrongQuorum
 from wirekafka.replication.raft.quorum_log import DivergedMetadata, QuorumLog
-from wirekafka.replication.snapshot_file import BadSnapshot, SnapshotId
+from wirekafka.replication.raft.quorum_state import QuorumState
+from wirekafka.replication.raft.snapshot_file import BadSnapshot, SnapshotId
 
 VOTERS = (3000, 3001)
 

@@ -6,7 +6,6 @@ from tests.replication.raft_nodes import Quorum
 from tests.simulation.disk import Outcome
 from tests.simulation.quorum.controller import LISTENER, Codec
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.quorum_state import QuorumState
 from wirekafka.replication.raft.messages import (
     AddVoter,
     BeginEpoch,
@@ -18,6 +17,7 @@ from wirekafka.replication.raft.messages import (
     UpdateVoter,
     Vote,
 )
+from wirekafka.replication.raft.quorum_state import QuorumState
 
 DEFAULT_TIMEOUT_MS = 2_000
 

@@ -14,13 +14,13 @@ from tests.simulation.disk import Crash, Outcome, SimulatedDisk
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.errors import KafkaError
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.log.directories.new_log import NewLog
 from wirekafka.log.files import Disk
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.log.new_log import NewLog
-from wirekafka.metadata.image import TopicImage
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.relocation import Relocations
-from wirekafka.replication.replica import Leadership, PartitionIdentity
+from wirekafka.metadata.image.image import TopicImage
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.relocation import Relocations
+from wirekafka.replication.partition.replica import Leadership, PartitionIdentity
 
 KEY = "t", 0
 TOPIC_ID = b"t" * 16

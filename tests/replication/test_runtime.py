@@ -13,10 +13,10 @@ from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from wirekafka.codec.record import BatchOptions, Record, decode_records, encode_batch
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Outcome, Producer
-from wirekafka.replication.record_codec import KeyValueCodec
-from wirekafka.replication.runtime import Runtime
-from wirekafka.replication.timers import Timers
+from wirekafka.runtime.machine import Outcome, Producer
+from wirekafka.runtime.record_codec import KeyValueCodec
+from wirekafka.runtime.runtime import Runtime
+from wirekafka.runtime.timers import Timers
 
 
 class JsonCodec(KeyValueCodec):

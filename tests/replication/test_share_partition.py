@@ -10,7 +10,7 @@ from tests.in_process import batch
 from wirekafka.codec.batch import with_prefix
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.aborted import AbortedTransaction
-from wirekafka.log.control_records import Marker, encode_marker
+from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.replication.share.aborted import archive_aborted
 from wirekafka.replication.share.acknowledgement import Acknowledgement, acknowledge
 from wirekafka.replication.share.acquisition import Acquisition, FetchedBatches, acquire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirekafka.replication.throttle import ReplicationThrottle
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
 
 
 def throttle(limit: int | None = 100) -> ReplicationThrottle:

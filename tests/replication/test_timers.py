@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from wirekafka.replication.timers import Timers
+from wirekafka.runtime.timers import Timers
 
 
 def taken(timers: Timers, now_ms: int) -> list[Hashable]:

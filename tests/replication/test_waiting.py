@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tests.manual_clock import ManualClock
-from wirekafka.replication.waiting import Waiting, Watched
+from wirekafka.replication.partition.waiting import Waiting, Watched
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from wirekafka.config.authorization import STANDARD_AUTHORIZER, Policy
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER, Policy
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import GROUP, READ, TOPIC, Acl, Operation, PatternType, Permission

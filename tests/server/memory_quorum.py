@@ -15,25 +15,25 @@ from typing import Any
 
 from tests.simulation.disk import Outcome, SimulatedDisk
 from tests.simulation.loop import NodeClock, VirtualLoop
-from wirekafka.apis import registry
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.apis.registry import ControllerCall
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import ControllerCall
 from wirekafka.codec.message import Request
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.records import TopicRecord
-from wirekafka.replication.metadata_log import sync_inline
-from wirekafka.replication.observation import Committed
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.protocol.records.metadata import TopicRecord
 from wirekafka.replication.raft.messages import ReplicaKey
+from wirekafka.replication.raft.metadata_log import sync_inline
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.quorum_messages import Wire
+from wirekafka.runtime.observation import Committed
+from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
+from wirekafka.server.controllers.quorum_messages import Wire
 
 LISTENER = "CONTROLLER"
 PORT = 9093

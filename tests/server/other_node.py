@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.ports import free_ports
-from wirekafka.apis import registry
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.apis.envelope import EnvelopeRequest
-from wirekafka.apis.fetch_snapshot import FetchSnapshotRequest
+from wirekafka.apis.shared import registry
 from wirekafka.codec.frame import RequestHeader, request_header_version
 from wirekafka.codec.message import Request, Response
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.protocol.envelope import EnvelopeRequest
+from wirekafka.protocol.fetch_snapshot import FetchSnapshotRequest
 
 _KINDS: dict[int, type[Request]] = {
     **{key: declared.request for key, declared in registry.load().items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from wirekafka.apis.registry import Api, Call
+from wirekafka.apis.shared.registry import Api, Call
 from wirekafka.codec.message import (
     Int16,
     Int32,

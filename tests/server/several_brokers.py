@@ -14,7 +14,7 @@ from tests.eventually import eventually
 from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.server.serving import limited
-from wirekafka.apis.metadata import MetadataRequest
+from wirekafka.protocol.metadata import MetadataRequest
 from wirekafka.server.supervisor import READY
 
 _STOP_S = 60

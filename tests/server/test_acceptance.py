@@ -11,7 +11,7 @@ import uvloop
 from tests.raw_client import RawClient
 from tests.server.probe_api import Gate, ProbeRequest
 from tests.server.test_connection import Served, gate, probe
-from wirekafka.server.listener import Listener
+from wirekafka.server.connections.listener import Listener
 from wirekafka.server.net import SocketNet
 
 __all__ = ["gate"]
@@ -146,7 +146,7 @@ def test_a_broker_takes_the_place_of_the_least_recently_used_client(serve: Serve
 
 
 def test_too_many_that_wait_are_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirekafka.server.acceptor._MOST_HELD", 1)
+    monkeypatch.setattr("wirekafka.server.connections.acceptor._MOST_HELD", 1)
     served = serve(max_connections="1")
     with RawClient(served.port) as one, RawClient(served.port), RawClient(served.port) as x:
         ask(one)

@@ -18,9 +18,9 @@ from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.sasl_client import SaslClient, plain
 from tests.server.test_monitoring import Monitored
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 PREFIX = "kafka_server_socket_server_metrics_"
 HOST = "127.0.0.1"

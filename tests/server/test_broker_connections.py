@@ -9,10 +9,10 @@ import pytest
 from tests.manual_clock import ManualClock
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.image import BrokerImage, MetadataImage
-from wirekafka.metadata.records import RegisterBrokerRecord
-from wirekafka.server.broker_connections import BrokerConnections
+from wirekafka.metadata.image.image import BrokerImage, MetadataImage
+from wirekafka.protocol.records.metadata import RegisterBrokerRecord
 from wirekafka.server.net import SocketNet
+from wirekafka.server.peers.broker_connections import BrokerConnections
 
 _MODULES = "org.apache.kafka.common.security."
 _USER = 'required username="u" password="p";'

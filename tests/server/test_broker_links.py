@@ -29,15 +29,15 @@ from wirekafka.coordinator.transaction_commands import (
     VerifyPartitions,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import Marker
-from wirekafka.metadata.topics import NewTopic
-from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
-from wirekafka.replication.machine import Producer
-from wirekafka.server.broker_connections import BrokerConnections
-from wirekafka.server.broker_links import BrokerLinks
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.protocol.records.control import Marker
+from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
+from wirekafka.runtime.machine import Producer
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
 from wirekafka.server.node import Node
+from wirekafka.server.peers.broker_connections import BrokerConnections
+from wirekafka.server.peers.broker_links import BrokerLinks
 
 HERE, THERE = 1, 2
 INTERNAL = {

@@ -16,13 +16,13 @@ from tests.log.cleaning import fold, records
 from tests.manual_clock import ManualClock
 from wirekafka.codec.record import Record, encode_batch
 from wirekafka.log.checkpoints import CLEANER_OFFSETS, offsets_from
-from wirekafka.log.cleaner import Cleaned, CleaningJob
+from wirekafka.log.compaction.cleaner import Cleaned, CleaningJob
+from wirekafka.log.compaction.swap import Swap
 from wirekafka.log.files import RealDisk, RealLock
-from wirekafka.log.swap import Swap
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.metrics.measures import Measures
-from wirekafka.server.cleaner_process import CleanerProcess, InlineCleaner
-from wirekafka.server.cleaning import Cleaning
+from wirekafka.server.background.cleaner_process import CleanerProcess, InlineCleaner
+from wirekafka.server.background.cleaning import Cleaning
 from wirekafka.server.monitoring.cleaner import CleanerCollector
 
 COMPACTED = {
@@ -282,6 +282,6 @@ def test_internal_topics_are_rolled_early_so_that_they_are_compacted(
     for number in range(300):
         record = Record(timestamp=kafka.clock.now_ms(), key=b"\0\x01key", value=b"%d" % number)
         partition.leader.append_from_coordinator(encode_batch([record]))
-    monkeypatch.setattr("wirekafka.server.cleaning._INTERNAL_ROLL_BYTES", 10_000)
+    monkeypatch.setattr("wirekafka.server.background.cleaning._INTERNAL_ROLL_BYTES", 10_000)
     asyncio.run(finished(Cleaning(kafka.broker)))
     assert [record.offset for _, record in records(partition.log)] == [299]

@@ -12,16 +12,16 @@ import pytest
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.alter_client_quotas import AlterClientQuotasRequest
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 TOPIC = "t"
 CLIENT = "test"

@@ -16,15 +16,16 @@ from tests.eventually import eventually_async
 from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient, frame
 from tests.server.probe_api import KEY, Gate, ProbeRequest
-from wirekafka.apis import api_versions, registry, routes
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.apis import api_versions
+from wirekafka.apis.shared import registry, routes
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from wirekafka.quotas.client_quotas import ClientQuotas
 from wirekafka.quotas.rate import Windows
-from wirekafka.server.admission import ConnectionLimits
-from wirekafka.server.listener import Listener
+from wirekafka.server.connections.admission import ConnectionLimits
+from wirekafka.server.connections.listener import Listener
+from wirekafka.server.connections.request_memory import RequestMemory
 from wirekafka.server.net import SocketNet
-from wirekafka.server.request_memory import RequestMemory
 
 CLUSTER_ID = "wire-kafka-test-cluste"
 

@@ -11,27 +11,27 @@ import pytest
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame, response_in
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
-from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.fetch_snapshot import FetchSnapshotRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.registry import load
+from wirekafka.apis.shared.registry import load
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
+from wirekafka.log.directories.log_directory import METADATA_TOPIC_ID, UnusableDirectory
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import METADATA_TOPIC_ID, UnusableDirectory
-from wirekafka.metadata.claim import check_formatted
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.replication import snapshot_file
+from wirekafka.metadata.broker.claim import check_formatted
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.fetch_snapshot import FetchSnapshotRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.replication.raft import snapshot_file
 
 LISTENER = "CONTROLLER"
 CONTROLLERS = {

@@ -7,17 +7,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.manual_clock import ManualClock
-from wirekafka.apis.controller_registration import (
+from wirekafka.codec.message import Request
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.controller.features import SUPPORTED
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.protocol.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from wirekafka.codec.message import Request
-from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.features import SUPPORTED
-from wirekafka.metadata.records import FeatureLevelRecord, RegisterControllerRecord
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.replication.observation import Committed
-from wirekafka.server.controller_registrar import ControllerRegistrar, registration_of
+from wirekafka.protocol.records.metadata import FeatureLevelRecord, RegisterControllerRecord
+from wirekafka.runtime.observation import Committed
+from wirekafka.server.controllers.controller_registrar import ControllerRegistrar, registration_of
 
 INCARNATION = b"i" * 16
 

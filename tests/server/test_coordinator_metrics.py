@@ -14,19 +14,19 @@ from confluent_kafka import Producer
 from tests.eventually import eventually
 from tests.raw_client import RawClient
 from tests.server.test_monitoring import Monitored
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_groups import DeleteGroupsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_delete import OffsetDeleteRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
-from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
 from wirekafka.errors import Error
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_delete import OffsetDeleteRequest
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from wirekafka.protocol.sync_group import SyncGroupRequest
 from wirekafka.server.monitoring.coordinators import RecentRates
 
 PREFIX = "kafka_server_group_coordinator_metrics"

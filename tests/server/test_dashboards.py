@@ -15,8 +15,8 @@ from tests.eventually import eventually
 from tests.raw_client import RawClient
 from tests.server.test_monitoring import Monitored
 from tests.server.test_serve import batch, create, fetch, produce
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
 
 DASHBOARDS = {
     "strimzi-kafka": """

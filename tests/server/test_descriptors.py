@@ -21,10 +21,10 @@ from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
 from tests.server.several_brokers import SeveralBrokers
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.server.descriptors import Descriptors
 
 _DESCRIPTORS = 128

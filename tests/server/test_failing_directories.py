@@ -13,19 +13,19 @@ import pytest
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.server.failing_disk import FailingDisk
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.metadata.elections import ElectionType, ElectLeaders
-from wirekafka.metadata.image import PartitionImage
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.server.housekeeping import Housekeeping
-from wirekafka.server.syncing import Syncing
+from wirekafka.metadata.controller.elections import ElectionType, ElectLeaders
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.metadata.image.image import PartitionImage
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.background.syncing import Syncing
 
 _TopicData = ProduceRequest.TopicProduceData
 PARTITIONS = range(6)

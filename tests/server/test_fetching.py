@@ -10,9 +10,9 @@ import pytest
 
 from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.metadata.image import PartitionImage, TopicImage
-from wirekafka.replication.partition import Partition
-from wirekafka.server.replica_fetcher import ReplicaFetchers
+from wirekafka.metadata.image.image import PartitionImage, TopicImage
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.server.peers.replica_fetcher import ReplicaFetchers
 
 HERE, THERE = 1, 2
 

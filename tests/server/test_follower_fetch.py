@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
-from wirekafka.replication.fetcher_session import FollowedKey, Plan, Position
-from wirekafka.server.follower_fetch import (
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.replication.fetching.fetcher_session import FollowedKey, Plan, Position
+from wirekafka.server.peers.follower_fetch import (
     FollowerFetch,
     LeaderResponse,
     Terms,

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from wirekafka.server.frame_reader import FrameReader
+from wirekafka.server.peers.frame_reader import FrameReader
 
 
 class Owner:

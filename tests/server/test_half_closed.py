@@ -21,11 +21,11 @@ from tests.raw_client import RawClient
 from tests.server.probe_api import ProbeRequest
 from tests.server.test_connection import Served, gate, probe, served
 from tests.server.test_tls import TlsClient, port_of
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.server.half_closed import MOST_BYTES, MOST_CONNECTIONS, HalfClosed
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.server.connections.half_closed import MOST_BYTES, MOST_CONNECTIONS, HalfClosed
 from wirekafka.testing import Broker
 
 __all__ = ["gate", "served"]

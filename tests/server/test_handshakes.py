@@ -15,8 +15,8 @@ import pytest
 from tests.certificates import Authority, client_context
 from tests.eventually import eventually
 from tests.server.tls_garbage import client_hello
-from wirekafka.server.tls import Handshakes, TlsLink
-from wirekafka.server.tls_context import Secured
+from wirekafka.security.tls_context import Secured
+from wirekafka.server.tls.tls import Handshakes, TlsLink
 
 _WAIT_S = 10
 

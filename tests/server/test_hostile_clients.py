@@ -30,10 +30,10 @@ from tests.ports import free_ports
 from tests.raw_client import RawClient, frame
 from tests.sasl_client import SaslClient, ScramClient, plain
 from tests.server.serving import Serving
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 _FRAMES = int(os.environ.get("WIREKAFKA_FRAMES", "4000"))
 _STALLED = int(os.environ.get("WIREKAFKA_STALLED", "60"))

@@ -23,7 +23,7 @@ from tests.certificates import Authority, client_context
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
 from tests.server.tls_garbage import client_hello, garbage
-from wirekafka.apis.api_versions import ApiVersionsRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
 
 _GARBAGE = int(os.environ.get("WIREKAFKA_GARBAGE", "400"))
 _STALLED = int(os.environ.get("WIREKAFKA_STALLED", "100"))

@@ -18,9 +18,9 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import offsets_from
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log import Log
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.replica import Leadership
-from wirekafka.server.housekeeping import Housekeeping
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.replication.partition.replica import Leadership
+from wirekafka.server.background.housekeeping import Housekeeping
 
 DAY_MS = 86_400_000
 

@@ -17,7 +17,7 @@ from tests.manual_clock import ManualClock
 from wirekafka.config.option import ConfigError
 from wirekafka.config.reference import Resolved
 from wirekafka.security.sasl.mechanisms import KeySource
-from wirekafka.server.jwks import KeyCache
+from wirekafka.server.connections.jwks import KeyCache
 
 _REFRESH_MS, _RETRY_MS, _LONGEST_RETRY_MS = 3_600_000, 100, 300
 

@@ -12,13 +12,13 @@ import pytest
 from tests.in_process import Exchange, InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_request
-from wirekafka.apis.alter_share_group_offsets import AlterShareGroupOffsetsRequest
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from wirekafka.apis.delete_records import DeleteRecordsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
 from wirekafka.metrics.lag import Behind
-from wirekafka.replication.partition import Partition
+from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from wirekafka.protocol.delete_records import DeleteRecordsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.monitoring import lag
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import GROUP, READER, LagRow, LagTracker

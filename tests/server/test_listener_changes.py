@@ -14,10 +14,10 @@ from tests.ports import free_ports
 from tests.raw_client import RawClient
 from tests.sasl_client import plain
 from tests.server.serving import Serving
-from wirekafka.apis.alter_configs import AlterConfigsRequest
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
+from wirekafka.protocol.alter_configs import AlterConfigsRequest
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 _HOST = "127.0.0.1"
 _MAP = "listener.security.protocol.map"

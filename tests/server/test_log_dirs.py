@@ -10,11 +10,11 @@ import pytest
 from tests.in_process import InProcessBroker, batch, now
 from tests.log.batches import read_all
 from tests.manual_clock import ManualClock
-from wirekafka.log import log_directory
 from wirekafka.log.checkpoints import properties_from, uuid_from
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.metadata.image import PartitionImage
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.log.directories import log_directory
+from wirekafka.log.directories.log_directory import UnusableDirectory
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.metadata.image.image import PartitionImage
 
 
 def started(tmp_path: Path, clock: ManualClock) -> InProcessBroker:

@@ -17,13 +17,13 @@ from tests.memory_transport import Address
 from tests.planted_secrets import planted
 from tests.raw_client import frame, response_in
 from tests.sasl_client import SOFTWARE, plain
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 from wirekafka.codec.message import Request
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 DELAY_MS = 100

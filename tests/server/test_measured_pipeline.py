@@ -12,23 +12,23 @@ import pytest
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.registry import Call
-from wirekafka.apis.routes import Route
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.routes import Route
 from wirekafka.errors import Error
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.metrics.histogram import quantiles
 from wirekafka.metrics.measures import Measures
 from wirekafka.metrics.requests import SAMPLED
-from wirekafka.server import measured_pipeline
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.server.connections import measured_pipeline
+from wirekafka.server.connections.replies import Replies
 from wirekafka.server.monitoring.topics import TrafficCollector
-from wirekafka.server.replies import Replies
 
 CACHED, DECODED, FETCH = 9, 8, 12
 

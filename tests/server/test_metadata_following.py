@@ -14,31 +14,35 @@ import pytest
 
 from tests.eventually import eventually_async
 from tests.server.other_node import Asked, OtherNode
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
-from wirekafka.apis.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from wirekafka.apis.node_endpoints import NodeEndpoint
 from wirekafka.codec.batch import with_prefix
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
+from wirekafka.log.directories.log_directory import (
+    METADATA_TOPIC_ID,
+    LogDirectory,
+    UnusableDirectory,
+)
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import METADATA_TOPIC_ID, LogDirectory, UnusableDirectory
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.records import TopicRecord
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.observation import Committed
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from wirekafka.protocol.node_endpoints import NodeEndpoint
+from wirekafka.protocol.records.metadata import TopicRecord
+from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.parts import RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.replication.raft.voter_set import Voter
+from wirekafka.runtime.observation import Committed
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.controller_search import ControllerSearch, Quorum
+from wirekafka.server.controllers.controller_search import ControllerSearch, Quorum
+from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
+from wirekafka.server.controllers.quorum_messages import Wire
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.quorum_messages import Wire
+from wirekafka.server.peers.peer import Peer, PeerOptions
 
 _Topic = FetchResponse.FetchableTopicResponse
 _Partition = _Topic.PartitionData

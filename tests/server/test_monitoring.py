@@ -27,11 +27,11 @@ from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
 from tests.server.test_serve import batch, create, fetch_request, produce
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.cli.serve import main as serve_main
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import metrics_listener
 from wirekafka.config.sources import Sources
+from wirekafka.protocol.fetch import FetchRequest
 from wirekafka.server.monitoring.topics import PartitionCollector
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -287,7 +287,7 @@ def test_other_addresses_are_refused(text: str) -> None:
 def test_without_metrics_none_of_it_is_imported() -> None:
     code = (
         "import sys, wirekafka.server.node, wirekafka.cli.serve\n"
-        "from wirekafka.apis import registry; registry.load()\n"
+        "from wirekafka.apis.shared import registry; registry.load()\n"
         "print([name for name in sys.modules if name.startswith("
         "('wirekafka.metrics', 'wirekafka.server.monitoring', 'prometheus', 'wsgiref'))])"
     )

@@ -10,10 +10,10 @@ import pytest
 
 from tests.memory_net import MemoryNet, MemoryPort
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import listeners
+from wirekafka.config.endpoints.listeners import listeners
 from wirekafka.server.binding import Bindings
+from wirekafka.server.connections.pipeline import Pipeline
 from wirekafka.server.net import SOCKET_DEFAULTS, SocketNet, SocketOptions
-from wirekafka.server.pipeline import Pipeline
 
 
 class Echo(asyncio.Protocol):

@@ -18,8 +18,8 @@ from tests.eventually import eventually_async
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.files import RealDisk
 from wirekafka.log.slice import LogSlice
+from wirekafka.server.connections.outbox import Outbox
 from wirekafka.server.node import Node
-from wirekafka.server.outbox import Outbox
 
 _DATA = os.urandom(5 << 20)
 Reader = Callable[[socket.socket], bytes]

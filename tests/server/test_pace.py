@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirekafka.server import clean_worker
+from wirekafka.server.background import clean_worker
 
 
 class Time:

@@ -13,12 +13,12 @@ import pytest
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.replication.replicas import FakeBrokers
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.errors import Error
 from wirekafka.metrics.measures import Measures
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import Leadership
-from wirekafka.server.parked_produce import ParkedProduce
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import Leadership
+from wirekafka.server.connections.parked_produce import ParkedProduce
 
 Topic = ProduceRequest.TopicProduceData
 Data = Topic.PartitionProduceData

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.server.other_node import Asked, OtherNode
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
-from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
-from wirekafka.server.outgoing import Outgoing
-from wirekafka.server.peer import Peer, PeerOptions
+from wirekafka.server.peers.outgoing import Outgoing
+from wirekafka.server.peers.peer import Peer, PeerOptions
 
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 _LONG_MS = 60_000

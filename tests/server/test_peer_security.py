@@ -13,17 +13,17 @@ from tests.certificates import Authority, Issued
 from tests.manual_clock import ManualClock
 from tests.planted_secrets import planted
 from tests.server.other_node import OtherNode
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.option import ConfigError
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.peer_security import PeerSecurity
+from wirekafka.server.peers.peer import Peer, PeerOptions
+from wirekafka.server.peers.peer_security import PeerSecurity
 from wirekafka.testing import Broker
 
 _HOST = "127.0.0.1"

@@ -12,16 +12,16 @@ import pytest
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame, response_in
-from wirekafka.apis import registry, routes
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
-from wirekafka.apis.registry import Call
-from wirekafka.apis.routes import Route
+from wirekafka.apis.shared import registry, routes
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
-from wirekafka.server.pipeline import ParkedHandler, Pipeline, Refused
-from wirekafka.server.replies import Replies
-from wirekafka.testing.traffic import _errors
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
+from wirekafka.server.connections.pipeline import ParkedHandler, Pipeline, Refused
+from wirekafka.server.connections.replies import Replies
+from wirekafka.testing.hooks.traffic import _errors
 
 registry.load()
 APIS = routes.BROKERS.served()

@@ -12,18 +12,18 @@ import pytest
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
 from tests.raw_client import frame
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
-from wirekafka.apis.registry import Call
-from wirekafka.apis.routes import Route
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.routes import Route
 from wirekafka.codec.frame import decode_response
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.log.log import Log
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.partition import Leadership
-from wirekafka.server import produce_cache
-from wirekafka.server.pipeline import Pipeline, Refused
-from wirekafka.server.produce_cache import ProduceCache
-from wirekafka.server.replies import Replies
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
+from wirekafka.replication.partition.partition import Leadership
+from wirekafka.server.connections import produce_cache
+from wirekafka.server.connections.pipeline import Pipeline, Refused
+from wirekafka.server.connections.produce_cache import ProduceCache
+from wirekafka.server.connections.replies import Replies
 
 Topic = ProduceRequest.TopicProduceData
 Data = Topic.PartitionProduceData

@@ -55,20 +55,20 @@ from tests.codec.messages import message_classes
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.raw_client import RawClient, frame
-from wirekafka.apis import registry
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
+from wirekafka.apis.shared import registry
 from wirekafka.codec.batch import CRC_AT, CRC_COVERS_FROM, HEADER_BYTES, LENGTH_AT
 from wirekafka.codec.compression import Codec, compress
 from wirekafka.codec.crc import crc32c
 from wirekafka.codec.message import MalformedMessage, Message, Request
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.codec.varint import encode_uvarint, encode_varint
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.errors import Error
 from wirekafka.log import validate
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.testing import Broker
 
 MOST_BYTES = 2 << 20

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from tests.manual_clock import ManualClock
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
-from wirekafka.apis.vote import VoteRequest, VoteResponse
 from wirekafka.codec.message import Request
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.replication.internal_topics import METADATA_TOPIC
-from wirekafka.replication.promise import Promise
+from wirekafka.log.directories.log_directory import UnusableDirectory
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.vote import VoteRequest, VoteResponse
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import (
     Answer,
     FetchPosition,
@@ -26,8 +25,9 @@ from wirekafka.replication.raft.messages import (
     ReplicaKey,
     Vote,
 )
-from wirekafka.server.quorum_driver import DriverParts, QuorumDriver
-from wirekafka.server.quorum_messages import Wire
+from wirekafka.runtime.promise import Promise
+from wirekafka.server.controllers.quorum_driver import DriverParts, QuorumDriver
+from wirekafka.server.controllers.quorum_messages import Wire
 
 ONE, TWO = ReplicaKey(1), ReplicaKey(2)
 SERVERS = (Address("first", 1), Address("second", 2))

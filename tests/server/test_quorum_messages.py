@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from wirekafka.apis.add_raft_voter import AddRaftVoterResponse
-from wirekafka.apis.api_versions import ApiVersionsResponse
-from wirekafka.apis.begin_quorum_epoch import BeginQuorumEpochResponse
-from wirekafka.apis.end_quorum_epoch import EndQuorumEpochResponse
-from wirekafka.apis.fetch import FetchResponse
-from wirekafka.apis.fetch_snapshot import FetchSnapshotResponse
-from wirekafka.apis.node_endpoints import NodeEndpoint
-from wirekafka.apis.raft_requests import LeaderEndpoint, QuorumNodeEndpoint
-from wirekafka.apis.remove_raft_voter import RemoveRaftVoterResponse
-from wirekafka.apis.update_raft_voter import UpdateRaftVoterResponse
-from wirekafka.apis.vote import VoteResponse
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import METADATA_TOPIC_ID
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.log.directories.log_directory import METADATA_TOPIC_ID
+from wirekafka.protocol.add_raft_voter import AddRaftVoterResponse
+from wirekafka.protocol.api_versions import ApiVersionsResponse
+from wirekafka.protocol.begin_quorum_epoch import BeginQuorumEpochResponse
+from wirekafka.protocol.end_quorum_epoch import EndQuorumEpochResponse
+from wirekafka.protocol.fetch import FetchResponse
+from wirekafka.protocol.fetch_snapshot import FetchSnapshotResponse
+from wirekafka.protocol.node_endpoints import NodeEndpoint
+from wirekafka.protocol.quorum_endpoints import LeaderEndpoint, QuorumNodeEndpoint
+from wirekafka.protocol.remove_raft_voter import RemoveRaftVoterResponse
+from wirekafka.protocol.update_raft_voter import UpdateRaftVoterResponse
+from wirekafka.protocol.vote import VoteResponse
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft import messages as m
-from wirekafka.replication.snapshot_file import SnapshotId
-from wirekafka.server.quorum_messages import Wire, decoded, encoded, exact_version
+from wirekafka.replication.raft.snapshot_file import SnapshotId
+from wirekafka.server.controllers.quorum_messages import Wire, decoded, encoded, exact_version
 
 WIRE = Wire(
     cluster_id="cluster",

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.ports import free_ports
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
 from wirekafka.codec.frame import encode_request
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.unsupported import refuse_unsupported
 from wirekafka.config.option import ConfigError
-from wirekafka.config.unsupported import refuse_unsupported
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.topics import NewTopic
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.node import Node, Platform
 

@@ -12,7 +12,7 @@ import pytest
 from spark_examples.live_broker import live_broker
 from tests.raw_client import RawClient, frame
 from tests.server.test_client_quotas import TOPIC, fetch, produce, quota_request
-from wirekafka.apis.create_topics import CreateTopicsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
 
 LIMIT = 200_000
 CROWD, CROWD_LIMIT = 100, 2_000_000

@@ -18,7 +18,7 @@ from tests.in_process import batch
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.log.files import RealDisk, RealFile
-from wirekafka.metadata.topics import NewTopic
+from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.server.monitoring.service import Monitoring
 from wirekafka.server.node import Node, Platform
 

@@ -14,14 +14,14 @@ import pytest
 
 from tests.log.batches import NOW_MS, append, batch, end_transaction, from_producer, read_all
 from wirekafka.config.topic_config import TopicConfig
-from wirekafka.log import recovery_job
+from wirekafka.log.directories import recovery_job
+from wirekafka.log.directories.log_directory import LogDirectory, NewLog
+from wirekafka.log.directories.recovery_job import RecoveryJob, afterwards
+from wirekafka.log.directories.recovery_progress import RecoveryProgress
 from wirekafka.log.files import RealDisk
 from wirekafka.log.log import Log
-from wirekafka.log.log_directory import LogDirectory, NewLog
 from wirekafka.log.recovery import Opening
-from wirekafka.log.recovery_job import RecoveryJob, afterwards
-from wirekafka.log.recovery_progress import RecoveryProgress
-from wirekafka.server import recovery_pool
+from wirekafka.server.background import recovery_pool
 
 CONFIG = TopicConfig(segment_bytes=4000, index_interval_bytes=300)
 RECOVER = partial(recovery_pool.recover, processes=2)
@@ -203,7 +203,7 @@ def test_a_worker_ends_with_its_input_even_during_a_job(left: Path) -> None:
     opening = Opening(is_clean=False, now_ms=NOW_MS)
     job = RecoveryJob(directory=str(left / "t-0"), config=CONFIG, opening=opening)
     done = subprocess.run(
-        [sys.executable, "-m", "wirekafka.server.recovery_worker"],
+        [sys.executable, "-m", "wirekafka.server.background.recovery_worker"],
         check=True,
         timeout=60,
         input=job.encode().encode() + b"\n",

@@ -14,18 +14,18 @@ from tests.eventually import eventually_async
 from tests.in_process import InProcessBroker, batch, now
 from tests.log.cleaning import records
 from tests.manual_clock import ManualClock
-from wirekafka.apis.alter_replica_log_dirs import AlterReplicaLogDirsRequest
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Append
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.log.directories.new_log import NewLog
 from wirekafka.log.files import RealLock
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.log.new_log import NewLog
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.replication.relocation import Relocation
-from wirekafka.server.cleaning import Cleaning
-from wirekafka.server.relocating import Relocating
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.alter_replica_log_dirs import AlterReplicaLogDirsRequest
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest
+from wirekafka.replication.partition.relocation import Relocation
+from wirekafka.server.background.cleaning import Cleaning
+from wirekafka.server.background.relocating import Relocating
 
 KEY = "t", 0
 COMPACTED = {

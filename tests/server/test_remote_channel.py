@@ -14,30 +14,33 @@ from typing import Any
 import pytest
 
 from tests.server.other_node import VERSIONS, Asked, OtherNode
-from wirekafka.apis.allocate_producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-)
-from wirekafka.apis.alter_partition import AlterPartitionRequest, AlterPartitionResponse
-from wirekafka.apis.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from wirekafka.apis.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.apis.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
-from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from wirekafka.codec.frame import RequestHeader
 from wirekafka.config.address import Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Beat, Registration
-from wirekafka.metadata.producer_ids import Block
-from wirekafka.metadata.topics import NewTopic
-from wirekafka.replication.remote_replica import DecidedIsr, IsrChange, IsrMember
+from wirekafka.metadata.controller.channel import Beat, Registration
+from wirekafka.metadata.controller.producer_ids import Block
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.protocol.allocate_producer_ids import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+)
+from wirekafka.protocol.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from wirekafka.protocol.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wirekafka.protocol.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
+from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.controller_search import Controller, ControllerSearch, Quorum
+from wirekafka.server.controllers.controller_search import Controller, ControllerSearch, Quorum
+from wirekafka.server.controllers.remote_channel import BACKOFF, RemoteChannel, Route
 from wirekafka.server.net import SocketNet
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.remote_channel import BACKOFF, RemoteChannel, Route
+from wirekafka.server.peers.peer import Peer, PeerOptions
 
 _CONFIG = BrokerConfig.of({"node.id": "1", "process.roles": "broker"})
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from wirekafka.server.repeated_warnings import INTERVAL_MS, Occasion, RepeatedWarnings
+from wirekafka.server.connections.repeated_warnings import INTERVAL_MS, Occasion, RepeatedWarnings
 
 
 @pytest.fixture

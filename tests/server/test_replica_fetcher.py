@@ -20,12 +20,12 @@ from tests.simulation.node import PORT, SimulatedNode, new_loop
 from tests.simulation.trace import Trace
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.topics import CreateTopics, NewTopic
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import Leadership, PartitionIdentity
-from wirekafka.replication.throttle import ReplicationThrottle
-from wirekafka.server.peer import Peer, PeerOptions
-from wirekafka.server.replica_fetcher import ReplicaFetchers, Surroundings
+from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import Leadership, PartitionIdentity
+from wirekafka.server.peers.peer import Peer, PeerOptions
+from wirekafka.server.peers.replica_fetcher import ReplicaFetchers, Surroundings
 
 LEADER, FOLLOWER = 1, 2
 _EPOCH = 10

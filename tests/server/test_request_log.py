@@ -15,11 +15,11 @@ from tests.in_process import InProcessBroker, batch
 from tests.manual_clock import ManualClock
 from tests.server.serving import Serving
 from tests.server.test_measured_pipeline import FETCH, fetch_request, produce_request
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.server.message_json import to_json
-from wirekafka.server.request_log import RequestLog
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.server.monitoring.message_json import to_json
+from wirekafka.server.monitoring.request_log import RequestLog
 
 
 @pytest.fixture

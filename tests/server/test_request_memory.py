@@ -11,8 +11,8 @@ from tests.raw_client import RawClient, frame
 from tests.server.probe_api import Gate, ProbeRequest
 from tests.server.test_connection import Served, gate, probe
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.server.connection import Connection
-from wirekafka.server.request_memory import RequestMemory
+from wirekafka.server.connections.connection import Connection
+from wirekafka.server.connections.request_memory import RequestMemory
 
 __all__ = ["gate"]
 

@@ -15,12 +15,12 @@ import pytest
 from tests.in_process import batch
 from tests.raw_client import RawClient
 from tests.server.serving import Serving
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import batches
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 
 def create(client: RawClient, name: str, partitions: int = 1) -> None:

@@ -13,13 +13,13 @@ import pytest
 from tests.eventually import eventually_async
 from tests.in_process import Exchange, InProcessBroker, batch
 from tests.manual_clock import ManualClock
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.write_txn_markers import WriteTxnMarkersRequest
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.flush import Flush
-from wirekafka.metadata.topics import DeleteTopics, TopicReference
-from wirekafka.server.housekeeping import Housekeeping
-from wirekafka.server.syncing import Syncing
+from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest
+from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.background.syncing import Syncing
 
 TopicData = ProduceRequest.TopicProduceData
 

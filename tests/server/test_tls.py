@@ -14,10 +14,10 @@ from tests.certificates import PASSWORD, Authority, Issued, client_context
 from tests.config.test_small_file import hostile_paths
 from tests.eventually import eventually
 from tests.raw_client import RawClient
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.config.option import Type
 from wirekafka.config.options import SecurityOptions, rows
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
 from wirekafka.testing import Broker
 
 _HOST = "127.0.0.1"

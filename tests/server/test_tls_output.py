@@ -17,11 +17,11 @@ import uvloop
 
 from tests.in_process import batch
 from tests.raw_client import RawClient
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.server.connection import Connection
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.server.connections.connection import Connection
 from wirekafka.server.node import Node
 
 _PLAIN = b"a text that anyone could read; "

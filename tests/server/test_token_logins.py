@@ -16,18 +16,18 @@ from tests.planted_secrets import planted
 from tests.raw_client import frame, response_in
 from tests.sasl_client import ScramClient
 from tests.server.test_logins import Client, settings
-from wirekafka.apis.create_delegation_token import CreateDelegationTokenRequest
-from wirekafka.apis.describe_configs import DescribeConfigsRequest
-from wirekafka.apis.describe_delegation_token import DescribeDelegationTokenRequest
-from wirekafka.apis.envelope import DefaultPrincipalData, EnvelopeRequest
-from wirekafka.apis.expire_delegation_token import ExpireDelegationTokenRequest
-from wirekafka.apis.renew_delegation_token import RenewDelegationTokenRequest
-from wirekafka.apis.sasl_authenticate import SaslAuthenticateRequest
-from wirekafka.apis.sasl_handshake import SaslHandshakeRequest
 from wirekafka.codec.message import Request
 from wirekafka.config.prefixed import jaas_option
 from wirekafka.errors import Error
-from wirekafka.metadata.records import DelegationTokenRecord
+from wirekafka.protocol.create_delegation_token import CreateDelegationTokenRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.describe_delegation_token import DescribeDelegationTokenRequest
+from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest
+from wirekafka.protocol.expire_delegation_token import ExpireDelegationTokenRequest
+from wirekafka.protocol.records.metadata import DelegationTokenRecord
+from wirekafka.protocol.renew_delegation_token import RenewDelegationTokenRequest
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
 from wirekafka.security.sasl.scram import LOGIN_MODULE
 
 CHECK_MS = 10_000

@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, Reso
 
 from tests.planted_secrets import planted
 from wirekafka import Broker
-from wirekafka.server import wire_tap
-from wirekafka.server.wire_tap import Choice, Exchange, TooManyWatches, Wire
+from wirekafka.server.monitoring import wire_tap
+from wirekafka.server.monitoring.wire_tap import Choice, Exchange, TooManyWatches, Wire
 
 
 @pytest.fixture

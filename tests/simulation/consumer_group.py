@@ -12,9 +12,9 @@ from tests.simulation.offsets import commit_request, fetch_offsets, fetch_reques
 from tests.simulation.reader import Reader
 from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, TOPICS, World, sleep
-from wirekafka.apis.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 SETTINGS = {
     "group.consumer.min.session.timeout.ms": "6000",

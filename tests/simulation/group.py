@@ -10,11 +10,11 @@ from tests.simulation.offsets import commit_request, fetch_offsets, fetch_reques
 from tests.simulation.reader import Reader
 from tests.simulation.wire import BUSY, GROUP, Coordinator, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, World, sleep
-from wirekafka.apis.heartbeat import HeartbeatRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.leave_group import LeaveGroupRequest
-from wirekafka.apis.sync_group import SyncGroupRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.heartbeat import HeartbeatRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.leave_group import LeaveGroupRequest
+from wirekafka.protocol.sync_group import SyncGroupRequest
 
 _SESSION_MS = 6_000
 _FORGOTTEN = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)

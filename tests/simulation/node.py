@@ -16,7 +16,7 @@ from tests.simulation.process import Process
 from tests.simulation.trace import Trace
 from wirekafka.broker import Broker
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.replication.metadata_log import Sync, sync_inline
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.node import Node, Platform
 

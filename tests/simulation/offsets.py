@@ -8,8 +8,8 @@ from typing import Any
 from tests.histories.history import Place
 from tests.simulation.wire import Coordinator, Lost, Wire, check
 from tests.simulation.world import World
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 
 
 def fetch_request(group_id: str, places: Iterable[Place], **member: Any) -> OffsetFetchRequest:

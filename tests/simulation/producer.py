@@ -10,10 +10,10 @@ from typing import Any
 from tests.histories.history import Operation, Place, Send, Verdict
 from tests.simulation.wire import BUSY, Leader, Lost, Wire
 from tests.simulation.world import World, ask_until_not_busy, sleep
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.produce import ProduceRequest
 
 _IN_FLIGHT = 5
 _TIME_MS = 1_700_000_000_000

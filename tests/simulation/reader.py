@@ -10,10 +10,10 @@ from typing import Any
 from tests.histories.history import Place, Read
 from tests.memory_transport import Address
 from tests.simulation.wire import BUSY, Leader, Lost, Refused, Wire
-from wirekafka.apis.fetch import FetchRequest
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import decode_records
 from wirekafka.errors import Error
+from wirekafka.protocol.fetch import FetchRequest
 
 _BY_NAME, _BY_ID = 12, 17
 _ABORT = 0

@@ -13,12 +13,12 @@ from tests import share_state_topic
 from tests.histories.history import Place
 from tests.simulation.wire import BUSY, GROUP, Coordinator, Leader, Lost, Refused, Wire, check
 from tests.simulation.world import PLACES, TOPICS, World, ask_until, sleep
-from wirekafka.apis.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.share_acknowledge import ShareAcknowledgeRequest
-from wirekafka.apis.share_fetch import ShareFetchRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.share_acknowledge import ShareAcknowledgeRequest
+from wirekafka.protocol.share_fetch import ShareFetchRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 SETTINGS = {
     "group.share.min.session.timeout.ms": "6000",

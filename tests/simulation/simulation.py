@@ -26,7 +26,7 @@ from tests.simulation.trace import Trace
 from tests.simulation.transactions import TIMEOUT_MS, TransactionalProducer
 from tests.simulation.wire import GROUP, Coordinator, Lost, Refused, Wire
 from tests.simulation.world import PLACES, World, ask_until, sleep
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 
 _SETTINGS = {
     "offsets.topic.num.partitions": "2",

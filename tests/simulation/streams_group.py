@@ -7,12 +7,12 @@ from random import Random
 from tests.histories.history import Place
 from tests.simulation.consumer_group import REBALANCE_TIMEOUT_MS, BrokerAssignedMember
 from tests.simulation.world import TOPICS, World
-from wirekafka.apis.streams_group_heartbeat import (
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
+from wirekafka.protocol.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
     TaskIds,
 )
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue, TopicInfo
 
 SETTINGS = {
     "group.streams.min.session.timeout.ms": "6000",

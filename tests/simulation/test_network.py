@@ -13,8 +13,8 @@ from tests.simulation.network import Network, NetworkFaults
 from tests.simulation.node import SimulatedNode, new_loop
 from tests.simulation.trace import Trace
 from tests.simulation.wire import GROUP, Coordinator, Leader, Lost, Wire
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.describe_cluster import DescribeClusterRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest
 
 
 class Peer(asyncio.Protocol):

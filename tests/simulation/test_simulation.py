@@ -16,7 +16,7 @@ from wirekafka.coordinator.markers import MarkerWriter
 from wirekafka.coordinator.share.leader import ShareLeader
 from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
-from wirekafka.replication.partition import Partition
+from wirekafka.replication.partition.partition import Partition
 from wirekafka.replication.share.partition import SharePartition
 
 SEEDS = int(os.environ.get("WIREKAFKA_SEEDS", "1000"))

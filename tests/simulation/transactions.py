@@ -19,13 +19,13 @@ from tests.simulation.wire import (
     Wire,
 )
 from tests.simulation.world import PLACES, World, ask_until_not_busy, sleep
-from wirekafka.apis.add_offsets_to_txn import AddOffsetsToTxnRequest
-from wirekafka.apis.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
-from wirekafka.apis.end_txn import EndTxnRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.txn_offset_commit import TxnOffsetCommitRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest
+from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from wirekafka.protocol.end_txn import EndTxnRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
 
 _ABORTS = 0.1
 TIMEOUT_MS = 20_000

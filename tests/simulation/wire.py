@@ -12,10 +12,10 @@ from typing import Any, cast
 from tests.memory_transport import Address
 from tests.raw_client import frame, response_in
 from tests.simulation.network import Network
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 
 class Lost(Exception):

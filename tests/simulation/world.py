@@ -11,10 +11,10 @@ from tests.histories.history import History, Place
 from tests.memory_transport import Address
 from tests.simulation.network import Network
 from tests.simulation.wire import BUSY, Lost, Whom, Wire
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.metadata import MetadataRequest
 from wirekafka.errors import Error
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.metadata import MetadataRequest
 
 TOPICS = {"plain": 2, "ledger": 3}
 PLACES: list[Place] = [(name, index) for name, count in TOPICS.items() for index in range(count)]

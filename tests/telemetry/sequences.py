@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from wirekafka.apis.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.push_telemetry import PushTelemetryRequest
 from wirekafka.codec.message import Request
-from wirekafka.metadata.image import CLIENT_METRICS
+from wirekafka.metadata.image.image import CLIENT_METRICS
+from wirekafka.protocol.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.push_telemetry import PushTelemetryRequest
 
 MAX_BYTES = 2_000
 """telemetry.max.bytes of both brokers."""

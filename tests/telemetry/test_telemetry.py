@@ -13,15 +13,15 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, M
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.telemetry.sequences import INTERVAL_MS, MAX_BYTES, SEQUENCES, TelemetryClient, alter
-from wirekafka.apis.api_versions import ApiVersionsRequest
-from wirekafka.apis.get_telemetry_subscriptions import (
-    GetTelemetrySubscriptionsRequest,
-    GetTelemetrySubscriptionsResponse,
-)
 from wirekafka.codec.compression import Codec, compress
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
 from wirekafka.metrics.measures import Measures
+from wirekafka.protocol.api_versions import ApiVersionsRequest
+from wirekafka.protocol.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 from wirekafka.server.monitoring.client_metrics import TelemetryCollector
 from wirekafka.telemetry.instances import Push
 from wirekafka.telemetry.subscriptions import Client, Subscription

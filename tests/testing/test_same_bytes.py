@@ -19,22 +19,22 @@ from tests.fuzz.frames import is_unfinished, malformed_frames
 from tests.in_process import batch
 from tests.raw_client import RawClient, frame
 from wirekafka import Broker
-from wirekafka.apis import registry
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.describe_configs import DescribeConfigsRequest
-from wirekafka.apis.fetch import FetchRequest
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.join_group import JoinGroupRequest
-from wirekafka.apis.list_offsets import ListOffsetsRequest
-from wirekafka.apis.metadata import MetadataRequest
-from wirekafka.apis.offset_commit import OffsetCommitRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
-from wirekafka.apis.produce import ProduceRequest
-from wirekafka.apis.sync_group import SyncGroupRequest
+from wirekafka.apis.shared import registry
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest
+from wirekafka.protocol.fetch import FetchRequest
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.join_group import JoinGroupRequest
+from wirekafka.protocol.list_offsets import ListOffsetsRequest
+from wirekafka.protocol.metadata import MetadataRequest
+from wirekafka.protocol.offset_commit import OffsetCommitRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
+from wirekafka.protocol.produce import ProduceRequest
+from wirekafka.protocol.sync_group import SyncGroupRequest
 from wirekafka.server import node as node_module
 from wirekafka.server.node import Node
 from wirekafka.testing.settings import broker_settings

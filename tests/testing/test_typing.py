@@ -11,10 +11,10 @@ from typing import get_args
 import pytest
 
 import wirekafka
-from wirekafka.apis import registry, routes
+from wirekafka.apis.shared import registry, routes
 from wirekafka.errors import Error
 from wirekafka.testing import Record
-from wirekafka.testing.names import ApiName, ErrorName
+from wirekafka.testing.hooks.names import ApiName, ErrorName
 
 ROOT = Path(__file__).parents[2]
 

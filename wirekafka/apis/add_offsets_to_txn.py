@@ -5,27 +5,14 @@ v2: PRODUCER_FENCED (KIP-588), v4: TRANSACTION_ABORTABLE (KIP-890).
 
 from __future__ import annotations
 
-from wirekafka.apis.fencing import fencing_error
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Int64, Request, Response, String
+from wirekafka.apis.shared.fencing import fencing_error
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.transaction import FIRST_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import AddPartitions, ProducerIdentity
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
+from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
 from wirekafka.security.acl import GROUP, READ, TRANSACTIONAL_ID, WRITE
-
-
-class AddOffsetsToTxnRequest(Request, key=25, versions="0-4", flexible="3+"):
-    transactional_id: String
-    producer_id: Int64
-    producer_epoch: Int16
-    group_id: String
-
-
-class AddOffsetsToTxnResponse(Response, answers=AddOffsetsToTxnRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-
 
 _FENCED_SINCE = 2
 

@@ -8,19 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.fencing import fencing_error
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.fencing import fencing_error
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS, FIRST_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import (
     AddPartitions,
@@ -28,54 +17,18 @@ from wirekafka.coordinator.transaction_commands import (
     VerifyPartitions,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.internal_topics import INTERNAL_TOPICS
-from wirekafka.replication.promise import Promise, start
+from wirekafka.protocol.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    PartitionResult,
+    Topic,
+    TopicResult,
+)
+from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS
+from wirekafka.runtime.promise import Promise, start
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE
 
-
-class Topic(Part):
-    name: String
-    partitions: list[Int32]
-
-
-class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible="3+"):
-    transactions: list[Transaction] = field("4+")
-    v3_and_below_transactional_id: String = field("0-3")
-    v3_and_below_producer_id: Int64 = field("0-3")
-    v3_and_below_producer_epoch: Int16 = field("0-3")
-    v3_and_below_topics: list[Topic] = field("0-3")
-
-    class Transaction(Part):
-        transactional_id: String
-        producer_id: Int64
-        producer_epoch: Int16
-        verify_only: Bool
-        topics: list[Topic]
-
-
-class PartitionResult(Part):
-    partition_index: Int32
-    partition_error_code: Int16
-
-
-class TopicResult(Part):
-    name: String
-    results_by_partition: list[PartitionResult]
-
-
-class AddPartitionsToTxnResponse(Response, answers=AddPartitionsToTxnRequest):
-    throttle_time_ms: Int32
-    error_code: Int16 = field("4+")
-    results_by_transaction: list[Result] = field("4+")
-    results_by_topic_v3_and_below: list[TopicResult] = field("0-3")
-
-    class Result(Part):
-        transactional_id: String
-        topic_results: list[TopicResult]
-
-
 _Transaction = AddPartitionsToTxnRequest.Transaction
-TopicResult = TopicResult
 _Errors = dict[tuple[str, int], Error]
 
 _FENCED_SINCE = 2

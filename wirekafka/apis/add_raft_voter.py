@@ -5,28 +5,13 @@ v1: a response as soon as the leader has appended the change (KIP-1186).
 
 from __future__ import annotations
 
-from wirekafka.apis.raft_requests import LeaderEndpoint, check_cluster_id, endpoints_of
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Bool, Int16, Int32, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.raft_requests import check_cluster_id, endpoints_of
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from wirekafka.replication.raft.messages import NO_DIRECTORY, AddVoter, ReplicaKey
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class AddRaftVoterRequest(Request, key=80, versions="0-1", flexible="0+"):
-    cluster_id: String | None
-    timeout_ms: Int32
-    voter_id: Int32
-    voter_directory_id: Uuid
-    listeners: list[LeaderEndpoint]
-    ack_when_committed: Bool = field("1+", default=True)
-
-
-class AddRaftVoterResponse(Response, answers=AddRaftVoterRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
 
 
 @api(AddRaftVoterRequest, AddRaftVoterResponse, forwarded=True)

@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import (
-    Bool,
-    Float64,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import AlterQuotas, QuotaChange, hosts, in_order
+from wirekafka.metadata.controller.quotas import AlterQuotas, QuotaChange, hosts, in_order
+from wirekafka.protocol.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
 from wirekafka.quotas.precedence import Entity
-from wirekafka.replication.promise import Promise
+from wirekafka.runtime.promise import Promise
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
-
-
-class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible="1+"):
-    entries: list[EntryData]
-    validate_only: Bool
-
-    class EntryData(Part):
-        entity: list[EntityData]
-        ops: list[OpData]
-
-        class EntityData(Part):
-            entity_type: String
-            entity_name: String | None = field(default="")
-
-        class OpData(Part):
-            key: String
-            value: Float64
-            remove: Bool
-
-
-class AlterClientQuotasResponse(Response, answers=AlterClientQuotasRequest):
-    throttle_time_ms: Int32
-    entries: list[EntryData]
-
-    class EntryData(Part):
-        error_code: Int16
-        error_message: String | None = field(default="")
-        entity: list[EntityData]
-
-        class EntityData(Part):
-            entity_type: String
-            entity_name: String | None = field(default="")
-
 
 _Result = AlterClientQuotasResponse.EntryData
 

@@ -7,37 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.apis import config_changes
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared import config_changes
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.configs import Change, Kind, ReplaceConfigs, ResourceChanges, replaced
-
-
-class AlterConfigsRequest(Request, key=33, versions="0-2", flexible="2+"):
-    resources: list[Resource]
-    validate_only: Bool
-
-    class Resource(Part):
-        resource_type: Int8
-        resource_name: String
-        configs: list[AlterableConfig]
-
-        class AlterableConfig(Part):
-            name: String
-            value: String | None = field(default="")
-
-
-class AlterConfigsResponse(Response, answers=AlterConfigsRequest):
-    throttle_time_ms: Int32
-    responses: list[ResourceResponse]
-
-    class ResourceResponse(Part):
-        error_code: Int16
-        error_message: String | None = field(default="")
-        resource_type: Int8
-        resource_name: String
-
+from wirekafka.metadata.controller.configs import (
+    Change,
+    Kind,
+    ReplaceConfigs,
+    ResourceChanges,
+    replaced,
+)
+from wirekafka.protocol.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 _Response = AlterConfigsResponse.ResourceResponse
 

@@ -5,57 +5,15 @@ v2: topic ids, v3: the broker epochs of the ISR's members (KIP-903).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import Int8, Int16, Int32, Int64, Part, Request, Response, Uuid, field
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.channel import Replica
-from wirekafka.metadata.isr_changes import ChangeIsrs
-from wirekafka.metadata.sweep import in_portions
-from wirekafka.replication.remote_replica import DecidedIsr, IsrChange, IsrMember
-from wirekafka.replication.replica import NO_EPOCH
+from wirekafka.metadata.controller.channel import Replica
+from wirekafka.metadata.controller.isr_changes import ChangeIsrs
+from wirekafka.metadata.controller.sweep import in_portions
+from wirekafka.protocol.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from wirekafka.replication.partition.remote_replica import DecidedIsr, IsrChange, IsrMember
+from wirekafka.replication.partition.replica import NO_EPOCH
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class AlterPartitionRequest(Request, key=56, versions="2-3", flexible="0+"):
-    broker_id: Int32
-    broker_epoch: Int64 = field(default=-1)
-    topics: list[TopicData]
-
-    class TopicData(Part):
-        topic_id: Uuid
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            leader_epoch: Int32
-            new_isr: list[Int32] = field("0-2")
-            new_isr_with_epochs: list[BrokerState] = field("3+")
-            leader_recovery_state: Int8
-            partition_epoch: Int32
-
-            class BrokerState(Part):
-                broker_id: Int32
-                broker_epoch: Int64 = field(default=-1)
-
-
-class AlterPartitionResponse(Response, answers=AlterPartitionRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    topics: list[TopicData]
-
-    class TopicData(Part):
-        topic_id: Uuid
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            error_code: Int16
-            leader_id: Int32
-            leader_epoch: Int32
-            isr: list[Int32]
-            leader_recovery_state: Int8
-            partition_epoch: Int32
-
 
 _Proposed = AlterPartitionRequest.TopicData.PartitionData
 _Topic = AlterPartitionResponse.TopicData

@@ -5,43 +5,14 @@ v1: may refuse to change the replication factor (KIP-860).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api, failure_of
-from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.reassignments import Move, Reassign
+from wirekafka.metadata.controller.reassignments import Move, Reassign
+from wirekafka.protocol.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class AlterPartitionReassignmentsRequest(Request, key=45, versions="0-1", flexible="0+"):
-    timeout_ms: Int32 = field(default=60000)
-    allow_replication_factor_change: Bool = field("1+", default=True)
-    topics: list[ReassignableTopic]
-
-    class ReassignableTopic(Part):
-        name: String
-        partitions: list[ReassignablePartition]
-
-        class ReassignablePartition(Part):
-            partition_index: Int32
-            replicas: list[Int32] | None = field(default=None)
-
-
-class AlterPartitionReassignmentsResponse(Response, answers=AlterPartitionReassignmentsRequest):
-    throttle_time_ms: Int32
-    allow_replication_factor_change: Bool = field("1+", default=True)
-    error_code: Int16
-    error_message: String | None = field(default="")
-    responses: list[ReassignableTopicResponse]
-
-    class ReassignableTopicResponse(Part):
-        name: String
-        partitions: list[ReassignablePartitionResponse]
-
-        class ReassignablePartitionResponse(Part):
-            partition_index: Int32
-            error_code: Int16
-            error_message: String | None = field(default="")
-
 
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 _Partition = _Topic.ReassignablePartitionResponse

@@ -4,37 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.protocol.alter_replica_log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+)
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class AlterReplicaLogDirsRequest(Request, key=34, versions="1-2", flexible="2+"):
-    dirs: list[AlterReplicaLogDir]
-
-    class AlterReplicaLogDir(Part):
-        path: String
-        topics: list[AlterReplicaLogDirTopic]
-
-        class AlterReplicaLogDirTopic(Part):
-            name: String
-            partitions: list[Int32]
-
-
-class AlterReplicaLogDirsResponse(Response, answers=AlterReplicaLogDirsRequest):
-    throttle_time_ms: Int32
-    results: list[AlterReplicaLogDirTopicResult]
-
-    class AlterReplicaLogDirTopicResult(Part):
-        topic_name: String
-        partitions: list[AlterReplicaLogDirPartitionResult]
-
-        class AlterReplicaLogDirPartitionResult(Part):
-            partition_index: Int32
-            error_code: Int16
-
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 _Partition = _Topic.AlterReplicaLogDirPartitionResult

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.share_version import UNSUPPORTED, check_share_version
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.share_version import UNSUPPORTED, check_share_version
 from wirekafka.coordinator.java_order import grown_capacity, integers_in_order
 from wirekafka.coordinator.share.commands import AlterShareOffsets
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import GROUP, READ, TOPIC
 
 _NO_TOPIC_ID = bytes(16)
-
-
-class AlterShareGroupOffsetsRequest(Request, key=91, versions="0", flexible="0+"):
-    group_id: String
-    topics: list[Topic]
-
-    class Topic(Part):
-        topic_name: String
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            start_offset: Int64
-
-
-class AlterShareGroupOffsetsResponse(Response, answers=AlterShareGroupOffsetsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default=None)
-    responses: list[Topic]
-
-    class Topic(Part):
-        topic_name: String
-        topic_id: Uuid
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            error_code: Int16
-            error_message: String | None = field(default=None)
 
 
 _Topic = AlterShareGroupOffsetsResponse.Topic

@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import (
-    Bytes,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.scram import AlterCredentials, Deletion, Upsertion
+from wirekafka.metadata.controller.scram import AlterCredentials, Deletion, Upsertion
+from wirekafka.protocol.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class AlterUserScramCredentialsRequest(Request, key=51, versions="0", flexible="0+"):
-    deletions: list[ScramCredentialDeletion]
-    upsertions: list[ScramCredentialUpsertion]
-
-    class ScramCredentialDeletion(Part):
-        name: String
-        mechanism: Int8
-
-    class ScramCredentialUpsertion(Part):
-        name: String
-        mechanism: Int8
-        iterations: Int32
-        salt: Bytes
-        salted_password: Bytes
-
-
-class AlterUserScramCredentialsResponse(Response, answers=AlterUserScramCredentialsRequest):
-    throttle_time_ms: Int32
-    results: list[Result]
-
-    class Result(Part):
-        user: String
-        error_code: Int16
-        error_message: String | None = field(default="")
-
 
 _Result = AlterUserScramCredentialsResponse.Result
 

@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, Uuid, field
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import Error
-from wirekafka.metadata.directories import AssignDirectories
-from wirekafka.metadata.sweep import in_portions
+from wirekafka.metadata.controller.directories import AssignDirectories
+from wirekafka.metadata.controller.sweep import in_portions
+from wirekafka.protocol.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class AssignReplicasToDirsRequest(Request, key=73, versions="0", flexible="0+"):
-    broker_id: Int32
-    broker_epoch: Int64 = field(default=-1)
-    directories: list[DirectoryData]
-
-    class DirectoryData(Part):
-        id: Uuid
-        topics: list[TopicData]
-
-        class TopicData(Part):
-            topic_id: Uuid
-            partitions: list[PartitionData]
-
-            class PartitionData(Part):
-                partition_index: Int32
-
-
-class AssignReplicasToDirsResponse(Response, answers=AssignReplicasToDirsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    directories: list[DirectoryData]
-
-    class DirectoryData(Part):
-        id: Uuid
-        topics: list[TopicData]
-
-        class TopicData(Part):
-            topic_id: Uuid
-            partitions: list[PartitionData]
-
-            class PartitionData(Part):
-                partition_index: Int32
-                error_code: Int16
-
 
 _Directory = AssignReplicasToDirsResponse.DirectoryData
 _Topic = _Directory.TopicData

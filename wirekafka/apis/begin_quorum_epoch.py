@@ -5,55 +5,19 @@ v1: voter keys and the leader's listeners (KIP-853).
 
 from __future__ import annotations
 
-from wirekafka.apis.raft_requests import (
-    LeaderEndpoint,
-    QuorumNodeEndpoint,
+from wirekafka.apis.shared.raft_requests import (
     addressed,
     check_cluster_id,
     endpoints_of,
     leader_nodes,
     metadata_partition,
 )
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import KafkaError
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.protocol.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import BeginEpoch, EpochAnswer, Leadership
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class BeginQuorumEpochRequest(Request, key=53, versions="0-1", flexible="1+"):
-    cluster_id: String | None = field(default=None)
-    voter_id: Int32 = field("1+", default=-1)
-    topics: list[TopicData]
-    leader_endpoints: list[LeaderEndpoint] = field("1+")
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            voter_directory_id: Uuid = field("1+")
-            leader_id: Int32
-            leader_epoch: Int32
-
-
-class BeginQuorumEpochResponse(Response, answers=BeginQuorumEpochRequest):
-    error_code: Int16
-    topics: list[TopicData]
-    node_endpoints: list[QuorumNodeEndpoint] = field("1+", tag=0)
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            error_code: Int16
-            leader_id: Int32
-            leader_epoch: Int32
-
 
 _Topic = BeginQuorumEpochResponse.TopicData
 

@@ -6,28 +6,10 @@ v1: failed log directories (KIP-858), v2: cordoned log directories (KIP-1066).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import Bool, Int16, Int32, Int64, Request, Response, Uuid, field
-from wirekafka.metadata.heartbeats import Heartbeat
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
+from wirekafka.metadata.controller.heartbeats import Heartbeat
+from wirekafka.protocol.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class BrokerHeartbeatRequest(Request, key=63, versions="0-2", flexible="0+"):
-    broker_id: Int32
-    broker_epoch: Int64 = field(default=-1)
-    current_metadata_offset: Int64
-    want_fence: Bool
-    want_shut_down: Bool
-    offline_log_dirs: list[Uuid] = field("1+", tag=0)
-    cordoned_log_dirs: list[Uuid] | None = field("2+", default=None, tag=1)
-
-
-class BrokerHeartbeatResponse(Response, answers=BrokerHeartbeatRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    is_caught_up: Bool
-    is_fenced: Bool = field(default=True)
-    should_shut_down: Bool
 
 
 @controller_api(BrokerHeartbeatRequest, BrokerHeartbeatResponse)

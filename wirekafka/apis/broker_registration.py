@@ -5,52 +5,14 @@ v2: log directories (KIP-858), v3: the epoch of its last clean shutdown (KIP-966
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    UInt16,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.registration import Endpoint, RegisterBroker
+from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
+from wirekafka.protocol.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class BrokerRegistrationRequest(Request, key=62, versions="0-4", flexible="0+"):
-    broker_id: Int32
-    cluster_id: String
-    incarnation_id: Uuid
-    listeners: list[Listener]
-    features: list[Feature]
-    rack: String | None
-    is_migrating_zk_broker: Bool = field("1+")
-    log_dirs: list[Uuid] = field("2+")
-    previous_broker_epoch: Int64 = field("3+", default=-1)
-
-    class Listener(Part):
-        name: String
-        host: String
-        port: UInt16
-        security_protocol: Int16
-
-    class Feature(Part):
-        name: String
-        min_supported_version: Int16
-        max_supported_version: Int16
-
-
-class BrokerRegistrationResponse(Response, answers=BrokerRegistrationRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    broker_epoch: Int64 = field(default=-1)
 
 
 @controller_api(BrokerRegistrationRequest, BrokerRegistrationResponse)

@@ -7,75 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.apis.group_access import describable
-from wirekafka.apis.group_protocols import check_consumer_protocol
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.group_access import describable
+from wirekafka.apis.shared.group_protocols import check_consumer_protocol
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.consumer.commands import (
     DescribeConsumerGroup,
     DescribedConsumerGroup,
     DescribedConsumerMember,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
 from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC
 
-_NOT_ASKED_FOR = -2147483648
-"""READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS: all operations on a group."""
 _CLASSIC, _CONSUMER = 0, 1
-
-
-class ConsumerGroupDescribeRequest(Request, key=69, versions="0-1", flexible="0+"):
-    group_ids: list[String]
-    include_authorized_operations: Bool
-
-
-class Assignment(Part):
-    topic_partitions: list[TopicPartitions]
-
-    class TopicPartitions(Part):
-        topic_id: Uuid
-        topic_name: String
-        partitions: list[Int32]
-
-
-class ConsumerGroupDescribeResponse(Response, answers=ConsumerGroupDescribeRequest):
-    throttle_time_ms: Int32
-    groups: list[DescribedGroup]
-
-    class DescribedGroup(Part):
-        error_code: Int16
-        error_message: String | None = field(default=None)
-        group_id: String
-        group_state: String
-        group_epoch: Int32
-        assignment_epoch: Int32
-        assignor_name: String
-        members: list[Member]
-        authorized_operations: Int32 = field(default=_NOT_ASKED_FOR)
-
-        class Member(Part):
-            member_id: String
-            instance_id: String | None = field(default=None)
-            rack_id: String | None = field(default=None)
-            member_epoch: Int32
-            client_id: String
-            client_host: String
-            subscribed_topic_names: list[String]
-            subscribed_topic_regex: String | None = field(default=None)
-            assignment: Assignment
-            target_assignment: Assignment
-            member_type: Int8 = field("1+", default=-1)
 
 
 _Group = ConsumerGroupDescribeResponse.DescribedGroup

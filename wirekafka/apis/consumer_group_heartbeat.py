@@ -9,9 +9,8 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from wirekafka.apis.group_protocols import check_consumer_protocol
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.group_protocols import check_consumer_protocol
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.coordinator.consumer.commands import (
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
@@ -22,42 +21,11 @@ from wirekafka.coordinator.consumer.group import ConsumerGroup
 from wirekafka.coordinator.consumer.reconcile import reported_partitions
 from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from wirekafka.security.acl import DESCRIBE, GROUP, READ, TOPIC
-
-
-class ConsumerGroupHeartbeatRequest(Request, key=68, versions="0-1", flexible="0+"):
-    group_id: String
-    member_id: String
-    member_epoch: Int32
-    instance_id: String | None = field(default=None)
-    rack_id: String | None = field(default=None)
-    rebalance_timeout_ms: Int32 = field(default=-1)
-    subscribed_topic_names: list[String] | None = field(default=None)
-    subscribed_topic_regex: String | None = field("1+", default=None)
-    server_assignor: String | None = field(default=None)
-    topic_partitions: list[TopicPartitions] | None = field(default=None)
-
-    class TopicPartitions(Part):
-        topic_id: Uuid
-        partitions: list[Int32]
-
-
-class ConsumerGroupHeartbeatResponse(Response, answers=ConsumerGroupHeartbeatRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default=None)
-    member_id: String | None = field(default=None)
-    member_epoch: Int32
-    heartbeat_interval_ms: Int32
-    assignment: Assignment | None = field(default=None)
-
-    class Assignment(Part):
-        topic_partitions: list[TopicPartitions]
-
-        class TopicPartitions(Part):
-            topic_id: Uuid
-            partitions: list[Int32]
-
 
 _Assignment = ConsumerGroupHeartbeatResponse.Assignment
 

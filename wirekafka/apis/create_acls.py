@@ -5,11 +5,11 @@ v1: pattern types (KIP-290).
 
 from __future__ import annotations
 
-from wirekafka.apis.acl_types import require_types
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.acl_types import require_types
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.acls import CreateAcls
+from wirekafka.metadata.controller.acls import CreateAcls
+from wirekafka.protocol.create_acls import CreateAclsRequest, CreateAclsResponse
 from wirekafka.security.acl import (
     ALTER,
     CLUSTER,
@@ -21,29 +21,6 @@ from wirekafka.security.acl import (
     ResourceType,
     of_code,
 )
-
-
-class CreateAclsRequest(Request, key=30, versions="1-3", flexible="2+"):
-    creations: list[AclCreation]
-
-    class AclCreation(Part):
-        resource_type: Int8
-        resource_name: String
-        resource_pattern_type: Int8 = field(default=3)
-        principal: String
-        host: String
-        operation: Int8
-        permission_type: Int8
-
-
-class CreateAclsResponse(Response, answers=CreateAclsRequest):
-    throttle_time_ms: Int32
-    results: list[AclCreationResult]
-
-    class AclCreationResult(Part):
-        error_code: Int16
-        error_message: String | None = field(default="")
-
 
 _Creation = CreateAclsRequest.AclCreation
 

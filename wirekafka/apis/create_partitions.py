@@ -7,36 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.topics import CreatePartitions, Growth
+from wirekafka.metadata.controller.topics import CreatePartitions, Growth
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from wirekafka.security.acl import ALTER, TOPIC
-
-
-class CreatePartitionsRequest(Request, key=37, versions="0-3", flexible="2+"):
-    topics: list[Topic]
-    timeout_ms: Int32
-    validate_only: Bool
-
-    class Topic(Part):
-        name: String
-        count: Int32
-        assignments: list[Assignment] | None = field(default=[])
-
-        class Assignment(Part):
-            broker_ids: list[Int32]
-
-
-class CreatePartitionsResponse(Response, answers=CreatePartitionsRequest):
-    throttle_time_ms: Int32
-    results: list[TopicResult]
-
-    class TopicResult(Part):
-        name: String
-        error_code: Int16
-        error_message: String | None = field(default=None)
-
 
 _Result = CreatePartitionsResponse.TopicResult
 _STRICT_SINCE = 3

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.apis.acl_types import require_types
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.acl_types import require_types
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.acls import DeleteAcls
+from wirekafka.metadata.controller.acls import DeleteAcls
+from wirekafka.protocol.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from wirekafka.security.acl import (
     ALTER,
     CLUSTER,
@@ -23,41 +23,6 @@ from wirekafka.security.acl import (
     ResourceType,
     of_code,
 )
-
-
-class DeleteAclsRequest(Request, key=31, versions="1-3", flexible="2+"):
-    filters: list[Filter]
-
-    class Filter(Part):
-        resource_type_filter: Int8
-        resource_name_filter: String | None = field(default="")
-        pattern_type_filter: Int8 = field(default=3)
-        principal_filter: String | None = field(default="")
-        host_filter: String | None = field(default="")
-        operation: Int8
-        permission_type: Int8
-
-
-class DeleteAclsResponse(Response, answers=DeleteAclsRequest):
-    throttle_time_ms: Int32
-    filter_results: list[FilterResult]
-
-    class FilterResult(Part):
-        error_code: Int16
-        error_message: String | None = field(default="")
-        matching_acls: list[MatchingAcl]
-
-        class MatchingAcl(Part):
-            error_code: Int16
-            error_message: String | None = field(default="")
-            resource_type: Int8
-            resource_name: String
-            pattern_type: Int8 = field(default=3)
-            principal: String
-            host: String
-            operation: Int8
-            permission_type: Int8
-
 
 _Result = DeleteAclsResponse.FilterResult
 

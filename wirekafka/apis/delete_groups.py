@@ -5,25 +5,11 @@ v3: an error message per group (KIP-1331).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.java_order import copied_capacity, strings_in_order
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from wirekafka.security.acl import DELETE, GROUP
-
-
-class DeleteGroupsRequest(Request, key=42, versions="0-3", flexible="2+"):
-    groups_names: list[String]
-
-
-class DeleteGroupsResponse(Response, answers=DeleteGroupsRequest):
-    throttle_time_ms: Int32
-    results: list[DeletableGroupResult]
-
-    class DeletableGroupResult(Part):
-        group_id: String
-        error_code: Int16
-        error_message: String | None = field("3+", default=None)
 
 
 @api(DeleteGroupsRequest, DeleteGroupsResponse)

@@ -4,40 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.partition import Partition as LocalPartition
-from wirekafka.replication.waiting import Watched
+from wirekafka.protocol.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from wirekafka.replication.partition.partition import Partition as LocalPartition
+from wirekafka.replication.partition.waiting import Watched
 from wirekafka.security.acl import DELETE, TOPIC
-
-
-class DeleteRecordsRequest(Request, key=21, versions="0-2", flexible="2+"):
-    topics: list[Topic]
-    timeout_ms: Int32
-
-    class Topic(Part):
-        name: String
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            offset: Int64
-
-
-class DeleteRecordsResponse(Response, answers=DeleteRecordsRequest):
-    throttle_time_ms: Int32
-    topics: list[TopicResult]
-
-    class TopicResult(Part):
-        name: String
-        partitions: list[PartitionResult]
-
-        class PartitionResult(Part):
-            partition_index: Int32
-            low_watermark: Int64
-            error_code: Int16
-
 
 _TopicResult = DeleteRecordsResponse.TopicResult
 _PartitionResult = _TopicResult.PartitionResult

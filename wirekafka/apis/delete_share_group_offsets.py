@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.share_version import UNSUPPORTED, check_share_version
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.share_version import UNSUPPORTED, check_share_version
 from wirekafka.coordinator.share.commands import DeleteShareOffsets
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import DELETE, GROUP, READ, TOPIC
 
@@ -16,27 +19,6 @@ _UNKNOWN = KafkaError(
     Error.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
 )
 _NO_STATE = "There is no offset information to delete."
-
-
-class DeleteShareGroupOffsetsRequest(Request, key=92, versions="0", flexible="0+"):
-    group_id: String
-    topics: list[Topic]
-
-    class Topic(Part):
-        topic_name: String
-
-
-class DeleteShareGroupOffsetsResponse(Response, answers=DeleteShareGroupOffsetsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default=None)
-    responses: list[Topic]
-
-    class Topic(Part):
-        topic_name: String
-        topic_id: Uuid
-        error_code: Int16
-        error_message: String | None = field(default=None)
 
 
 _Topic = DeleteShareGroupOffsetsResponse.Topic

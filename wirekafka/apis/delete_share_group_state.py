@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.share_state_results import by_topic, error_fields, failed_fields, is_processed
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.share_state_results import (
+    by_topic,
+    error_fields,
+    failed_fields,
+    is_processed,
+)
 from wirekafka.coordinator.share_state.commands import StateDeletion
 from wirekafka.coordinator.share_state.states import ShareKey
 from wirekafka.errors import KafkaError
+from wirekafka.protocol.delete_share_group_state import (
+    DeleteShareGroupStateRequest,
+    DeleteShareGroupStateResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class DeleteShareGroupStateRequest(Request, key=86, versions="0", flexible="0+"):
-    group_id: String
-    topics: list[DeleteStateData]
-
-    class DeleteStateData(Part):
-        topic_id: Uuid
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition: Int32
-
-
-class DeleteShareGroupStateResponse(Response, answers=DeleteShareGroupStateRequest):
-    results: list[DeleteStateResult]
-
-    class DeleteStateResult(Part):
-        topic_id: Uuid
-        partitions: list[PartitionResult]
-
-        class PartitionResult(Part):
-            partition: Int32
-            error_code: Int16
-            error_message: String | None = field(default=None)
-
 
 _Topic = DeleteShareGroupStateResponse.DeleteStateResult
 _Partition = _Topic.PartitionResult

@@ -5,10 +5,10 @@ v1: pattern types (KIP-290).
 
 from __future__ import annotations
 
-from wirekafka.apis.acl_types import require_types
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.acl_types import require_types
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.errors import Error
+from wirekafka.protocol.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from wirekafka.security.acl import (
     CLUSTER,
     DESCRIBE,
@@ -20,36 +20,6 @@ from wirekafka.security.acl import (
     ResourceType,
     of_code,
 )
-
-
-class DescribeAclsRequest(Request, key=29, versions="1-3", flexible="2+"):
-    resource_type_filter: Int8
-    resource_name_filter: String | None = field(default="")
-    pattern_type_filter: Int8 = field(default=3)
-    principal_filter: String | None = field(default="")
-    host_filter: String | None = field(default="")
-    operation: Int8
-    permission_type: Int8
-
-
-class DescribeAclsResponse(Response, answers=DescribeAclsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
-    resources: list[Resource]
-
-    class Resource(Part):
-        resource_type: Int8
-        resource_name: String
-        pattern_type: Int8 = field(default=3)
-        acls: list[AclDescription]
-
-        class AclDescription(Part):
-            principal: String
-            host: String
-            operation: Int8
-            permission_type: Int8
-
 
 _Resource = DescribeAclsResponse.Resource
 

@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import (
-    Bool,
-    Float64,
-    Int8,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.quotas import Component, listed, matching
+from wirekafka.metadata.controller.quotas import Component, listed, matching
+from wirekafka.protocol.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS
-
-
-class DescribeClientQuotasRequest(Request, key=48, versions="0-1", flexible="1+"):
-    components: list[ComponentData]
-    strict: Bool
-
-    class ComponentData(Part):
-        entity_type: String
-        match_type: Int8
-        match: String | None = field(default="")
-
-
-class DescribeClientQuotasResponse(Response, answers=DescribeClientQuotasRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
-    entries: list[EntryData] | None = field(default=[])
-
-    class EntryData(Part):
-        entity: list[EntityData]
-        values: list[ValueData]
-
-        class EntityData(Part):
-            entity_type: String
-            entity_name: String | None = field(default="")
-
-        class ValueData(Part):
-            key: String
-            value: Float64
-
 
 _Entry = DescribeClientQuotasResponse.EntryData
 

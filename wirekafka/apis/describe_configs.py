@@ -5,55 +5,16 @@ v1: sources and synonyms (KIP-226), v3: types and documentation (KIP-569).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.config import describe, loggers
 from wirekafka.config.describe import ConfigEntry, Source
 from wirekafka.config.option import Type
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import image as resources
-from wirekafka.metadata.topic_names import check_name
+from wirekafka.metadata.controller.topic_names import check_name
+from wirekafka.metadata.image import image as resources
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS, GROUP, TOPIC
-
-
-class DescribeConfigsRequest(Request, key=32, versions="1-4", flexible="4+"):
-    resources: list[Resource]
-    include_synonyms: Bool
-    include_documentation: Bool = field("3+")
-
-    class Resource(Part):
-        resource_type: Int8
-        resource_name: String
-        configuration_keys: list[String] | None = field(default=[])
-
-
-class DescribeConfigsResponse(Response, answers=DescribeConfigsRequest):
-    throttle_time_ms: Int32
-    results: list[Result]
-
-    class Result(Part):
-        error_code: Int16
-        error_message: String | None = field(default="")
-        resource_type: Int8
-        resource_name: String
-        configs: list[ResourceResult]
-
-        class ResourceResult(Part):
-            name: String
-            value: String | None = field(default="")
-            read_only: Bool
-            config_source: Int8 = field(default=-1)
-            is_sensitive: Bool
-            synonyms: list[Synonym]
-            config_type: Int8 = field("3+")
-            documentation: String | None = field("3+", default="")
-
-            class Synonym(Part):
-                name: String
-                value: String | None = field(default="")
-                source: Int8
-
 
 _Resource = DescribeConfigsRequest.Resource
 _Result = DescribeConfigsResponse.Result

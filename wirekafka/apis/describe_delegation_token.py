@@ -5,54 +5,16 @@ v3: the principal that requested each token (KIP-373).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.token_access import require_may_manage_tokens
-from wirekafka.codec.message import (
-    Bytes,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.token_access import require_may_manage_tokens
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.records import DelegationTokenRecord
+from wirekafka.protocol.describe_delegation_token import (
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from wirekafka.protocol.records.metadata import DelegationTokenRecord
 from wirekafka.security.acl import DELEGATION_TOKEN, DESCRIBE, DESCRIBE_TOKENS, USER
 from wirekafka.security.tokens import belongs_to, hmac_of, requested
-
-
-class DescribeDelegationTokenRequest(Request, key=41, versions="1-3", flexible="2+"):
-    owners: list[Owner] | None = field(default=[])
-
-    class Owner(Part):
-        principal_type: String
-        principal_name: String
-
-
-class DescribeDelegationTokenResponse(Response, answers=DescribeDelegationTokenRequest):
-    error_code: Int16
-    tokens: list[DescribedDelegationToken]
-    throttle_time_ms: Int32
-
-    class DescribedDelegationToken(Part):
-        principal_type: String
-        principal_name: String
-        token_requester_principal_type: String = field("3+")
-        token_requester_principal_name: String = field("3+")
-        issue_timestamp: Int64
-        expiry_timestamp: Int64
-        max_timestamp: Int64
-        token_id: String
-        hmac: Bytes
-        renewers: list[DescribedDelegationTokenRenewer]
-
-        class DescribedDelegationTokenRenewer(Part):
-            principal_type: String
-            principal_name: String
-
 
 _Described = DescribeDelegationTokenResponse.DescribedDelegationToken
 

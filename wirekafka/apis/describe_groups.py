@@ -5,52 +5,13 @@ v4: static members (KIP-345), v6: GROUP_ID_NOT_FOUND (KIP-1043).
 
 from __future__ import annotations
 
-from wirekafka.apis.group_access import describable
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import (
-    Bool,
-    Bytes,
-    Int16,
-    Int32,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.group_access import describable
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator import group_commands
 from wirekafka.coordinator.group_commands import DescribeGroup
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from wirekafka.security.acl import GROUP
-
-
-class DescribeGroupsRequest(Request, key=15, versions="0-6", flexible="5+"):
-    groups: list[String]
-    include_authorized_operations: Bool = field("3+")
-
-
-class DescribeGroupsResponse(Response, answers=DescribeGroupsRequest):
-    throttle_time_ms: Int32 = field("1+")
-    groups: list[DescribedGroup]
-
-    class DescribedGroup(Part):
-        error_code: Int16
-        error_message: String | None = field("6+", default=None)
-        group_id: String
-        group_state: String
-        protocol_type: String
-        protocol_data: String
-        members: list[DescribedGroupMember]
-        authorized_operations: Int32 = field("3+", default=-2147483648)
-
-        class DescribedGroupMember(Part):
-            member_id: String
-            group_instance_id: String | None = field("4+", default=None)
-            client_id: String
-            client_host: String
-            member_metadata: Bytes
-            member_assignment: Bytes
-
 
 _NOT_FOUND_SINCE = 6
 _DEAD = "Dead"

@@ -8,57 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from os.path import abspath
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.errors import Error
 from wirekafka.log.checkpoints import TopicPartition
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.log import Log
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.metadata.framing import CORDONED_SINCE
+from wirekafka.metadata.image.framing import CORDONED_SINCE
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.security.acl import CLUSTER, DESCRIBE
-
-
-class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible="2+"):
-    topics: list[DescribableLogDirTopic] | None = field(default=[])
-
-    class DescribableLogDirTopic(Part):
-        topic: String
-        partitions: list[Int32]
-
-
-class DescribeLogDirsResponse(Response, answers=DescribeLogDirsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16 = field("3+")
-    results: list[Result]
-
-    class Result(Part):
-        error_code: Int16
-        log_dir: String
-        topics: list[Topic]
-        total_bytes: Int64 = field("4+", default=-1)
-        usable_bytes: Int64 = field("4+", default=-1)
-        is_cordoned: Bool = field("5+")
-
-        class Topic(Part):
-            name: String
-            partitions: list[Partition]
-
-            class Partition(Part):
-                partition_index: Int32
-                partition_size: Int64
-                offset_lag: Int64
-                is_future_key: Bool
-
 
 _Result = DescribeLogDirsResponse.Result
 _Topic = _Result.Topic

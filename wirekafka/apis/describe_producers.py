@@ -5,44 +5,15 @@ Tools find hanging transactions with it.
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.producers import Producer
-from wirekafka.metadata.topic_names import check_name
+from wirekafka.metadata.controller.topic_names import check_name
+from wirekafka.protocol.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
 from wirekafka.security.acl import READ, TOPIC
-
-
-class DescribeProducersRequest(Request, key=61, versions="0", flexible="0+"):
-    topics: list[TopicRequest]
-
-    class TopicRequest(Part):
-        name: String
-        partition_indexes: list[Int32]
-
-
-class DescribeProducersResponse(Response, answers=DescribeProducersRequest):
-    throttle_time_ms: Int32
-    topics: list[TopicResponse]
-
-    class TopicResponse(Part):
-        name: String
-        partitions: list[PartitionResponse]
-
-        class PartitionResponse(Part):
-            partition_index: Int32
-            error_code: Int16
-            error_message: String | None = field(default=None)
-            active_producers: list[ProducerState]
-
-            class ProducerState(Part):
-                producer_id: Int64
-                producer_epoch: Int32
-                last_sequence: Int32 = field(default=-1)
-                last_timestamp: Int64 = field(default=-1)
-                coordinator_epoch: Int32
-                current_txn_start_offset: Int64 = field(default=-1)
-
 
 _Partition = DescribeProducersResponse.TopicResponse.PartitionResponse
 

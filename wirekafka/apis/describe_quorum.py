@@ -5,74 +5,17 @@ v1: timestamps (KIP-836), v2: directory ids (KIP-853).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    UInt16,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import ControllerCall, api
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.protocol.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ReplicaState,
+)
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.parts import ReplicaProgress
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, DESCRIBE
-
-
-class DescribeQuorumRequest(Request, key=55, versions="0-2", flexible="0+"):
-    topics: list[TopicData]
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-
-
-class ReplicaState(Part):
-    replica_id: Int32
-    replica_directory_id: Uuid = field("2+")
-    log_end_offset: Int64
-    last_fetch_timestamp: Int64 = field("1+", default=-1)
-    last_caught_up_timestamp: Int64 = field("1+", default=-1)
-
-
-class DescribeQuorumResponse(Response, answers=DescribeQuorumRequest):
-    error_code: Int16
-    error_message: String | None = field("2+", default="")
-    topics: list[TopicData]
-    nodes: list[Node] = field("2+")
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            error_code: Int16
-            error_message: String | None = field("2+", default="")
-            leader_id: Int32
-            leader_epoch: Int32
-            high_watermark: Int64
-            current_voters: list[ReplicaState]
-            observers: list[ReplicaState]
-
-    class Node(Part):
-        node_id: Int32
-        listeners: list[Listener]
-
-        class Listener(Part):
-            name: String
-            host: String
-            port: UInt16
-
 
 _Topic = DescribeQuorumResponse.TopicData
 _Partition = _Topic.PartitionData

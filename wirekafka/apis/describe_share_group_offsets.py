@@ -7,62 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.share_version import check_share_version
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
-from wirekafka.coordinator.share.groups import NO_LAG, ShareOffset
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.share_version import check_share_version
+from wirekafka.coordinator.share.groups import ShareOffset
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC
 
 _NO_TOPIC_ID = bytes(16)
 _NO_OFFSET = -1
-
-
-class DescribeShareGroupOffsetsRequest(Request, key=90, versions="0-1", flexible="0+"):
-    groups: list[Group]
-
-    class Group(Part):
-        group_id: String
-        topics: list[Topic] | None
-
-        class Topic(Part):
-            topic_name: String
-            partitions: list[Int32]
-
-
-class DescribeShareGroupOffsetsResponse(Response, answers=DescribeShareGroupOffsetsRequest):
-    throttle_time_ms: Int32
-    groups: list[Group]
-
-    class Group(Part):
-        group_id: String
-        topics: list[Topic]
-        error_code: Int16
-        error_message: String | None = field(default=None)
-
-        class Topic(Part):
-            topic_name: String
-            topic_id: Uuid
-            partitions: list[Partition]
-
-            class Partition(Part):
-                partition_index: Int32
-                start_offset: Int64
-                leader_epoch: Int32
-                lag: Int64 = field("1+", default=NO_LAG)
-                error_code: Int16
-                error_message: String | None = field(default=None)
 
 
 _Group = DescribeShareGroupOffsetsResponse.Group

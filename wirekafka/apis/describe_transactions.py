@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.transaction import Transaction
 from wirekafka.coordinator.transaction_commands import DescribeTransaction
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from wirekafka.security.acl import DESCRIBE, TOPIC, TRANSACTIONAL_ID
-
-
-class DescribeTransactionsRequest(Request, key=65, versions="0", flexible="0+"):
-    transactional_ids: list[String]
-
-
-class DescribeTransactionsResponse(Response, answers=DescribeTransactionsRequest):
-    throttle_time_ms: Int32
-    transaction_states: list[TransactionState]
-
-    class TransactionState(Part):
-        error_code: Int16
-        transactional_id: String
-        transaction_state: String
-        transaction_timeout_ms: Int32
-        transaction_start_time_ms: Int64
-        producer_id: Int64
-        producer_epoch: Int16
-        topics: list[TopicData]
-
-        class TopicData(Part):
-            topic: String
-            partitions: list[Int32]
-
 
 _State = DescribeTransactionsResponse.TransactionState
 

@@ -7,39 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.elections import ElectionType
-from wirekafka.metadata.elections import ElectLeaders as Elect
-from wirekafka.metadata.sweep import in_portions
+from wirekafka.metadata.controller.elections import ElectionType
+from wirekafka.metadata.controller.elections import ElectLeaders as Elect
+from wirekafka.metadata.controller.sweep import in_portions
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class ElectLeadersRequest(Request, key=43, versions="0-2", flexible="2+"):
-    election_type: Int8 = field("1+")
-    topic_partitions: list[TopicPartitions] | None = field(default=[])
-    timeout_ms: Int32 = field(default=60000)
-
-    class TopicPartitions(Part):
-        topic: String
-        partitions: list[Int32]
-
-
-class ElectLeadersResponse(Response, answers=ElectLeadersRequest):
-    throttle_time_ms: Int32
-    error_code: Int16 = field("1+")
-    replica_election_results: list[ReplicaElectionResult]
-
-    class ReplicaElectionResult(Part):
-        topic: String
-        partition_result: list[PartitionResult]
-
-        class PartitionResult(Part):
-            partition_id: Int32
-            error_code: Int16
-            error_message: String | None = field(default="")
-
 
 _Result = ElectLeadersResponse.ReplicaElectionResult
 _Reply = list[tuple[str, int, KafkaError | None]]

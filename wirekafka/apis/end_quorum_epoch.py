@@ -5,58 +5,18 @@ v1: candidates by voter key and the leader's listeners (KIP-853).
 
 from __future__ import annotations
 
-from wirekafka.apis.raft_requests import (
-    LeaderEndpoint,
-    QuorumNodeEndpoint,
+from wirekafka.apis.shared.raft_requests import (
     check_cluster_id,
     endpoints_of,
     leader_nodes,
     metadata_partition,
 )
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import KafkaError
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.protocol.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import EndEpoch, EpochAnswer, Leadership, ReplicaKey
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class EndQuorumEpochRequest(Request, key=54, versions="0-1", flexible="1+"):
-    cluster_id: String | None = field(default=None)
-    topics: list[TopicData]
-    leader_endpoints: list[LeaderEndpoint] = field("1+")
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            leader_id: Int32
-            leader_epoch: Int32
-            preferred_successors: list[Int32] = field("0")
-            preferred_candidates: list[ReplicaInfo] = field("1+")
-
-            class ReplicaInfo(Part):
-                candidate_id: Int32
-                candidate_directory_id: Uuid
-
-
-class EndQuorumEpochResponse(Response, answers=EndQuorumEpochRequest):
-    error_code: Int16
-    topics: list[TopicData]
-    node_endpoints: list[QuorumNodeEndpoint] = field("1+", tag=0)
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            error_code: Int16
-            leader_id: Int32
-            leader_epoch: Int32
-
 
 _Topic = EndQuorumEpochResponse.TopicData
 

@@ -5,28 +5,13 @@ v2: PRODUCER_FENCED (KIP-588), v5: the bumped producer epoch in the response (KI
 
 from __future__ import annotations
 
-from wirekafka.apis.fencing import fencing_error
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Bool, Int16, Int32, Int64, Request, Response, String, field
+from wirekafka.apis.shared.fencing import fencing_error
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS, FIRST_TRANSACTIONS
 from wirekafka.coordinator.transaction_commands import EndTransaction, ProducerIdentity
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.end_txn import EndTxnRequest, EndTxnResponse
 from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE
-
-
-class EndTxnRequest(Request, key=26, versions="0-5", flexible="3+"):
-    transactional_id: String
-    producer_id: Int64
-    producer_epoch: Int16
-    committed: Bool
-
-
-class EndTxnResponse(Response, answers=EndTxnRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    producer_id: Int64 = field("5+", default=-1)
-    producer_epoch: Int16 = field("5+", default=-1)
-
 
 _FENCED_SINCE = 2
 _BUMPS_EPOCH_SINCE = 5

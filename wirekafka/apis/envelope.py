@@ -9,8 +9,8 @@ import inspect
 import ipaddress
 from typing import Any
 
-from wirekafka.apis import registry
-from wirekafka.apis.registry import Api, Call, ControllerCall, controller_api
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import Api, Call, ControllerCall, controller_api
 from wirekafka.codec.frame import (
     RequestHeader,
     ResponseHeader,
@@ -18,33 +18,13 @@ from wirekafka.codec.frame import (
     request_header_version,
     response_header_version,
 )
-from wirekafka.codec.message import (
-    Bool,
-    Bytes,
-    Int16,
-    MalformedMessage,
-    Message,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.codec.message import MalformedMessage, Request
 from wirekafka.config.address import java_text
 from wirekafka.errors import Error, KafkaError, MalformedRequest
+from wirekafka.protocol.envelope import DefaultPrincipalData, EnvelopeRequest, EnvelopeResponse
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _PRINCIPAL_VERSION = 0
-
-
-class EnvelopeRequest(Request, key=58, versions="0", flexible="0+"):
-    request_data: Bytes
-    request_principal: Bytes | None
-    client_host_address: Bytes
-
-
-class EnvelopeResponse(Response, answers=EnvelopeRequest):
-    response_data: Bytes | None = field(default=None)
-    error_code: Int16
 
 
 @controller_api(EnvelopeRequest, EnvelopeResponse)
@@ -112,14 +92,6 @@ def _decoded(data: bytes) -> tuple[RequestHeader, Api, Any]:
     except (MalformedMessage, UnicodeDecodeError) as error:
         raise KafkaError(Error.INVALID_REQUEST, str(error)) from error
     return header, declared, body
-
-
-class DefaultPrincipalData(Message, versions="0", flexible="0+"):
-    """A principal in the serialization of Kafka's default principal builder."""
-
-    type: String
-    name: String
-    token_authenticated: Bool
 
 
 def wrap(request: Request, call: Call) -> EnvelopeRequest:

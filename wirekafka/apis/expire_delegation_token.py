@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.apis.token_access import require_may_manage_tokens
-from wirekafka.codec.message import Bytes, Int16, Int32, Int64, Request, Response
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.token_access import require_may_manage_tokens
 from wirekafka.errors import KafkaError
-from wirekafka.metadata.tokens import ExpireToken
-
-
-class ExpireDelegationTokenRequest(Request, key=40, versions="1-2", flexible="2+"):
-    hmac: Bytes
-    expiry_time_period_ms: Int64
-
-
-class ExpireDelegationTokenResponse(Response, answers=ExpireDelegationTokenRequest):
-    error_code: Int16
-    expiry_timestamp_ms: Int64
-    throttle_time_ms: Int32
+from wirekafka.metadata.controller.tokens import ExpireToken
+from wirekafka.protocol.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
 
 
 async def _on_controller(

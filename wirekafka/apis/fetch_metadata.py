@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from wirekafka.apis.fetch import FetchRequest, FetchResponse, fetch
-from wirekafka.apis.node_endpoints import NodeEndpoint
-from wirekafka.apis.registry import ControllerCall, at_controllers
+from wirekafka.apis.fetch import fetch
+from wirekafka.apis.shared.registry import ControllerCall, at_controllers
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.log_directory import METADATA_TOPIC_ID
-from wirekafka.replication.internal_topics import METADATA_TOPIC
-from wirekafka.replication.promise import Promise
+from wirekafka.log.directories.log_directory import METADATA_TOPIC_ID
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.node_endpoints import NodeEndpoint
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import FetchAnswer, FetchPosition, Leadership, ReplicaKey
+from wirekafka.runtime.promise import Promise
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
 
 _Topic = FetchResponse.FetchableTopicResponse

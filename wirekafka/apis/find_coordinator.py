@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
 from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
-from wirekafka.replication.internal_topics import (
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.replication.partition.internal_topics import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     TRANSACTIONS_TOPIC,
@@ -22,30 +22,6 @@ from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, DESCRIBE, GROUP, TRA
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
-
-
-class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):
-    key: String = field("0-3")
-    key_type: Int8 = field("1+")
-    coordinator_keys: list[String] = field("4+")
-
-
-class FindCoordinatorResponse(Response, answers=FindCoordinatorRequest):
-    throttle_time_ms: Int32 = field("1+")
-    error_code: Int16 = field("0-3")
-    error_message: String | None = field("1-3", default="")
-    node_id: Int32 = field("0-3")
-    host: String = field("0-3")
-    port: Int32 = field("0-3")
-    coordinators: list[Coordinator] = field("4+")
-
-    class Coordinator(Part):
-        key: String
-        node_id: Int32
-        host: String
-        port: Int32
-        error_code: Int16
-        error_message: String | None = field(default="")
 
 
 _BATCH_SINCE = 4

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.telemetry_client import client_of
-from wirekafka.codec.message import Bool, Int8, Int16, Int32, Request, Response, String, Uuid
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.telemetry_client import client_of
+from wirekafka.protocol.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
 from wirekafka.telemetry.instances import ACCEPTED_CODECS
-
-
-class GetTelemetrySubscriptionsRequest(Request, key=71, versions="0", flexible="0+"):
-    client_instance_id: Uuid
-
-
-class GetTelemetrySubscriptionsResponse(Response, answers=GetTelemetrySubscriptionsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    client_instance_id: Uuid
-    subscription_id: Int32
-    accepted_compression_types: list[Int8]
-    push_interval_ms: Int32
-    telemetry_max_bytes: Int32
-    delta_temporality: Bool
-    requested_metrics: list[String]
 
 
 @api(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse)

@@ -4,40 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.apis import config_changes
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared import config_changes
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.configs import AlterConfigs, Change, ResourceChanges, changed
-from wirekafka.metadata.image import BROKER_LOGGER
+from wirekafka.metadata.controller.configs import AlterConfigs, Change, ResourceChanges, changed
+from wirekafka.metadata.image.image import BROKER_LOGGER
+from wirekafka.protocol.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER
-
-
-class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible="1+"):
-    resources: list[AlterConfigsResource]
-    validate_only: Bool
-
-    class AlterConfigsResource(Part):
-        resource_type: Int8
-        resource_name: String
-        configs: list[AlterableConfig]
-
-        class AlterableConfig(Part):
-            name: String
-            config_operation: Int8
-            value: String | None = field(default="")
-
-
-class IncrementalAlterConfigsResponse(Response, answers=IncrementalAlterConfigsRequest):
-    throttle_time_ms: Int32
-    responses: list[AlterConfigsResourceResponse]
-
-    class AlterConfigsResourceResponse(Part):
-        error_code: Int16
-        error_message: String | None = field(default="")
-        resource_type: Int8
-        resource_name: String
-
 
 _Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 

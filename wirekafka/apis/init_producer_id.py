@@ -5,27 +5,12 @@ v3: resumes an epoch (KIP-360), v4: PRODUCER_FENCED (KIP-588).
 
 from __future__ import annotations
 
-from wirekafka.apis.fencing import fencing_error
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Int64, Request, Response, String, field
+from wirekafka.apis.shared.fencing import fencing_error
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.transaction_commands import ProducerIdentity, StartProducer
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wirekafka.security.acl import CLUSTER, IDEMPOTENT_WRITE, TOPIC, TRANSACTIONAL_ID, WRITE
-
-
-class InitProducerIdRequest(Request, key=22, versions="0-5", flexible="2+"):
-    transactional_id: String | None = field(default="")
-    transaction_timeout_ms: Int32
-    producer_id: Int64 = field("3+", default=-1)
-    producer_epoch: Int16 = field("3+", default=-1)
-
-
-class InitProducerIdResponse(Response, answers=InitProducerIdRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    producer_id: Int64 = field(default=-1)
-    producer_epoch: Int16
-
 
 _FENCED_SINCE = 4
 

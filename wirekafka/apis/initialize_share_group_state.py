@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.share_state_results import by_topic, error_fields, failed_fields
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.share_state_results import by_topic, error_fields, failed_fields
 from wirekafka.coordinator.share_state.states import ShareKey, StateInitialization
 from wirekafka.errors import KafkaError
+from wirekafka.protocol.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class InitializeShareGroupStateRequest(Request, key=83, versions="0", flexible="0+"):
-    group_id: String
-    topics: list[InitializeStateData]
-
-    class InitializeStateData(Part):
-        topic_id: Uuid
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition: Int32
-            state_epoch: Int32
-            start_offset: Int64
-
-
-class InitializeShareGroupStateResponse(Response, answers=InitializeShareGroupStateRequest):
-    results: list[InitializeStateResult]
-
-    class InitializeStateResult(Part):
-        topic_id: Uuid
-        partitions: list[PartitionResult]
-
-        class PartitionResult(Part):
-            partition: Int32
-            error_code: Int16
-            error_message: String | None = field(default=None)
-
 
 _OPERATION = "initialize share group state"
 _Topic = InitializeShareGroupStateResponse.InitializeStateResult

@@ -7,27 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata import image as resources
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image import image as resources
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.protocol.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from wirekafka.security.acl import CLUSTER, DESCRIBE_CONFIGS
-
-
-class ListConfigResourcesRequest(Request, key=74, versions="0-1", flexible="0+"):
-    resource_types: list[Int8] = field("1+")
-
-
-class ListConfigResourcesResponse(Response, answers=ListConfigResourcesRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    config_resources: list[ConfigResource]
-
-    class ConfigResource(Part):
-        resource_name: String
-        resource_type: Int8 = field("1+", default=16)
-
 
 _Resource = ListConfigResourcesResponse.ConfigResource
 _TYPES = (

@@ -5,26 +5,9 @@ v4: by state (KIP-518), v5: by type (KIP-848).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.security.acl import CLUSTER, DESCRIBE, GROUP
-
-
-class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):
-    states_filter: list[String] = field("4+")
-    types_filter: list[String] = field("5+")
-
-
-class ListGroupsResponse(Response, answers=ListGroupsRequest):
-    throttle_time_ms: Int32 = field("1+")
-    error_code: Int16
-    groups: list[ListedGroup]
-
-    class ListedGroup(Part):
-        group_id: String
-        protocol_type: String
-        group_state: String = field("4+")
-        group_type: String = field("5+")
 
 
 @api(ListGroupsRequest, ListGroupsResponse)

@@ -10,57 +10,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import (
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.lookup import TimestampOffset
-from wirekafka.replication.partition import Partition as LocalPartition
-from wirekafka.replication.reading import FoundOffset
-from wirekafka.replication.remote_log import Pending
+from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from wirekafka.replication.partition.partition import Partition as LocalPartition
+from wirekafka.replication.partition.reading import FoundOffset
+from wirekafka.replication.partition.remote_log import Pending
 from wirekafka.security.acl import DESCRIBE, TOPIC
-
-
-class ListOffsetsRequest(Request, key=2, versions="1-11", flexible="6+"):
-    replica_id: Int32
-    isolation_level: Int8 = field("2+")
-    topics: list[Topic]
-    timeout_ms: Int32 = field("10+")
-
-    class Topic(Part):
-        name: String
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            current_leader_epoch: Int32 = field("4+", default=-1)
-            timestamp: Int64
-
-
-class ListOffsetsResponse(Response, answers=ListOffsetsRequest):
-    throttle_time_ms: Int32 = field("2+")
-    topics: list[TopicResponse]
-
-    class TopicResponse(Part):
-        name: String
-        partitions: list[PartitionResponse]
-
-        class PartitionResponse(Part):
-            partition_index: Int32
-            error_code: Int16
-            timestamp: Int64 = field(default=-1)
-            offset: Int64 = field(default=-1)
-            leader_epoch: Int32 = field("4+", default=-1)
-
 
 _Requested = ListOffsetsRequest.Topic.Partition
 _TopicResponse = ListOffsetsResponse.TopicResponse

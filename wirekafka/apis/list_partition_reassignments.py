@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import ControllerCall, api, failure_of
 from wirekafka.errors import KafkaError
-from wirekafka.metadata.image import PartitionImage
-from wirekafka.metadata.reassignments import is_moving
+from wirekafka.metadata.controller.reassignments import is_moving
+from wirekafka.metadata.image.image import PartitionImage
+from wirekafka.protocol.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from wirekafka.security.acl import CLUSTER, DESCRIBE
-
-
-class ListPartitionReassignmentsRequest(Request, key=46, versions="0", flexible="0+"):
-    timeout_ms: Int32 = field(default=60000)
-    topics: list[Topics] | None = field(default=None)
-
-    class Topics(Part):
-        name: String
-        partition_indexes: list[Int32]
-
-
-class ListPartitionReassignmentsResponse(Response, answers=ListPartitionReassignmentsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
-    topics: list[OngoingTopicReassignment]
-
-    class OngoingTopicReassignment(Part):
-        name: String
-        partitions: list[OngoingPartitionReassignment]
-
-        class OngoingPartitionReassignment(Part):
-            partition_index: Int32
-            replicas: list[Int32]
-            adding_replicas: list[Int32]
-            removing_replicas: list[Int32]
-
 
 _Topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 _Partition = _Topic.OngoingPartitionReassignment

@@ -6,34 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.coordinator.transaction import TransactionState
 from wirekafka.coordinator.transaction_commands import ListTransactions
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from wirekafka.regex import InvalidRegex, Regex
-from wirekafka.replication.promise import pause
+from wirekafka.runtime.promise import pause
 from wirekafka.security.acl import DESCRIBE, TRANSACTIONAL_ID
-
-
-class ListTransactionsRequest(Request, key=66, versions="0-2", flexible="0+"):
-    state_filters: list[String]
-    producer_id_filters: list[Int64]
-    duration_filter: Int64 = field("1+", default=-1)
-    transactional_id_pattern: String | None = field("2+", default=None)
-
-
-class ListTransactionsResponse(Response, answers=ListTransactionsRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    unknown_state_filters: list[String]
-    transaction_states: list[TransactionState]
-
-    class TransactionState(Part):
-        transactional_id: String
-        producer_id: Int64
-        transaction_state: String
-
 
 _LABELS = frozenset(state.label for state in TransactionState)
 _WORK_PER_TURN = 500_000

@@ -6,61 +6,16 @@ v10: topic ids (KIP-516), v12: requests by topic id.
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.topic_access import topics_by_id
-from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.topic_access import topics_by_id
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata import operations
-from wirekafka.metadata.image import PartitionImage, TopicImage
-from wirekafka.metadata.topic_names import check_name
-from wirekafka.metadata.view import View, controller_for_clients, nodes
-from wirekafka.replication.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
+from wirekafka.metadata.controller.topic_names import check_name
+from wirekafka.metadata.image.image import PartitionImage, TopicImage
+from wirekafka.metadata.image.view import View, controller_for_clients, nodes
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
+from wirekafka.replication.partition.internal_topics import INTERNAL_TOPICS, METADATA_TOPIC
 from wirekafka.security.acl import CLUSTER, CREATE, DESCRIBE, TOPIC
-
-
-class MetadataRequest(Request, key=3, versions="0-13", flexible="9+"):
-    topics: list[Topic] | None = field(nullable="1+", default=[])
-    allow_auto_topic_creation: Bool = field("4+", default=True)
-    include_cluster_authorized_operations: Bool = field("8-10")
-    include_topic_authorized_operations: Bool = field("8+")
-
-    class Topic(Part):
-        topic_id: Uuid = field("10+")
-        name: String | None = field(nullable="10+", default="")
-
-
-class MetadataResponse(Response, answers=MetadataRequest):
-    throttle_time_ms: Int32 = field("3+")
-    brokers: list[Broker]
-    cluster_id: String | None = field("2+", default=None)
-    controller_id: Int32 = field("1+", default=-1)
-    topics: list[Topic]
-    cluster_authorized_operations: Int32 = field("8-10", default=-2147483648)
-    error_code: Int16 = field("13+")
-
-    class Broker(Part):
-        node_id: Int32
-        host: String
-        port: Int32
-        rack: String | None = field("1+", default=None)
-
-    class Topic(Part):
-        error_code: Int16
-        name: String | None = field(nullable="12+", default="")
-        topic_id: Uuid = field("10+")
-        is_internal: Bool = field("1+")
-        partitions: list[Partition]
-        topic_authorized_operations: Int32 = field("8+", default=-2147483648)
-
-        class Partition(Part):
-            error_code: Int16
-            partition_index: Int32
-            leader_id: Int32
-            leader_epoch: Int32 = field("7+", default=-1)
-            replica_nodes: list[Int32]
-            isr_nodes: list[Int32]
-            offline_replicas: list[Int32] = field("5+")
-
 
 _Topic = MetadataResponse.Topic
 _Partition = _Topic.Partition

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.topic_access import topics_by_name
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.topic_access import topics_by_name
 from wirekafka.coordinator.group_commands import DeleteOffsets
 from wirekafka.errors import Error
+from wirekafka.protocol.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from wirekafka.security.acl import DELETE, GROUP, READ
-
-
-class OffsetDeleteRequest(Request, key=47, versions="0", flexible="none"):
-    group_id: String
-    topics: list[Topic]
-
-    class Topic(Part):
-        name: String
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-
-
-class OffsetDeleteResponse(Response, answers=OffsetDeleteRequest):
-    error_code: Int16
-    throttle_time_ms: Int32
-    topics: list[Topic]
-
-    class Topic(Part):
-        name: String
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            error_code: Int16
 
 
 @api(OffsetDeleteRequest, OffsetDeleteResponse)

@@ -6,81 +6,12 @@ v10: topic ids (KIP-848).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.topic_access import topics_by_id
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.topic_access import topics_by_id
 from wirekafka.coordinator.group_commands import FetchAllOffsets, FetchedOffset, FetchOffsets
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC
-
-
-class OffsetFetchRequest(Request, key=9, versions="1-10", flexible="6+"):
-    group_id: String = field("1-7")
-    topics: list[Topic] | None = field("1-7", nullable="2-7", default=[])
-    groups: list[Group] = field("8+")
-    require_stable: Bool = field("7+")
-
-    class Topic(Part):
-        name: String
-        partition_indexes: list[Int32]
-
-    class Group(Part):
-        group_id: String
-        member_id: String | None = field("9+", default=None)
-        member_epoch: Int32 = field("9+", default=-1)
-        topics: list[Topics] | None = field(default=[])
-
-        class Topics(Part):
-            name: String = field("8-9")
-            topic_id: Uuid = field("10+")
-            partition_indexes: list[Int32]
-
-
-class OffsetFetchResponse(Response, answers=OffsetFetchRequest):
-    throttle_time_ms: Int32 = field("3+")
-    topics: list[Topic] = field("1-7")
-    error_code: Int16 = field("2-7")
-    groups: list[Group] = field("8+")
-
-    class Topic(Part):
-        name: String
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            committed_offset: Int64
-            committed_leader_epoch: Int32 = field("5-7", default=-1)
-            metadata: String | None = field(default="")
-            error_code: Int16
-
-    class Group(Part):
-        group_id: String
-        topics: list[Topics]
-        error_code: Int16
-
-        class Topics(Part):
-            name: String = field("8-9")
-            topic_id: Uuid = field("10+")
-            partitions: list[Partitions]
-
-            class Partitions(Part):
-                partition_index: Int32
-                committed_offset: Int64
-                committed_leader_epoch: Int32 = field(default=-1)
-                metadata: String | None = field(default="")
-                error_code: Int16
-
 
 _NULL_TOPICS_SINCE = 2
 _GROUPS_SINCE = 8

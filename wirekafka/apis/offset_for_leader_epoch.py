@@ -5,40 +5,13 @@ v1: leader epochs in the response (KIP-279), v2: fencing by the current leader e
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Int64, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, DESCRIBE, TOPIC
-
-
-class OffsetForLeaderEpochRequest(Request, key=23, versions="2-4", flexible="4+"):
-    replica_id: Int32 = field("3+", default=-2)
-    topics: list[OffsetForLeaderTopic]
-
-    class OffsetForLeaderTopic(Part):
-        topic: String
-        partitions: list[OffsetForLeaderPartition]
-
-        class OffsetForLeaderPartition(Part):
-            partition: Int32
-            current_leader_epoch: Int32 = field(default=-1)
-            leader_epoch: Int32
-
-
-class OffsetForLeaderEpochResponse(Response, answers=OffsetForLeaderEpochRequest):
-    throttle_time_ms: Int32
-    topics: list[OffsetForLeaderTopicResult]
-
-    class OffsetForLeaderTopicResult(Part):
-        topic: String
-        partitions: list[EpochEndOffset]
-
-        class EpochEndOffset(Part):
-            error_code: Int16
-            partition: Int32
-            leader_epoch: Int32 = field(default=-1)
-            end_offset: Int64 = field(default=-1)
-
 
 _TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 _EpochEndOffset = _TopicResult.EpochEndOffset

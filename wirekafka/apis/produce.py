@@ -11,10 +11,10 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from wirekafka.apis.node_endpoints import CurrentLeaders, NodeEndpoint
-from wirekafka.apis.produce_waiting import are_replicated
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.topic_access import topics_by_id, topics_by_name
+from wirekafka.apis.shared.node_endpoints import CurrentLeaders
+from wirekafka.apis.shared.produce_waiting import are_replicated
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
 from wirekafka.codec.batch import (
     ATTRIBUTES_AT,
     COMPRESSION_MASK,
@@ -28,75 +28,19 @@ from wirekafka.codec.batch import (
     read_header,
 )
 from wirekafka.codec.compression import Codec
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Records,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
 from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.transaction_commands import ProducerIdentity
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Checked, TakesLong
 from wirekafka.log.validate import check_ahead
-from wirekafka.replication.leader import Leader
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.promise import computed
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
+from wirekafka.replication.partition.leader import Leader
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.runtime.promise import computed
 from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE
 
 if TYPE_CHECKING:
     from wirekafka.metrics.traffic import TopicTraffic
-
-
-class ProduceRequest(Request, key=0, versions="3-13", flexible="9+"):
-    transactional_id: String | None = field(default=None)
-    acks: Int16
-    timeout_ms: Int32
-    topic_data: list[TopicProduceData]
-
-    class TopicProduceData(Part):
-        name: String = field("3-12")
-        topic_id: Uuid = field("13+")
-        partition_data: list[PartitionProduceData]
-
-        class PartitionProduceData(Part):
-            index: Int32
-            records: Records | None = field(default=b"")
-
-
-class ProduceResponse(Response, answers=ProduceRequest):
-    responses: list[TopicProduceResponse]
-    throttle_time_ms: Int32
-    node_endpoints: list[NodeEndpoint] = field("10+", tag=0)
-
-    class TopicProduceResponse(Part):
-        name: String = field("3-12")
-        topic_id: Uuid = field("13+")
-        partition_responses: list[PartitionProduceResponse]
-
-        class PartitionProduceResponse(Part):
-            index: Int32
-            error_code: Int16
-            base_offset: Int64
-            log_append_time_ms: Int64 = field(default=-1)
-            log_start_offset: Int64 = field("5+", default=-1)
-            record_errors: list[BatchIndexAndErrorMessage] = field("8+")
-            error_message: String | None = field("8+", default=None)
-            current_leader: LeaderIdAndEpoch = field("10+", tag=0)
-
-            class BatchIndexAndErrorMessage(Part):
-                batch_index: Int32
-                batch_index_error_message: String | None = field(default=None)
-
-            class LeaderIdAndEpoch(Part):
-                leader_id: Int32 = field(default=-1)
-                leader_epoch: Int32 = field(default=-1)
 
 
 _TopicData = ProduceRequest.TopicProduceData

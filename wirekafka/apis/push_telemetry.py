@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.telemetry_client import client_of
-from wirekafka.codec.message import Bool, Bytes, Int8, Int16, Int32, Request, Response, Uuid
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.telemetry_client import client_of
+from wirekafka.protocol.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from wirekafka.telemetry.instances import Push, Receiver
-
-
-class PushTelemetryRequest(Request, key=72, versions="0", flexible="0+"):
-    client_instance_id: Uuid
-    subscription_id: Int32
-    terminating: Bool
-    compression_type: Int8
-    metrics: Bytes
-
-
-class PushTelemetryResponse(Response, answers=PushTelemetryRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
 
 
 @api(PushTelemetryRequest, PushTelemetryResponse)

@@ -2,60 +2,21 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.share_state_results import by_topic, error_fields, failed_fields, is_processed
-from wirekafka.codec.message import (
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.share_state_results import (
+    by_topic,
+    error_fields,
+    failed_fields,
+    is_processed,
 )
 from wirekafka.coordinator.share_state.states import ShareKey, StateRead, StoredState
 from wirekafka.errors import KafkaError
+from wirekafka.protocol.read_share_group_state import (
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class ReadShareGroupStateRequest(Request, key=84, versions="0", flexible="0+"):
-    group_id: String
-    topics: list[ReadStateData]
-
-    class ReadStateData(Part):
-        topic_id: Uuid
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition: Int32
-            leader_epoch: Int32
-
-
-class ReadShareGroupStateResponse(Response, answers=ReadShareGroupStateRequest):
-    results: list[ReadStateResult]
-
-    class ReadStateResult(Part):
-        topic_id: Uuid
-        partitions: list[PartitionResult]
-
-        class PartitionResult(Part):
-            partition: Int32
-            error_code: Int16
-            error_message: String | None = field(default=None)
-            state_epoch: Int32
-            start_offset: Int64
-            state_batches: list[StateBatch]
-
-            class StateBatch(Part):
-                first_offset: Int64
-                last_offset: Int64
-                delivery_state: Int8
-                delivery_count: Int16
-
 
 _Topic = ReadShareGroupStateResponse.ReadStateResult
 _Partition = _Topic.PartitionResult

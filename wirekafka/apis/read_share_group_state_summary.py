@@ -5,55 +5,22 @@ v1: delivery complete count (KIP-1226).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.share_state_results import by_topic, error_fields, failed_fields, is_processed
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.share_state_results import (
+    by_topic,
+    error_fields,
+    failed_fields,
+    is_processed,
 )
 from wirekafka.coordinator.share_state.commands import SummaryRead
 from wirekafka.coordinator.share_state.states import ShareKey, StateSummary
 from wirekafka.errors import KafkaError
+from wirekafka.protocol.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class ReadShareGroupStateSummaryRequest(Request, key=87, versions="0-1", flexible="0+"):
-    group_id: String
-    topics: list[ReadStateSummaryData]
-
-    class ReadStateSummaryData(Part):
-        topic_id: Uuid
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition: Int32
-            leader_epoch: Int32
-
-
-class ReadShareGroupStateSummaryResponse(Response, answers=ReadShareGroupStateSummaryRequest):
-    results: list[ReadStateSummaryResult]
-
-    class ReadStateSummaryResult(Part):
-        topic_id: Uuid
-        partitions: list[PartitionResult]
-
-        class PartitionResult(Part):
-            partition: Int32
-            error_code: Int16
-            error_message: String | None = field(default=None)
-            state_epoch: Int32
-            leader_epoch: Int32
-            start_offset: Int64
-            delivery_complete_count: Int32 = field("1+", default=-1)
-
 
 _Topic = ReadShareGroupStateSummaryResponse.ReadStateSummaryResult
 _Partition = _Topic.PartitionResult

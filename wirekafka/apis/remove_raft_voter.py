@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.raft_requests import check_cluster_id
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.codec.message import Int16, Int32, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.raft_requests import check_cluster_id
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from wirekafka.replication.raft.messages import NO_DIRECTORY, RemoveVoter, ReplicaKey
 from wirekafka.security.access import refusal
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class RemoveRaftVoterRequest(Request, key=81, versions="0", flexible="0+"):
-    cluster_id: String | None
-    voter_id: Int32
-    voter_directory_id: Uuid
-
-
-class RemoveRaftVoterResponse(Response, answers=RemoveRaftVoterRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
 
 
 @api(RemoveRaftVoterRequest, RemoveRaftVoterResponse, forwarded=True)

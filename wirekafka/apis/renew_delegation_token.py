@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, ControllerCall, api, failure_of
-from wirekafka.apis.token_access import require_may_manage_tokens
-from wirekafka.codec.message import Bytes, Int16, Int32, Int64, Request, Response
+from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.token_access import require_may_manage_tokens
 from wirekafka.errors import KafkaError
-from wirekafka.metadata.tokens import RenewToken
-
-
-class RenewDelegationTokenRequest(Request, key=39, versions="1-2", flexible="2+"):
-    hmac: Bytes
-    renew_period_ms: Int64
-
-
-class RenewDelegationTokenResponse(Response, answers=RenewDelegationTokenRequest):
-    error_code: Int16
-    expiry_timestamp_ms: Int64
-    throttle_time_ms: Int32
+from wirekafka.metadata.controller.tokens import RenewToken
+from wirekafka.protocol.renew_delegation_token import (
+    RenewDelegationTokenRequest,
+    RenewDelegationTokenResponse,
+)
 
 
 async def _on_controller(

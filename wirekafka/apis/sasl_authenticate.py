@@ -5,21 +5,10 @@ v1: session lifetime (KIP-368).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.codec.message import Bytes, Int16, Int64, Request, Response, String, field
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.errors import Error
+from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from wirekafka.security.sasl.login import Expected
-
-
-class SaslAuthenticateRequest(Request, key=36, versions="0-2", flexible="2+"):
-    auth_bytes: Bytes
-
-
-class SaslAuthenticateResponse(Response, answers=SaslAuthenticateRequest):
-    error_code: Int16
-    error_message: String | None
-    auth_bytes: Bytes
-    session_lifetime_ms: Int64 = field("1+")
 
 
 @api(

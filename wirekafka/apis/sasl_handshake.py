@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import Int16, Request, Response, String
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from wirekafka.security.sasl.login import Expected
-
-
-class SaslHandshakeRequest(Request, key=17, versions="0-1", flexible="none"):
-    mechanism: String
-
-
-class SaslHandshakeResponse(Response, answers=SaslHandshakeRequest):
-    error_code: Int16
-    mechanisms: list[String]
 
 
 @api(

@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.group_access import describable
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.share_version import check_share_version
-from wirekafka.codec.message import Bool, Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.group_access import describable
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.coordinator.share.commands import (
     DescribedShareGroup,
     DescribedShareMember,
     DescribeShareGroup,
 )
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC
 
-_NOT_ASKED_FOR = -2147483648
 _HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
-
-
-class ShareGroupDescribeRequest(Request, key=77, versions="1", flexible="0+"):
-    group_ids: list[String]
-    include_authorized_operations: Bool
-
-
-class ShareGroupDescribeResponse(Response, answers=ShareGroupDescribeRequest):
-    throttle_time_ms: Int32
-    groups: list[DescribedGroup]
-
-    class DescribedGroup(Part):
-        error_code: Int16
-        error_message: String | None = field(default=None)
-        group_id: String
-        group_state: String
-        group_epoch: Int32
-        assignment_epoch: Int32
-        assignor_name: String
-        members: list[Member]
-        authorized_operations: Int32 = field(default=_NOT_ASKED_FOR)
-
-        class Member(Part):
-            member_id: String
-            rack_id: String | None = field(default=None)
-            member_epoch: Int32
-            client_id: String
-            client_host: String
-            subscribed_topic_names: list[String]
-            assignment: Assignment
-
-            class Assignment(Part):
-                topic_partitions: list[TopicPartitions]
-
-                class TopicPartitions(Part):
-                    topic_id: Uuid
-                    topic_name: String
-                    partitions: list[Int32]
 
 
 _Group = ShareGroupDescribeResponse.DescribedGroup

@@ -5,40 +5,17 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.share_version import check_share_version
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, Uuid, field
+from wirekafka.apis.shared.registry import Call, api
+from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.share.commands import ShareHeartbeat, check_share_heartbeat
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
 from wirekafka.security.acl import DESCRIBE, GROUP, READ, TOPIC
-
-
-class ShareGroupHeartbeatRequest(Request, key=76, versions="1", flexible="0+"):
-    group_id: String
-    member_id: String
-    member_epoch: Int32
-    rack_id: String | None = field(default=None)
-    subscribed_topic_names: list[String] | None = field(default=None)
-
-
-class ShareGroupHeartbeatResponse(Response, answers=ShareGroupHeartbeatRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default=None)
-    member_id: String | None = field(default=None)
-    member_epoch: Int32
-    heartbeat_interval_ms: Int32
-    assignment: Assignment | None = field(default=None)
-
-    class Assignment(Part):
-        topic_partitions: list[TopicPartitions]
-
-        class TopicPartitions(Part):
-            topic_id: Uuid
-            partitions: list[Int32]
-
 
 _Assignment = ShareGroupHeartbeatResponse.Assignment
 

@@ -6,39 +6,14 @@ broker without one.
 
 from __future__ import annotations
 
-from wirekafka.apis.group_protocols import check_streams_protocol
-from wirekafka.apis.registry import Call, api
-from wirekafka.apis.streams_group_describe import Node
-from wirekafka.codec.message import Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.group_protocols import check_streams_protocol
+from wirekafka.apis.shared.registry import Call, api
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsGroupTopologyDescriptionUpdateResponse,
+)
 from wirekafka.security.acl import GROUP, READ
-
-
-class StreamsGroupTopologyDescriptionUpdateRequest(Request, key=93, versions="0", flexible="0+"):
-    group_id: String
-    member_id: String
-    topology_epoch: Int32
-    topology_description: TopologyDescription
-
-    class TopologyDescription(Part):
-        subtopologies: list[Subtopology]
-        global_stores: list[GlobalStore]
-
-        class Subtopology(Part):
-            subtopology_id: String
-            nodes: list[Node]
-
-        class GlobalStore(Part):
-            source: Node
-            processor: Node
-
-
-class StreamsGroupTopologyDescriptionUpdateResponse(
-    Response, answers=StreamsGroupTopologyDescriptionUpdateRequest
-):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default=None)
 
 
 @api(StreamsGroupTopologyDescriptionUpdateRequest, StreamsGroupTopologyDescriptionUpdateResponse)

@@ -6,64 +6,17 @@ v3: group fencing (KIP-447), v4: TRANSACTION_ABORTABLE, v5: adds the partition t
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.apis.topic_access import topics_by_id, topics_by_name
-from wirekafka.codec.message import (
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
 from wirekafka.coordinator.confirmation import Support, TransactionalWrite
 from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
 from wirekafka.coordinator.transaction_commands import ProducerIdentity
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.verification import CoordinatorWrite
-from wirekafka.metadata.image import TopicImage
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
+from wirekafka.metadata.image.image import TopicImage
+from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
 from wirekafka.security.acl import GROUP, READ, TRANSACTIONAL_ID, WRITE
-
-
-class TxnOffsetCommitRequest(Request, key=28, versions="0-6", flexible="3+"):
-    transactional_id: String
-    group_id: String
-    producer_id: Int64
-    producer_epoch: Int16
-    generation_id_or_member_epoch: Int32 = field("3+", default=-1)
-    member_id: String = field("3+")
-    group_instance_id: String | None = field("3+", default=None)
-    topics: list[Topic]
-
-    class Topic(Part):
-        name: String = field("0-5")
-        topic_id: Uuid = field("6+")
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            committed_offset: Int64
-            committed_leader_epoch: Int32 = field("2+", default=-1)
-            committed_metadata: String | None = field(default="")
-
-
-class TxnOffsetCommitResponse(Response, answers=TxnOffsetCommitRequest):
-    throttle_time_ms: Int32
-    topics: list[Topic]
-
-    class Topic(Part):
-        name: String = field("0-5")
-        topic_id: Uuid = field("6+")
-        partitions: list[Partition]
-
-        class Partition(Part):
-            partition_index: Int32
-            error_code: Int16
-
 
 _NOT_AVAILABLE_BEFORE = 2
 _ABORTABLE_SINCE = 4

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
-from wirekafka.codec.message import Int16, Int32, Request, Response, String, field
-from wirekafka.metadata.registration import UnregisterBroker
+from wirekafka.apis.shared.registry import ControllerCall, api
+from wirekafka.metadata.controller.registration import UnregisterBroker
+from wirekafka.protocol.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class UnregisterBrokerRequest(Request, key=64, versions="0", flexible="0+"):
-    broker_id: Int32
-
-
-class UnregisterBrokerResponse(Response, answers=UnregisterBrokerRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
 
 
 @api(UnregisterBrokerRequest, UnregisterBrokerResponse, forwarded=True)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
-from wirekafka.codec.message import Int16, Int32, Request, Response, String, field
-from wirekafka.metadata.registration import UnregisterController
+from wirekafka.apis.shared.registry import ControllerCall, api
+from wirekafka.metadata.controller.registration import UnregisterController
+from wirekafka.protocol.unregister_controller import (
+    UnregisterControllerRequest,
+    UnregisterControllerResponse,
+)
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class UnregisterControllerRequest(Request, key=94, versions="0", flexible="0+"):
-    controller_id: Int32
-
-
-class UnregisterControllerResponse(Response, answers=UnregisterControllerRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
 
 
 @api(UnregisterControllerRequest, UnregisterControllerResponse, forwarded=True)

@@ -5,37 +5,12 @@ v1: validation only, and upgrade types (KIP-778).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import ControllerCall, api
-from wirekafka.codec.message import Bool, Int8, Int16, Int32, Part, Request, Response, String, field
+from wirekafka.apis.shared.registry import ControllerCall, api
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.features import KRAFT_FEATURE, FeatureUpdate, UpgradeType
-from wirekafka.metadata.features import UpdateFeatures as Update
+from wirekafka.metadata.controller.features import KRAFT_FEATURE, FeatureUpdate, UpgradeType
+from wirekafka.metadata.controller.features import UpdateFeatures as Update
+from wirekafka.protocol.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 from wirekafka.security.acl import ALTER, CLUSTER
-
-
-class UpdateFeaturesRequest(Request, key=57, versions="0-2", flexible="0+"):
-    timeout_ms: Int32 = field(default=60000)
-    feature_updates: list[FeatureUpdateKey]
-    validate_only: Bool = field("1+")
-
-    class FeatureUpdateKey(Part):
-        feature: String
-        max_version_level: Int16
-        allow_downgrade: Bool = field("0")
-        upgrade_type: Int8 = field("1+", default=1)
-
-
-class UpdateFeaturesResponse(Response, answers=UpdateFeaturesRequest):
-    throttle_time_ms: Int32
-    error_code: Int16
-    error_message: String | None = field(default="")
-    results: list[UpdatableFeatureResult] = field("0-1")
-
-    class UpdatableFeatureResult(Part):
-        feature: String
-        error_code: Int16
-        error_message: String | None = field(default="")
-
 
 _Key = UpdateFeaturesRequest.FeatureUpdateKey
 

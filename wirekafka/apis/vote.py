@@ -5,68 +5,18 @@ v1: voter keys and the leader's address (KIP-853), v2: pre-votes (KIP-996).
 
 from __future__ import annotations
 
-from wirekafka.apis.raft_requests import (
-    QuorumNodeEndpoint,
+from wirekafka.apis.shared.raft_requests import (
     addressed,
     check_cluster_id,
     leader_nodes,
     metadata_partition,
 )
-from wirekafka.apis.registry import ControllerCall, controller_api
-from wirekafka.codec.message import (
-    Bool,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    Uuid,
-    field,
-)
+from wirekafka.apis.shared.registry import ControllerCall, controller_api
 from wirekafka.errors import KafkaError
-from wirekafka.replication.internal_topics import METADATA_TOPIC
+from wirekafka.protocol.vote import VoteRequest, VoteResponse
+from wirekafka.replication.partition.internal_topics import METADATA_TOPIC
 from wirekafka.replication.raft.messages import ReplicaKey, Vote, VoteAnswer
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION
-
-
-class VoteRequest(Request, key=52, versions="0-2", flexible="0+"):
-    cluster_id: String | None = field(default=None)
-    voter_id: Int32 = field("1+", default=-1)
-    topics: list[TopicData]
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            replica_epoch: Int32
-            replica_id: Int32
-            replica_directory_id: Uuid = field("1+")
-            voter_directory_id: Uuid = field("1+")
-            last_offset_epoch: Int32
-            last_offset: Int64
-            pre_vote: Bool = field("2+")
-
-
-class VoteResponse(Response, answers=VoteRequest):
-    error_code: Int16
-    topics: list[TopicData]
-    node_endpoints: list[QuorumNodeEndpoint] = field("1+", tag=0)
-
-    class TopicData(Part):
-        topic_name: String
-        partitions: list[PartitionData]
-
-        class PartitionData(Part):
-            partition_index: Int32
-            error_code: Int16
-            leader_id: Int32
-            leader_epoch: Int32
-            vote_granted: Bool
-
 
 _Topic = VoteResponse.TopicData
 

@@ -5,58 +5,14 @@ v2: transaction versions (KIP-1228).
 
 from __future__ import annotations
 
-from wirekafka.apis.registry import Call, api, failure_of
-from wirekafka.codec.message import (
-    Bool,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Part,
-    Request,
-    Response,
-    String,
-    field,
-)
+from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.coordinator.markers import Ending, TopicPartition
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import Marker
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.promise import Promise
+from wirekafka.protocol.records.control import Marker
+from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from wirekafka.runtime.machine import Producer
+from wirekafka.runtime.promise import Promise
 from wirekafka.security.acl import ALTER, CLUSTER, CLUSTER_ACTION
-
-
-class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible="1+"):
-    markers: list[WritableTxnMarker]
-
-    class WritableTxnMarker(Part):
-        producer_id: Int64
-        producer_epoch: Int16
-        transaction_result: Bool
-        topics: list[WritableTxnMarkerTopic]
-        coordinator_epoch: Int32
-        transaction_version: Int8 = field("2+")
-
-        class WritableTxnMarkerTopic(Part):
-            name: String
-            partition_indexes: list[Int32]
-
-
-class WriteTxnMarkersResponse(Response, answers=WriteTxnMarkersRequest):
-    markers: list[WritableTxnMarkerResult]
-
-    class WritableTxnMarkerResult(Part):
-        producer_id: Int64
-        topics: list[WritableTxnMarkerTopicResult]
-
-        class WritableTxnMarkerTopicResult(Part):
-            name: String
-            partitions: list[WritableTxnMarkerPartitionResult]
-
-            class WritableTxnMarkerPartitionResult(Part):
-                partition_index: Int32
-                error_code: Int16
-
 
 _Written = WriteTxnMarkersResponse.WritableTxnMarkerResult
 _Topic = _Written.WritableTxnMarkerTopicResult

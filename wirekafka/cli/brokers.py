@@ -12,7 +12,7 @@ from pathlib import Path
 from wirekafka.cli import cluster_directory as layout
 from wirekafka.config.address import ANYWHERE, LARGEST_PORT, Address
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import Listener, controller_names, listeners
+from wirekafka.config.endpoints.listeners import Listener, controller_names, listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import METRICS_LISTENER, metrics_listener, new_directories
 from wirekafka.config.sources import BUILT_IN, SINGLE_NODE, Setting

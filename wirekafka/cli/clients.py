@@ -10,9 +10,9 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, show_json, show_table
 from wirekafka.client.client import Client, CliError, check
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from wirekafka.server.local_socket import SOCKET
 
 _THROTTLED = ("client", "user", "quota", "limit", "rate", "throttled_s")

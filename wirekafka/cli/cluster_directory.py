@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wirekafka.log.log_directory import METADATA_LOG
+from wirekafka.log.directories.log_directory import METADATA_LOG
 
 _PROPERTIES = "meta.properties"
 # Unlike broker-1, this cannot be taken for the directory of a partition.

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wirekafka.apis.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from wirekafka.apis.list_groups import ListGroupsRequest, ListGroupsResponse
 from wirekafka.cli.output import (
     BOOTSTRAP,
     AsJson,
@@ -22,6 +20,8 @@ from wirekafka.cli.output import (
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.group_types import CLASSIC, TYPES, Group, GroupType, type_of
 from wirekafka.client.offset_reset import plan_reset
+from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
     from wirekafka.cli.clients import Report

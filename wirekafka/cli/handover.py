@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from wirekafka.client.client import CliError
+from wirekafka.log.directories.handover import examine, server_properties
+from wirekafka.log.directories.log_directory import METADATA_LOG, UnusableDirectory
 from wirekafka.log.files import RealDisk
-from wirekafka.log.handover import examine, server_properties
-from wirekafka.log.log_directory import METADATA_LOG, UnusableDirectory
-from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.raft.quorum_state import QuorumState
 
 
 def command(

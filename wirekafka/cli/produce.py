@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from wirekafka.apis.produce import ProduceRequest, ProduceResponse
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, note, show_json
 from wirekafka.client.client import RETRY_FOR_S, Client, CliError, check
@@ -21,6 +20,7 @@ from wirekafka.client.partitioner import partition_of
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error
+from wirekafka.protocol.produce import ProduceRequest, ProduceResponse
 
 # Half of the default message.max.bytes, so that a batch fits however it compresses.
 BATCH_BYTES = 500_000

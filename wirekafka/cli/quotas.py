@@ -6,11 +6,6 @@ from typing import Annotated
 
 import typer
 
-from wirekafka.apis.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
-from wirekafka.apis.describe_client_quotas import (
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import (
     BOOTSTRAP,
@@ -22,6 +17,14 @@ from wirekafka.cli.output import (
     show_table,
 )
 from wirekafka.client.client import Client, CliError, check
+from wirekafka.protocol.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
+from wirekafka.protocol.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
 from wirekafka.quotas.precedence import CLIENT_ID, IP, USER
 
 _DEFAULT = "(default)"

@@ -10,10 +10,10 @@ import typer
 
 from wirekafka.cli.output import AsJson, show_json
 from wirekafka.client.client import CliError
-from wirekafka.log import repair
+from wirekafka.log.directories import repair
+from wirekafka.log.directories.log_directory import UnusableDirectory
+from wirekafka.log.directories.repair import Damage
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.log.repair import Damage
 
 
 def command(

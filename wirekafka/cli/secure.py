@@ -12,9 +12,9 @@ from pathlib import Path
 from wirekafka.cli import private_files
 from wirekafka.cli.cluster_directory import has_broker, has_cluster
 from wirekafka.config.address import ANYWHERE
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listeners import controller_names, listeners, to_controllers
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.endpoints.listeners import controller_names, listeners, to_controllers
 from wirekafka.config.option import ConfigError
 from wirekafka.config.prefixed import jaas_option
 from wirekafka.config.providers import OWN_CLASS, OWN_FILE

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from wirekafka.cli import shortcuts
 from wirekafka.cli.cluster_directory import has_cluster
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.unsupported import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import console_listener
 from wirekafka.config.sources import BUILT_IN, Setting
-from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.server.equal_lines import EqualLines
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.cli.configs import pairs
 from wirekafka.cli.output import (
     BOOTSTRAP,
@@ -30,6 +29,7 @@ from wirekafka.client.topic_changes import (
     grow_topic,
 )
 from wirekafka.errors import Error
+from wirekafka.protocol.metadata import MetadataResponse
 
 _TOPIC_SOURCE = 1
 

@@ -13,16 +13,16 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from wirekafka import __version__
-from wirekafka.apis.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from wirekafka.apis.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from wirekafka.apis.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from wirekafka.apis.metadata import MetadataRequest, MetadataResponse
 from wirekafka.client import hints
 from wirekafka.codec.frame import decode_response, encode_request
 from wirekafka.codec.message import Request, Response
 from wirekafka.config.address import Address
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.errors import Error
+from wirekafka.protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from wirekafka.protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from wirekafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 R = TypeVar("R", bound=Response)
 
@@ -374,7 +374,7 @@ def _address(text: str) -> Address:
 
 
 def _encrypted(plain: socket.socket, address: Address, config: ClientConfig) -> socket.socket:
-    from wirekafka.server import tls_context
+    from wirekafka.security import tls_context
 
     secured = tls_context.client_context(config)
     try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wirekafka.apis.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from wirekafka.apis.incremental_alter_configs import (
+from wirekafka.client.client import Client, CliError, Connection, check
+from wirekafka.protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from wirekafka.protocol.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from wirekafka.client.client import Client, CliError, Connection, check
 
 TOPIC, BROKER = 2, 4
 KINDS = {"topic": TOPIC, "broker": BROKER, "client-metrics": 16, "group": 32}

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from wirekafka.apis.fetch import FetchRequest, FetchResponse
 from wirekafka.client.client import RETRY_FOR_S, Client, CliError, check
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import Error
-from wirekafka.log.control_records import ControlType, control_type
+from wirekafka.protocol.fetch import FetchRequest, FetchResponse
+from wirekafka.protocol.records.control import ControlType, control_type
 
 _PARTITION_BYTES = 1 << 20
 NAMED = 12

@@ -7,28 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wirekafka.apis.alter_share_group_offsets import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
-)
-from wirekafka.apis.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
-from wirekafka.apis.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from wirekafka.apis.describe_share_group_offsets import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
-)
-from wirekafka.apis.list_groups import ListGroupsRequest, ListGroupsResponse
-from wirekafka.apis.share_group_describe import (
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-)
-from wirekafka.apis.streams_group_describe import (
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-)
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.client.membership import (
     TopicPartition,
@@ -36,8 +14,30 @@ from wirekafka.client.membership import (
     decode_assignment,
     fetch_offsets,
 )
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 from wirekafka.errors import Error
+from wirekafka.protocol.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+from wirekafka.protocol.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from wirekafka.protocol.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL
+from wirekafka.protocol.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from wirekafka.protocol.streams_group_describe import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+)
 
 CLASSIC = "classic"
 

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from wirekafka.apis.sasl_client import ClientLogin
+from wirekafka.client.sasl_client import ClientLogin
 from wirekafka.codec.message import Request
 from wirekafka.config.client_config import ClientConfig
 from wirekafka.config.option import ConfigError

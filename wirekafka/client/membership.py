@@ -6,16 +6,19 @@ import time
 from struct import Struct
 from typing import TypeVar
 
-from wirekafka.apis.heartbeat import HeartbeatRequest, HeartbeatResponse
-from wirekafka.apis.join_group import JoinGroupRequest, JoinGroupResponse
-from wirekafka.apis.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from wirekafka.apis.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from wirekafka.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from wirekafka.apis.sync_group import SyncGroupRequest, SyncGroupResponse
 from wirekafka.client.client import Client, check
 from wirekafka.codec.message import Message
-from wirekafka.coordinator.records import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from wirekafka.errors import Error
+from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
+from wirekafka.protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from wirekafka.protocol.records.groups_and_transactions import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from wirekafka.protocol.sync_group import SyncGroupRequest, SyncGroupResponse
 
 SESSION_TIMEOUT_MS = 30_000
 REBALANCE_TIMEOUT_MS = 60_000

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wirekafka.apis.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-from wirekafka.apis.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from wirekafka.apis.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from wirekafka.client.client import Client, check
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from wirekafka.protocol.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _TIMEOUT_MS = 30_000
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from wirekafka.config import options as tables
-from wirekafka.config.differences import DIFFERENCES
-from wirekafka.config.group_bounds import BOUNDING
+from wirekafka.config.checks.differences import DIFFERENCES
+from wirekafka.config.checks.group_bounds import BOUNDING
+from wirekafka.config.checks.unsupported import DECIDING_CLASSES, JAVA_SECURITY
 from wirekafka.config.loggers import OF_KAFKA
 from wirekafka.config.option import Option, Type, text_of
 from wirekafka.config.options import BROKER, CLIENT_METRICS, FAMILIES, GROUP, TOPIC, Table
-from wirekafka.config.unsupported import DECIDING_CLASSES, JAVA_SECURITY
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 PAGE = _PACKAGE.parent / "docs" / "configuration.md"
@@ -53,11 +53,11 @@ _NOT_WHOLLY = {
     **dict.fromkeys(DECIDING_CLASSES, "Only Kafka's own classes are supported."),
 }
 _IN_THIS_PACKAGE = {
-    "config/authorization.py",
-    "config/controllers.py",
-    "config/listeners.py",
-    "config/roles.py",
-    "config/unsupported.py",
+    "config/checks/authorization.py",
+    "config/endpoints/controllers.py",
+    "config/endpoints/listeners.py",
+    "config/endpoints/roles.py",
+    "config/checks/unsupported.py",
 }
 
 _HEAD = """\

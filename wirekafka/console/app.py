@@ -15,8 +15,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from wirekafka.config.web_hosts import is_served
-from wirekafka.console import (
+from wirekafka.config.endpoints.web_hosts import is_served
+from wirekafka.console.access import Accounts
+from wirekafka.console.foreign import is_foreign
+from wirekafka.console.pages import (
     acls,
     brokers,
     configs,
@@ -26,9 +28,7 @@ from wirekafka.console import (
     transaction_pages,
     wire_pages,
 )
-from wirekafka.console.access import Accounts
-from wirekafka.console.foreign import is_foreign
-from wirekafka.console.page import PageError, Pages
+from wirekafka.console.pages.page import PageError, Pages
 from wirekafka.console.render import Renderer
 from wirekafka.console.settings import Settings
 

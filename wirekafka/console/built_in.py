@@ -15,7 +15,7 @@ from pathlib import Path
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.client_config import ClientConfig
-from wirekafka.config.listeners import Listener, listeners
+from wirekafka.config.endpoints.listeners import Listener, listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.own import (
     CONSOLE_CLIENT,
@@ -31,8 +31,8 @@ from wirekafka.console.settings import LOOPBACK, Settings
 from wirekafka.console.source import Source
 from wirekafka.console.web_server import WebServer
 from wirekafka.server.monitoring.service import Monitoring
+from wirekafka.server.monitoring.wire_tap import Wire
 from wirekafka.server.node import Node
-from wirekafka.server.wire_tap import Wire
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from wirekafka.apis.list_groups import ListGroupsRequest, ListGroupsResponse
-from wirekafka.apis.list_offsets import ListOffsetsResponse
-from wirekafka.apis.metadata import MetadataResponse
-from wirekafka.apis.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.client.client import Client, CliError, Connection, check, list_offsets
 from wirekafka.client.group_types import CLASSIC, TYPES
 from wirekafka.client.membership import TopicPartition, fetch_offsets
+from wirekafka.protocol.list_groups import ListGroupsRequest, ListGroupsResponse
+from wirekafka.protocol.list_offsets import ListOffsetsResponse
+from wirekafka.protocol.metadata import MetadataResponse
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
 EARLIEST, LATEST = -2, -1
 _NAMED = 9

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wirekafka.apis.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from wirekafka.apis.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-from wirekafka.apis.describe_transactions import (
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-)
-from wirekafka.apis.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.client.client import Client, CliError, check
 from wirekafka.console.render import now_ms
 from wirekafka.console.source import Disk, Known, OpenTransaction, Summary, Unknown, Unsynced
+from wirekafka.protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from wirekafka.protocol.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from wirekafka.protocol.metadata import MetadataResponse
 from wirekafka.security.acl import Operation
 
 _OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort")

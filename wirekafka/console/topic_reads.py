@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self, TypeAlias
 
-from wirekafka.apis.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from wirekafka.apis.fetch import FetchResponse
 from wirekafka.client.client import Client, CliError, Listed, check
 from wirekafka.client.fetcher import (
     NAMED,
@@ -21,7 +19,12 @@ from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records, iterate_body, record_bytes
 from wirekafka.console.excerpts import Excerpt, excerpt_of
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import ControlType, control_type
+from wirekafka.protocol.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
+from wirekafka.protocol.fetch import FetchResponse
+from wirekafka.protocol.records.control import ControlType, control_type
 
 EARLIEST, LATEST = -2, -1
 _MAX_TIMESTAMP = -3

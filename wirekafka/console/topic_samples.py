@@ -6,10 +6,10 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from wirekafka.apis.metadata import MetadataResponse
 from wirekafka.client.membership import TopicPartition
 from wirekafka.console.source import TopicRate
 from wirekafka.metrics.lag import HISTORY_MS, LagHistory
+from wirekafka.protocol.metadata import MetadataResponse
 
 _MOST_TOPICS = 5_000
 _MOST_SAMPLES = HISTORY_MS // LagHistory.EVERY_MS

@@ -14,9 +14,9 @@ from wirekafka.coordinator.other_brokers import PartitionErrors
 from wirekafka.coordinator.transaction import Transaction
 from wirekafka.coordinator.transaction_commands import MarkersWritten, ProducerIdentity
 from wirekafka.errors import Error
-from wirekafka.log.control_records import Marker
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.runtime import Runtime
+from wirekafka.protocol.records.control import Marker
+from wirekafka.runtime.machine import Producer
+from wirekafka.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,9 @@ from wirekafka.coordinator.transaction_commands import (
     VerifyPartitions,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.internal_topics import TRANSACTIONS_TOPIC
-from wirekafka.replication.promise import Promise, pause
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.replication.partition.internal_topics import TRANSACTIONS_TOPIC
+from wirekafka.replication.partition.replica import NO_LEADER
+from wirekafka.runtime.promise import Promise, pause
 
 _TEMPORARY = frozenset(
     {

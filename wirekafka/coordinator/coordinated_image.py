@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from wirekafka.coordinator.consumer.topics import CoordinatedTopic, topic_hash
-from wirekafka.metadata import records as r
-from wirekafka.metadata.image import MetadataImage, TopicImage
-from wirekafka.replication.observation import Committed
+from wirekafka.metadata.image.image import MetadataImage, TopicImage
+from wirekafka.protocol.records import metadata as r
+from wirekafka.runtime.observation import Committed
 
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.
 

@@ -26,8 +26,8 @@ from wirekafka.coordinator.group_commands import (
 )
 from wirekafka.coordinator.group_counts import GroupCounts
 from wirekafka.coordinator.steps import Steps
-from wirekafka.replication.machine import Outcome, Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Outcome, Ticket
+from wirekafka.runtime.renewal import Renewal
 
 G = TypeVar("G", bound="Group")
 

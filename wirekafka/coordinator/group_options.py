@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from wirekafka.config.group_bounds import clamped
+from wirekafka.config.checks.group_bounds import clamped
 from wirekafka.coordinator.group_times import consumer_group_times, share_group_times
 from wirekafka.coordinator.streams.config import StreamsGroupOptions
 

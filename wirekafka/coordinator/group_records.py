@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 from wirekafka.coordinator.consumer.codec import CONSUMER_PACKINGS
 from wirekafka.coordinator.group_commands import CommittedOffset
-from wirekafka.coordinator.records import (
+from wirekafka.coordinator.share.codec import SHARE_PACKINGS
+from wirekafka.coordinator.streams.codec import STREAMS_PACKINGS
+from wirekafka.protocol.records.groups_and_transactions import (
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from wirekafka.coordinator.share.codec import SHARE_PACKINGS
-from wirekafka.coordinator.streams.codec import STREAMS_PACKINGS
 from wirekafka.remembered import Remembered
-from wirekafka.replication.record_codec import KeyValueCodec
+from wirekafka.runtime.record_codec import KeyValueCodec
 
 _VERSION = Struct(">h")
 _GROUP_VERSION = 3

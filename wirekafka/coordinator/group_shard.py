@@ -30,9 +30,9 @@ from wirekafka.coordinator.offset_commits import NO_EXPIRY, expired_records, wri
 from wirekafka.coordinator.offsets import Offsets
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Outcome, Producer, Ticket
-from wirekafka.replication.renewal import Renewal
-from wirekafka.replication.timers import Timers
+from wirekafka.runtime.machine import Outcome, Producer, Ticket
+from wirekafka.runtime.renewal import Renewal
+from wirekafka.runtime.timers import Timers
 
 _EXPIRY = "offsets expiry"
 _SOON_MS = 100

@@ -30,10 +30,10 @@ from wirekafka.coordinator.streams.config import StreamsGroupContext, StreamsGro
 from wirekafka.coordinator.streams.kind import StreamsKind
 from wirekafka.coordinator.topic_changes import Pieces, TopicChanges, changed, deleted, gone
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.replicated_log import ReplicatedLog
-from wirekafka.replication.runtime import Runtime
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
+from wirekafka.runtime.machine import Producer
+from wirekafka.runtime.replicated_log import ReplicatedLog
+from wirekafka.runtime.runtime import Runtime
 
 _TOPIC_HASH_CODE = java_hash_code(OFFSETS_TOPIC)
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from wirekafka.coordinator.group import Turn
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from wirekafka.coordinator.broker_queues import BrokerQueues, Queued
 from wirekafka.coordinator.markers import Ending, MarkerWriter, TopicPartition
 from wirekafka.coordinator.other_brokers import MarkerBatch, PartitionErrors, Routing
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.replication.partition.replica import NO_LEADER
 
 
 class Recipient(Protocol):

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from wirekafka.coordinator.groups import GroupCoordinator
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.waiting import Watched
+from wirekafka.protocol.records.control import Marker, encode_marker
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.waiting import Watched
+from wirekafka.runtime.machine import Producer
 
 logger = logging.getLogger(__name__)
 

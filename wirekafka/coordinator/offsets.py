@@ -14,7 +14,7 @@ from wirekafka.coordinator.java_order import (
     timeline_slots,
 )
 from wirekafka.errors import Error
-from wirekafka.replication.machine import Producer
+from wirekafka.runtime.machine import Producer
 
 TopicPartition: TypeAlias = tuple[str, int]
 K = TypeVar("K")

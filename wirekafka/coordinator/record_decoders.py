@@ -9,7 +9,17 @@ from typing import Any
 from wirekafka.codec.message import MalformedMessage, Message
 from wirekafka.codec.record import Record
 from wirekafka.coordinator.consumer.codec import CONSUMER_SCHEMAS
-from wirekafka.coordinator.records import (
+from wirekafka.coordinator.share.codec import SHARE_SCHEMAS
+from wirekafka.coordinator.share_state.records import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
+from wirekafka.coordinator.streams.codec import STREAMS_SCHEMAS
+from wirekafka.log.dump import Entry, RecordDecoder, plain, text_or_base64
+from wirekafka.metadata.image.framing import UnknownMetadata, decode_frame
+from wirekafka.protocol.records.groups_and_transactions import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     GroupMetadataKey,
@@ -20,17 +30,7 @@ from wirekafka.coordinator.records import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from wirekafka.coordinator.share.codec import SHARE_SCHEMAS
-from wirekafka.coordinator.share_state.records import (
-    ShareSnapshotKey,
-    ShareSnapshotValue,
-    ShareUpdateKey,
-    ShareUpdateValue,
-)
-from wirekafka.coordinator.streams.codec import STREAMS_SCHEMAS
-from wirekafka.log.dump import Entry, RecordDecoder, plain, text_or_base64
-from wirekafka.metadata.framing import UnknownMetadata, decode_frame
-from wirekafka.replication.internal_topics import (
+from wirekafka.replication.partition.internal_topics import (
     METADATA_TOPIC,
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,

@@ -12,9 +12,9 @@ from wirekafka.clock import Clock
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.errors import Error, KafkaError
 from wirekafka.remembered import Remembered
-from wirekafka.replication.machine import Machine, Ticket
-from wirekafka.replication.replicated_log import ReplicatedLog
-from wirekafka.replication.runtime import Runtime
+from wirekafka.runtime.machine import Machine, Ticket
+from wirekafka.runtime.replicated_log import ReplicatedLog
+from wirekafka.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 

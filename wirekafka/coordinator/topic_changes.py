@@ -13,7 +13,7 @@ from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.coordinator.share.commands import ForgetShareTopics
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.errors import KafkaError
-from wirekafka.replication.runtime import Runtime
+from wirekafka.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 

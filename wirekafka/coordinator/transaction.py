@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from wirekafka.coordinator.records import TransactionLogValue
+from wirekafka.protocol.records.groups_and_transactions import TransactionLogValue
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

@@ -5,9 +5,12 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from wirekafka.coordinator.records import TransactionLogKey, TransactionLogValue
 from wirekafka.coordinator.transaction import Transaction
-from wirekafka.replication.record_codec import KeyValueCodec
+from wirekafka.protocol.records.groups_and_transactions import (
+    TransactionLogKey,
+    TransactionLogValue,
+)
+from wirekafka.runtime.record_codec import KeyValueCodec
 
 _VERSION = Struct(">h")
 _VALUE_VERSION = 1

@@ -33,8 +33,8 @@ from wirekafka.coordinator.transaction_commands import (
 )
 from wirekafka.coordinator.transaction_records import TransactionRecord
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Outcome, Ticket
-from wirekafka.replication.timers import Timers
+from wirekafka.runtime.machine import Outcome, Ticket
+from wirekafka.runtime.timers import Timers
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig

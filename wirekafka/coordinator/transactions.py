@@ -30,10 +30,10 @@ from wirekafka.coordinator.transaction_shard import (
     TransactionConfig,
     TransactionShard,
 )
-from wirekafka.replication.internal_topics import TRANSACTIONS_TOPIC
-from wirekafka.replication.observation import Committed
-from wirekafka.replication.replicated_log import ReplicatedLog
-from wirekafka.replication.runtime import Runtime
+from wirekafka.replication.partition.internal_topics import TRANSACTIONS_TOPIC
+from wirekafka.runtime.observation import Committed
+from wirekafka.runtime.replicated_log import ReplicatedLog
+from wirekafka.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)

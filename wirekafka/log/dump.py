@@ -14,17 +14,17 @@ from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import KafkaError
 from wirekafka.log import checkpoints
 from wirekafka.log.aborted import decode_entries
-from wirekafka.log.control_records import (
-    ControlType,
-    control_type,
-    decode_control_value,
-    decode_marker,
-)
 from wirekafka.log.epochs import FILE_NAME as EPOCHS_NAME
 from wirekafka.log.epochs import decode_epochs
 from wirekafka.log.files import Disk, File
 from wirekafka.log.index import OffsetIndex, TimeIndex
 from wirekafka.log.producers import decode_snapshot
+from wirekafka.protocol.records.control import (
+    ControlType,
+    control_type,
+    decode_control_value,
+    decode_marker,
+)
 from wirekafka.visible import json_text, one_line
 
 Entry = dict[str, Any]

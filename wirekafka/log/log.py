@@ -11,7 +11,6 @@ from wirekafka.errors import Error, KafkaError
 from wirekafka.log import lookup, received, recovery, retention
 from wirekafka.log.aborted import AbortedTransaction, CorruptIndex, aborted_between
 from wirekafka.log.append import Append, Appended
-from wirekafka.log.control_records import Marker, decode_marker
 from wirekafka.log.disk_errors import InDoubt, is_passing, reason_of, storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
@@ -25,6 +24,7 @@ from wirekafka.log.segment import BatchShape, Segment
 from wirekafka.log.segments import Segments
 from wirekafka.log.slice import NOTHING, LogSlice, ReadLimits
 from wirekafka.log.validate import validate
+from wirekafka.protocol.records.control import Marker, decode_marker
 
 _pack_prefix = PREFIX.pack
 _new: Any = tuple.__new__  # Half the price of a NamedTuple's own constructor.

@@ -17,9 +17,9 @@ from wirekafka.codec.batch import (
 from wirekafka.codec.crc import crc32c
 from wirekafka.errors import Error
 from wirekafka.log.append import Append, Origin, RecordsRefused
-from wirekafka.log.control_records import Marker, decode_marker
 from wirekafka.log.scan import REMEMBERED_BATCHES
 from wirekafka.log.verification import Verifications
+from wirekafka.protocol.records.control import Marker, decode_marker
 
 NO_COORDINATOR_EPOCH = -1
 

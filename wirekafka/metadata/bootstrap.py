@@ -10,13 +10,13 @@ from typing import TypeAlias
 
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.message import Message
+from wirekafka.log.directories.log_directory import METADATA_LOG
 from wirekafka.log.files import Disk
-from wirekafka.log.log_directory import METADATA_LOG
-from wirekafka.metadata.features import bootstrap_features
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.metadata.records import UserScramCredentialRecord
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.snapshot_file import SnapshotId
+from wirekafka.metadata.controller.features import bootstrap_features
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.records.metadata import UserScramCredentialRecord
+from wirekafka.replication.raft import snapshot_file
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 
 BEFORE_4_4 = "bootstrap.checkpoint"
 """The file of Kafka 3.3 to 4.3, in the log directory itself."""

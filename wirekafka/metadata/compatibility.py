@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wirekafka.log.log_directory import UnusableDirectory
-from wirekafka.metadata.features import SUPPORTED
-from wirekafka.metadata.framing import METADATA_FEATURE
-from wirekafka.metadata.image import TOPIC, MetadataImage
+from wirekafka.log.directories.log_directory import UnusableDirectory
+from wirekafka.metadata.controller.features import SUPPORTED
+from wirekafka.metadata.image.framing import METADATA_FEATURE
+from wirekafka.metadata.image.image import TOPIC, MetadataImage
 
 _TIERED = "remote.storage.enable"
 

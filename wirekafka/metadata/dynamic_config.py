@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.listener_update import usable
-from wirekafka.metadata.image import BROKER, MetadataImage
-from wirekafka.replication.metadata_log import Sync
+from wirekafka.config.checks.listener_update import usable
+from wirekafka.metadata.image.image import BROKER, MetadataImage
+from wirekafka.replication.raft.metadata_log import Sync
 
 logger = logging.getLogger(__name__)
 

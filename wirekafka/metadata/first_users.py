@@ -7,7 +7,7 @@ import binascii
 import re
 
 from wirekafka.config.option import ConfigError
-from wirekafka.metadata.records import UserScramCredentialRecord
+from wirekafka.protocol.records.metadata import UserScramCredentialRecord
 from wirekafka.security.sasl.scram import ALGORITHMS, Algorithm, Credential
 
 _OPTION = "--add-scram"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from wirekafka.log.recovery_progress import RecoveryProgress
+from wirekafka.log.directories.recovery_progress import RecoveryProgress
 from wirekafka.metrics.histogram import Histogram
 from wirekafka.metrics.requests import Requests
 from wirekafka.metrics.traffic import Traffic

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Protocol
 
-from wirekafka.config.authorization import Policy
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.authorization import Policy
 from wirekafka.errors import Error, KafkaError
 from wirekafka.security.acl import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType
 from wirekafka.security.acl_index import AclIndex, Rule

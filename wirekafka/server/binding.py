@@ -7,18 +7,18 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from wirekafka.apis.host import Host
-from wirekafka.config import listeners as addresses
+from wirekafka.apis.shared.host import Host
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.endpoints import listeners as addresses
 from wirekafka.config.option import ConfigError
 from wirekafka.config.security_protocol import uses_tls
-from wirekafka.metadata.registration import SECURITY_PROTOCOLS, Endpoint
-from wirekafka.server.admission import ConnectionLimits
-from wirekafka.server.listener import Encryption, Listener
+from wirekafka.metadata.controller.registration import SECURITY_PROTOCOLS, Endpoint
+from wirekafka.server.connections.admission import ConnectionLimits
+from wirekafka.server.connections.listener import Encryption, Listener
+from wirekafka.server.connections.pipeline import Pipeline
+from wirekafka.server.connections.request_memory import RequestMemory
 from wirekafka.server.net import Net, Port, SocketOptions
-from wirekafka.server.pipeline import Pipeline
-from wirekafka.server.request_memory import RequestMemory
 
 logger = logging.getLogger(__name__)
 
@@ -225,6 +225,6 @@ class Bindings:
 
 
 def _encryption(listener: Listener, protocol: str, config: BrokerConfig) -> Encryption:
-    from wirekafka.server.listener_tls import ListenerTls
+    from wirekafka.server.tls.listener_tls import ListenerTls
 
     return ListenerTls(listener, protocol, config)

@@ -6,26 +6,26 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from wirekafka.apis import registry
-from wirekafka.apis.routes import CONTROLLERS
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.routes import CONTROLLERS
 from wirekafka.clock import Timer
-from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.endpoints import listeners as addresses
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.disk_errors import storage_error
 from wirekafka.log.files import Disk
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.metadata.claim import check_formatted, claim, locked
-from wirekafka.metadata.committed_image import CommittedImage
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.metadata.snapshot_schedule import SnapshotSchedule
-from wirekafka.metadata.source import Foundation, SourceParts
+from wirekafka.metadata.broker.claim import check_formatted, claim, locked
+from wirekafka.metadata.broker.source import Foundation, SourceParts
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.metadata.image.committed_image import CommittedImage
+from wirekafka.metadata.image.snapshot_schedule import SnapshotSchedule
 from wirekafka.server.binding import Bindings
-from wirekafka.server.controller_host import ControllerHost
-from wirekafka.server.listener import Listener
-from wirekafka.server.local_source import LocalSource
+from wirekafka.server.connections.listener import Listener
+from wirekafka.server.connections.pipeline import Pipeline
+from wirekafka.server.controllers.controller_host import ControllerHost
+from wirekafka.server.controllers.local_source import LocalSource
+from wirekafka.server.controllers.remote_source import Controllers
 from wirekafka.server.node import Platform
-from wirekafka.server.pipeline import Pipeline
-from wirekafka.server.remote_source import Controllers
 from wirekafka.server.start_line import start_line
 
 logger = logging.getLogger(__name__)

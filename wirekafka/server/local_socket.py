@@ -19,8 +19,8 @@ from wirekafka.replication.reader_names import reader_name
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
-    from wirekafka.replication.fetch_session import Key
-    from wirekafka.replication.partition import Partition
+    from wirekafka.replication.fetching.fetch_session import Key
+    from wirekafka.replication.partition.partition import Partition
     from wirekafka.server.monitoring.lag import LagTracker
 
 logger = logging.getLogger(__name__)

@@ -9,40 +9,40 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from wirekafka.apis import registry
-from wirekafka.apis.routes import CONTROLLERS
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.routes import CONTROLLERS
 from wirekafka.broker import Broker
 from wirekafka.clock import Clock
-from wirekafka.config import listeners as addresses
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.endpoints import listeners as addresses
 from wirekafka.log.checkpoints import uuid_text
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.files import Disk, RealDisk
-from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.metadata.bootstrap import FirstUsers
-from wirekafka.metadata.claim import check_cluster, check_formatted
-from wirekafka.metadata.registration import Endpoint
-from wirekafka.metadata.source import Foundation
-from wirekafka.replication.metadata_log import Sync
-from wirekafka.server import recovery_pool
+from wirekafka.metadata.broker.claim import check_cluster, check_formatted
+from wirekafka.metadata.broker.source import Foundation
+from wirekafka.metadata.controller.registration import Endpoint
+from wirekafka.replication.raft.metadata_log import Sync
+from wirekafka.server.background import recovery_pool
+from wirekafka.server.background.housekeeping import Housekeeping
+from wirekafka.server.background.syncing import sync_in_thread
 from wirekafka.server.binding import Bindings
-from wirekafka.server.broker_connections import BrokerConnections
-from wirekafka.server.broker_links import BrokerLinks
 from wirekafka.server.clock import LoopClock
-from wirekafka.server.controller_host import ControllerHost
-from wirekafka.server.housekeeping import Housekeeping
-from wirekafka.server.listener import Listener
-from wirekafka.server.local_source import LocalSource
+from wirekafka.server.connections.listener import Listener
+from wirekafka.server.connections.pipeline import Hook, Pipeline
+from wirekafka.server.controllers.controller_host import ControllerHost
+from wirekafka.server.controllers.local_source import LocalSource
+from wirekafka.server.controllers.remote_source import Controllers, RemoteSource
 from wirekafka.server.net import Net, SocketNet
-from wirekafka.server.pipeline import Hook, Pipeline
-from wirekafka.server.remote_source import Controllers, RemoteSource
-from wirekafka.server.replica_fetcher import replica_fetchers
+from wirekafka.server.peers.broker_connections import BrokerConnections
+from wirekafka.server.peers.broker_links import BrokerLinks
+from wirekafka.server.peers.replica_fetcher import replica_fetchers
 from wirekafka.server.start_line import start_line
-from wirekafka.server.syncing import sync_in_thread
 
 if TYPE_CHECKING:
     from wirekafka.metrics.measures import Measures
-    from wirekafka.server.connection import Connection
-    from wirekafka.server.request_memory import LimitedOwner
+    from wirekafka.server.connections.connection import Connection
+    from wirekafka.server.connections.request_memory import LimitedOwner
 
 
 _REQUIRED = "--cluster-id or CLUSTER_ID in the environment is"
@@ -226,7 +226,7 @@ class Node:
         platform = self._platform
         if platform.measures is None:
             return Pipeline(platform.hook)
-        from wirekafka.server.measured_pipeline import MeasuredPipeline
+        from wirekafka.server.connections.measured_pipeline import MeasuredPipeline
 
         return MeasuredPipeline(platform.measures.requests, platform.hook)
 
@@ -303,7 +303,10 @@ class Node:
 
 def _measured(measures: Measures) -> Callable[[LimitedOwner], Connection]:
     """How the connections are created whose requests are measured."""
-    from wirekafka.server.measured_connection import LimitedMeasuredConnection, MeasuredConnection
+    from wirekafka.server.connections.measured_connection import (
+        LimitedMeasuredConnection,
+        MeasuredConnection,
+    )
 
     def create(owner: LimitedOwner) -> Connection:
         kind = MeasuredConnection if owner.memory is None else LimitedMeasuredConnection

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from wirekafka.config.address import ANYWHERE, Address
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
-from wirekafka.config.ignored import ignored
-from wirekafka.config.listeners import listeners
+from wirekafka.config.checks.ignored import ignored
+from wirekafka.config.checks.similar import did_you_mean
+from wirekafka.config.endpoints.listeners import listeners
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
 from wirekafka.config.own import OWN, metrics_hosts, metrics_listener
-from wirekafka.config.similar import did_you_mean
 from wirekafka.errors import KafkaError
-from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
 from wirekafka.metadata.bootstrap import FirstUsers
 from wirekafka.server.controller_node import ControllerNode
@@ -182,7 +182,7 @@ def _platform(new: Format, monitoring: Monitoring | None) -> Platform:
         first_users=new.first_users,
     )
     if logging.getLogger(_REQUEST_LOGGER).level == logging.DEBUG:
-        from wirekafka.server.request_log import RequestLog
+        from wirekafka.server.monitoring.request_log import RequestLog
 
         platform = replace(platform, hook=RequestLog())
     if monitoring is None:

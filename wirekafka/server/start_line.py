@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.version import VERSION
-from wirekafka.log.log_directory import LogDirectory
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.server.binding import Bindings
 
 

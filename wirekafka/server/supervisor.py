@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from wirekafka.replication.backoff import Backoff
-from wirekafka.server.cleaner_process import worker_environment
+from wirekafka.runtime.backoff import Backoff
+from wirekafka.server.background.cleaner_process import worker_environment
 from wirekafka.server.service_manager import ServiceManager
 from wirekafka.server.stop_signals import stop_signals
 from wirekafka.visible import json_text

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wirekafka.codec.compression import Codec
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.telemetry.subscriptions import Client, Subscription, Subscriptions
 
 ACCEPTED_CODECS = (Codec.ZSTD, Codec.LZ4, Codec.GZIP, Codec.SNAPPY)

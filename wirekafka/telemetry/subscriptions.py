@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from wirekafka.codec.crc import crc32c
-from wirekafka.config.client_match import (
+from wirekafka.config.checks.client_match import (
     CLIENT_ID,
     INSTANCE_ID,
     SOFTWARE_NAME,
@@ -21,8 +21,8 @@ from wirekafka.config.options import CLIENT_METRICS
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order, uuid_hash_code
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.metadata.image import CLIENT_METRICS as RESOURCE
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image.image import CLIENT_METRICS as RESOURCE
+from wirekafka.metadata.image.image import MetadataImage
 
 logger = logging.getLogger(__name__)
 

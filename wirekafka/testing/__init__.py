@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wirekafka.testing.acls import Allow, Deny
     from wirekafka.testing.broker import Broker, Snapshot
-    from wirekafka.testing.cluster import Cluster
-    from wirekafka.testing.cluster_broker import ClusterBroker
+    from wirekafka.testing.cluster.cluster import Cluster
+    from wirekafka.testing.cluster.cluster_broker import ClusterBroker
     from wirekafka.testing.controlled_clock import Clock
     from wirekafka.testing.faults import Match, Rule, State
     from wirekafka.testing.groups import Group, Member
+    from wirekafka.testing.hooks.traffic import Exchange, Traffic
     from wirekafka.testing.records import Record, StoredRecord
     from wirekafka.testing.share_locks import InFlightRecord
-    from wirekafka.testing.traffic import Exchange, Traffic
 
 __all__ = [
     "Allow",
@@ -46,10 +46,10 @@ _MODULES = {
     "Allow": "acls",
     "Broker": "broker",
     "Clock": "controlled_clock",
-    "Cluster": "cluster",
-    "ClusterBroker": "cluster_broker",
+    "Cluster": "cluster.cluster",
+    "ClusterBroker": "cluster.cluster_broker",
     "Deny": "acls",
-    "Exchange": "traffic",
+    "Exchange": "hooks.traffic",
     "Group": "groups",
     "InFlightRecord": "share_locks",
     "Match": "faults",
@@ -59,7 +59,7 @@ _MODULES = {
     "Snapshot": "broker",
     "State": "faults",
     "StoredRecord": "records",
-    "Traffic": "traffic",
+    "Traffic": "hooks.traffic",
 }
 
 

@@ -9,7 +9,7 @@ import threading
 
 from wirekafka.server.stop_signals import stop_signals
 from wirekafka.testing.broker import Broker
-from wirekafka.testing.cluster import Cluster
+from wirekafka.testing.cluster.cluster import Cluster
 
 
 def main() -> int:

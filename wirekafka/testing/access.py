@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from wirekafka.apis.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from wirekafka.apis.create_acls import CreateAclsRequest
-from wirekafka.apis.delete_acls import DeleteAclsRequest
-from wirekafka.config.authorization import STANDARD_AUTHORIZER
+from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
 from wirekafka.config.prefixed import jaas_option
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from wirekafka.protocol.create_acls import CreateAclsRequest
+from wirekafka.protocol.delete_acls import DeleteAclsRequest
 from wirekafka.security import client_settings
 from wirekafka.security.acl import Acl, Operation, PatternType, Permission, ResourceType
 from wirekafka.security.sasl.scram import FEWEST_ITERATIONS, LOGIN_MODULE, SHA_512

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.init_producer_id import InitProducerIdRequest
-from wirekafka.apis.offset_fetch import OffsetFetchRequest
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.init_producer_id import InitProducerIdRequest
+from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 from wirekafka.testing.engine import Engine
 from wirekafka.testing.settings import topic_settings
 

@@ -14,6 +14,7 @@ from wirekafka.testing.access import Security
 from wirekafka.testing.acls import Allow
 from wirekafka.testing.controlled_clock import Clock
 from wirekafka.testing.engine import Engine
+from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.lifecycle import Lifecycle, scratch_directory
 from wirekafka.testing.loop_thread import EngineGone
 from wirekafka.testing.operations import Operations
@@ -25,7 +26,6 @@ from wirekafka.testing.settings import (
     wanted_topics,
 )
 from wirekafka.testing.setup import Setup
-from wirekafka.testing.traffic import Traffic
 
 if TYPE_CHECKING:
     from wirekafka.testing.control_port import ControlPort

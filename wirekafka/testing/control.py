@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from wirekafka.testing.faults import Rule, State
 from wirekafka.testing.groups import Group
+from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.records import Recordlike, StoredRecord
 from wirekafka.testing.share_locks import InFlightRecord
-from wirekafka.testing.traffic import Traffic
 
 Actions = dict[tuple[str, str], Callable[[], Any]]
 """What is done, by method and path."""

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from wirekafka.config.address import Address
-from wirekafka.config.web_hosts import is_served
+from wirekafka.config.endpoints.web_hosts import is_served
 from wirekafka.errors import KafkaError
 from wirekafka.server.bounded_http import RESPONSE_S, BoundedHandler, BoundedServer
 from wirekafka.testing.control import Control

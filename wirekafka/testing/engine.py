@@ -10,26 +10,26 @@ from pathlib import Path
 from types import CoroutineType
 from typing import Any, TypeVar
 
-from wirekafka.apis import registry, routes
-from wirekafka.apis.registry import Call
+from wirekafka.apis.shared import registry, routes
+from wirekafka.apis.shared.registry import Call
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request, Response
 from wirekafka.coordinator.shards import Shards
 from wirekafka.errors import KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.replication.metadata_log import sync_inline
-from wirekafka.server.listener import Listener
+from wirekafka.replication.raft.metadata_log import sync_inline
+from wirekafka.server.connections.listener import Listener
 from wirekafka.server.node import Node, Platform
 from wirekafka.testing.clock import LongPollClock, NodeClock
 from wirekafka.testing.disk import TestDisk
-from wirekafka.testing.hook import FaultsAndTraffic
+from wirekafka.testing.hooks.hook import FaultsAndTraffic
+from wirekafka.testing.hooks.rules import LiveRule, RuleBook, RuleSpec
+from wirekafka.testing.hooks.traffic import Exchange
 from wirekafka.testing.loop_thread import EngineGone
 from wirekafka.testing.net import BETWEEN_NODES
-from wirekafka.testing.rules import LiveRule, RuleBook, RuleSpec
 from wirekafka.testing.settings import OWNER, checked
 from wirekafka.testing.setup import Place, Setup, started, with_address
-from wirekafka.testing.traffic import Exchange
 
 T = TypeVar("T")
 

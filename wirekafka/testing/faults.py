@@ -13,9 +13,9 @@ from weakref import WeakSet
 from wirekafka.errors import KafkaError
 from wirekafka.testing import admin, groups, share_locks
 from wirekafka.testing.engine import Engine
+from wirekafka.testing.hooks.names import AnyError, Apis
+from wirekafka.testing.hooks.rules import Kind, RuleSpec, api_names, check
 from wirekafka.testing.loop_thread import EngineGone
-from wirekafka.testing.names import AnyError, Apis
-from wirekafka.testing.rules import Kind, RuleSpec, api_names, check
 from wirekafka.testing.settings import named_error, unknown
 
 

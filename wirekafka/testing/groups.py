@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wirekafka.apis.consumer_group_describe import ConsumerGroupDescribeRequest
-from wirekafka.apis.describe_groups import DescribeGroupsRequest
-from wirekafka.apis.leave_group import LeaveGroupRequest
-from wirekafka.apis.list_groups import ListGroupsRequest
-from wirekafka.apis.share_group_describe import ShareGroupDescribeRequest
-from wirekafka.apis.share_group_heartbeat import ShareGroupHeartbeatRequest
-from wirekafka.apis.streams_group_describe import StreamsGroupDescribeRequest
-from wirekafka.apis.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from wirekafka.codec.message import MalformedMessage
 from wirekafka.coordinator.consumer.protocol import parse_assignment
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
+from wirekafka.protocol.describe_groups import DescribeGroupsRequest
+from wirekafka.protocol.leave_group import LeaveGroupRequest
+from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL
+from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
+from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
+from wirekafka.protocol.streams_group_describe import StreamsGroupDescribeRequest
+from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from wirekafka.testing.engine import Engine
 
 Partitions = Mapping[str, tuple[int, ...]]

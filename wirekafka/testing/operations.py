@@ -13,9 +13,9 @@ from wirekafka.testing import admin, groups, records, share_locks
 from wirekafka.testing.access import Security
 from wirekafka.testing.faults import Faults
 from wirekafka.testing.groups import Group
+from wirekafka.testing.hooks.traffic import Traffic
 from wirekafka.testing.records import Recordlike, StoredRecord
 from wirekafka.testing.share_locks import InFlightRecord
-from wirekafka.testing.traffic import Traffic
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from wirekafka.testing.plain_imports import import_plainly
 
 if TYPE_CHECKING:
     from wirekafka.testing.broker import Broker
-    from wirekafka.testing.cluster import Cluster
+    from wirekafka.testing.cluster.cluster import Cluster
 
 import_plainly()
 
@@ -46,7 +46,7 @@ def wirekafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 @pytest.fixture
 def wirekafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A new cluster of three brokers, or with the options of `wirekafka_cluster` markers."""
-    from wirekafka.testing.cluster import Cluster
+    from wirekafka.testing.cluster.cluster import Cluster
 
     with Cluster(**_options(request, _CLUSTER_MARKER)) as cluster:
         request.node.stash.setdefault(_KEPT, []).append(cluster)

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from wirekafka.apis.produce import ProduceRequest
 from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import BatchOptions, decode_records, encode_batch
 from wirekafka.codec.record import Record as WireRecord
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.testing.engine import Engine
 
 Data: TypeAlias = bytes | str | None

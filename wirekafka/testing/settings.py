@@ -8,11 +8,11 @@ from inspect import Parameter, signature
 from pathlib import Path
 
 from wirekafka.config.broker_config import OF_THE_AUTHORIZER, BrokerConfig
+from wirekafka.config.checks.similar import did_you_mean
+from wirekafka.config.checks.unsupported import refuse_unsupported
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER, TOPIC
-from wirekafka.config.similar import did_you_mean
 from wirekafka.config.sources import Setting
-from wirekafka.config.unsupported import refuse_unsupported
 from wirekafka.errors import Error
 
 OWNER = "Internal:wirekafka-testing"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from wirekafka.config.address import Address
-from wirekafka.log.log_directory import UnusableDirectory
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.recovery import CorruptLog
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.net import Net, SocketNet
 from wirekafka.server.node import Node
+from wirekafka.testing.hooks.traffic import Recorder
 from wirekafka.testing.loop_thread import LoopThread
-from wirekafka.testing.traffic import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

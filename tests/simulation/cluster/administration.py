@@ -14,17 +14,17 @@ from tests.simulation.cluster.shape import (
 )
 from tests.simulation.wire import Lost
 from tests.simulation.world import PLACES
-from wirekafka.apis.add_raft_voter import AddRaftVoterRequest
-from wirekafka.apis.alter_partition_reassignments import AlterPartitionReassignmentsRequest
-from wirekafka.apis.create_partitions import CreatePartitionsRequest
-from wirekafka.apis.create_topics import CreateTopicsRequest
-from wirekafka.apis.delete_topics import DeleteTopicsRequest
-from wirekafka.apis.elect_leaders import ElectLeadersRequest
-from wirekafka.apis.incremental_alter_configs import IncrementalAlterConfigsRequest
-from wirekafka.apis.raft_requests import LeaderEndpoint
-from wirekafka.apis.remove_raft_voter import RemoveRaftVoterRequest
 from wirekafka.codec.message import Request
 from wirekafka.errors import Error
+from wirekafka.protocol.add_raft_voter import AddRaftVoterRequest
+from wirekafka.protocol.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from wirekafka.protocol.create_partitions import CreatePartitionsRequest
+from wirekafka.protocol.create_topics import CreateTopicsRequest
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.elect_leaders import ElectLeadersRequest
+from wirekafka.protocol.incremental_alter_configs import IncrementalAlterConfigsRequest
+from wirekafka.protocol.quorum_endpoints import LeaderEndpoint
+from wirekafka.protocol.remove_raft_voter import RemoveRaftVoterRequest
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.simulation import Simulation

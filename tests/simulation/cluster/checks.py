@@ -15,7 +15,7 @@ from tests.simulation.quorum.checks import RaftChecks
 from tests.simulation.replication.committed import stored
 from wirekafka.codec.batch import batches
 from wirekafka.log.log import Log
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.replication.raft.messages import Vote, VoteAnswer
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft

@@ -10,13 +10,13 @@ import pytest
 
 from tests.simulation.cluster.simulation import simulate
 from wirekafka.coordinator.markers import MarkerWriter
-from wirekafka.log.ordered_log import OrderedLog
+from wirekafka.log.directories.ordered_log import OrderedLog
 from wirekafka.log.producers import ProducerStates
-from wirekafka.replication.leader import Leader
-from wirekafka.replication.partition import Partition
+from wirekafka.replication.partition.leader import Leader
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import Replica
 from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.quorum_log import QuorumLog
-from wirekafka.replication.replica import Replica
 
 Patch = pytest.MonkeyPatch
 

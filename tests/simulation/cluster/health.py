@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tests.simulation.cluster.member import Member
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.metadata.image.image import MetadataImage
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.simulation import Simulation

@@ -13,14 +13,14 @@ from tests.simulation.network import Network
 from tests.simulation.node import MortalDisk, SimulatedNode
 from tests.simulation.process import CURRENT
 from wirekafka.errors import KafkaError
-from wirekafka.metadata.image import MetadataImage
-from wirekafka.replication.metadata_log import Sync
+from wirekafka.metadata.image.image import MetadataImage
+from wirekafka.replication.raft.metadata_log import Sync
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
 from wirekafka.server.controller_node import ControllerNode
-from wirekafka.server.local_source import LocalSource
+from wirekafka.server.controllers.local_source import LocalSource
+from wirekafka.server.controllers.remote_source import RemoteSource
 from wirekafka.server.node import Node
-from wirekafka.server.remote_source import RemoteSource
 
 DATA = "/data"
 

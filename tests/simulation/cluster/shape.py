@@ -8,14 +8,14 @@ from random import Random
 
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.log.control_records import KRaftVersionRecord
-from wirekafka.log.directory_identity import DirectoryIdentity
-from wirekafka.log.log_directory import LogDirectory
+from wirekafka.log.directories.directory_identity import DirectoryIdentity
+from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metadata.bootstrap import FILE_NAME
-from wirekafka.metadata.features import bootstrap_features
-from wirekafka.metadata.framing import MetadataCodec
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.metadata_log import quorum_records
+from wirekafka.metadata.controller.features import bootstrap_features
+from wirekafka.metadata.image.framing import MetadataCodec
+from wirekafka.protocol.records.control import KRaftVersionRecord
+from wirekafka.replication.raft import snapshot_file
+from wirekafka.replication.raft.metadata_log import quorum_records
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
 
 PORT = 9092

@@ -27,7 +27,7 @@ from tests.simulation.transactions import TIMEOUT_MS
 from tests.simulation.wire import Wire
 from tests.simulation.world import World
 from wirekafka.coordinator.java_hash import coordinator_partition
-from wirekafka.replication.internal_topics import OFFSETS_TOPIC
+from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
 
 _PATIENCE_S = 300
 """The virtual time within which every client must finish once all faults have ended."""

@@ -13,19 +13,19 @@ from tests.simulation.replication.network import Reply
 from tests.simulation.replication.schedule import Event, Process
 from wirekafka.codec.record import Record, decode_records, encode_batch
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import KRaftVersionRecord
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.machine import Producer
-from wirekafka.replication.metadata_log import quorum_records
-from wirekafka.replication.observation import Committed
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.protocol.records.control import KRaftVersionRecord
+from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.messages import Outgoing, Request
+from wirekafka.replication.raft.metadata_log import quorum_records
 from wirekafka.replication.raft.parts import RaftOptions, RaftParts
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.raft import Raft
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.replication.replicated_log import Buffer
-from wirekafka.replication.snapshot_file import SnapshotId
+from wirekafka.runtime.machine import Producer
+from wirekafka.runtime.observation import Committed
+from wirekafka.runtime.replicated_log import Buffer
 
 if TYPE_CHECKING:
     from tests.simulation.quorum.world import World

@@ -14,11 +14,11 @@ from tests.simulation.replication.fetching import Following
 from tests.simulation.replication.isr import IsrKeeper
 from tests.simulation.replication.schedule import Process
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.cleanable import Progress, cleanable, job_for
-from wirekafka.log.cleaner import Cleaner
-from wirekafka.log.log_directory import DirectoryIdentity, LogDirectory, NewLog
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import NO_EPOCH, PartitionIdentity
+from wirekafka.log.compaction.cleanable import Progress, cleanable, job_for
+from wirekafka.log.compaction.cleaner import Cleaner
+from wirekafka.log.directories.log_directory import DirectoryIdentity, LogDirectory, NewLog
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import NO_EPOCH, PartitionIdentity
 
 if TYPE_CHECKING:
     from tests.simulation.replication.world import World

@@ -10,8 +10,8 @@ from wirekafka.codec.batch import BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records
 from wirekafka.errors import KafkaError
 from wirekafka.log.log import Log
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import PartitionIdentity
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import PartitionIdentity
 
 _READ_BYTES = 1 << 16
 

@@ -9,8 +9,8 @@ from random import Random
 from tests.simulation.replication.network import Reply
 from tests.simulation.replication.schedule import Process, Schedule
 from wirekafka.errors import Error
-from wirekafka.replication.remote_replica import IsrChange
-from wirekafka.replication.replica import Leadership
+from wirekafka.replication.partition.remote_replica import IsrChange
+from wirekafka.replication.partition.replica import Leadership
 
 SESSION_MS = 9_000
 _SWEEP_MS = 500

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tests.simulation.replication.network import Reply
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.fetch_sessions import NO_SESSION
-from wirekafka.replication.fetcher import Fetched, Fetcher
-from wirekafka.replication.fetcher_session import Position
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.reading import ReadRange, ReadResult
-from wirekafka.replication.throttle import ReplicationThrottle
-from wirekafka.replication.waiting import Watched
+from wirekafka.replication.fetching.fetch_sessions import NO_SESSION
+from wirekafka.replication.fetching.fetcher import Fetched, Fetcher
+from wirekafka.replication.fetching.fetcher_session import Position
+from wirekafka.replication.fetching.throttle import ReplicationThrottle
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange, ReadResult
+from wirekafka.replication.partition.waiting import Watched
 
 if TYPE_CHECKING:
     from tests.simulation.replication.broker import SimulatedBroker

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.replication.controller import PartitionState
 from wirekafka.errors import Error
-from wirekafka.replication.leader import Leader
-from wirekafka.replication.remote_replica import IsrChange
+from wirekafka.replication.partition.leader import Leader
+from wirekafka.replication.partition.remote_replica import IsrChange
 
 if TYPE_CHECKING:
     from tests.simulation.replication.broker import SimulatedBroker

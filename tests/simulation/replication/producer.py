@@ -10,9 +10,9 @@ from tests.simulation.replication.network import Reply
 from tests.simulation.replication.schedule import Process
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import Marker, encode_marker
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.waiting import Watched
+from wirekafka.protocol.records.control import Marker, encode_marker
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.waiting import Watched
 
 if TYPE_CHECKING:
     from tests.simulation.replication.broker import SimulatedBroker

@@ -12,8 +12,8 @@ from tests.simulation.seeds import assert_every_seed_passes, assert_seeds_are_re
 from wirekafka.log import received
 from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
-from wirekafka.replication.follower import Follower
-from wirekafka.replication.leader import Leader
+from wirekafka.replication.partition.follower import Follower
+from wirekafka.replication.partition.leader import Leader
 
 SEEDS = int(os.environ.get("WIREKAFKA_REPLICATION_SEEDS", "200"))
 

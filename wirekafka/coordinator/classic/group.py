@@ -26,11 +26,11 @@ from wirekafka.coordinator.group_commands import (
 )
 from wirekafka.coordinator.group_records import GroupRecord
 from wirekafka.coordinator.java_hash import java_map_order
-from wirekafka.coordinator.records import GroupMetadataValue
 from wirekafka.coordinator.steps import Steps, finish
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL, subscribed_topics
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.protocol.records.groups_and_transactions import GroupMetadataValue
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL, subscribed_topics
+from wirekafka.runtime.machine import Ticket
 
 
 class GroupState(Enum):

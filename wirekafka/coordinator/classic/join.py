@@ -9,7 +9,7 @@ from wirekafka.coordinator.group import Turn
 from wirekafka.coordinator.group_commands import Join, Joined, JoinRefused
 from wirekafka.coordinator.group_config import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupConfig
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 
 class Joins:

@@ -24,7 +24,7 @@ from wirekafka.coordinator.group_commands import (
 from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_records import GroupRecord
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 
 class ClassicKind(GroupKind[ClassicGroup]):

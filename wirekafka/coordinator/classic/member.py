@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wirekafka.coordinator.group_commands import AssignorChoice, DescribedMember
-from wirekafka.coordinator.records import GroupMetadataValue
-from wirekafka.replication.machine import Ticket
+from wirekafka.protocol.records.groups_and_transactions import GroupMetadataValue
+from wirekafka.runtime.machine import Ticket
 
 
 class ClassicMember(NamedTuple):

@@ -37,11 +37,11 @@ from wirekafka.coordinator.group_commands import (
     Sync,
     Synced,
 )
-from wirekafka.coordinator.records import ConsumerProtocolSubscription
 from wirekafka.coordinator.steps import Steps
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL
+from wirekafka.runtime.machine import Ticket
 
 
 class ClassicMembers:

@@ -12,7 +12,8 @@ from wirekafka.coordinator.consumer.records import (
     ConsumerTargetRecord,
     ConsumerTopicsRecord,
 )
-from wirekafka.coordinator.consumer.schemas import (
+from wirekafka.coordinator.record_packing import packing
+from wirekafka.protocol.records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -28,7 +29,6 @@ from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from wirekafka.coordinator.record_packing import packing
 
 _SCHEMAS: tuple[tuple[type, type[Message], type[Message]], ...] = (
     (ConsumerEpochRecord, ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirekafka.config.java_classes import CONSUMER_ASSIGNORS, short_names
+from wirekafka.config.checks.java_classes import CONSUMER_ASSIGNORS, short_names
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.group_times import GroupTimes
 

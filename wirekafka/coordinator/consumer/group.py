@@ -28,7 +28,7 @@ from wirekafka.coordinator.consumer.subscriptions import (
 )
 from wirekafka.coordinator.group import Expiry
 from wirekafka.coordinator.group_commands import ListedGroup
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL
 
 _NO_ASSIGNMENT_EPOCH = -1
 _NO_OWNERS: Mapping[int, int] = {}

@@ -30,8 +30,8 @@ from wirekafka.coordinator.group import Turn
 from wirekafka.coordinator.group_commands import QuietHeartbeat
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.renewal import Renewal
 
 MemberChange: TypeAlias = tuple[ConsumerMember, ConsumerMember]
 """A member before and after a heartbeat."""

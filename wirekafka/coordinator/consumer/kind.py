@@ -61,8 +61,8 @@ from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.java_order import HashOrder, uuid_hash_code
 from wirekafka.coordinator.steps import Steps
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.renewal import Renewal
 
 C = TypeVar("C", Join, Sync, Heartbeat, Leave)
 _NamedPartitions = list[tuple[bytes, str, Sequence[int]]]

@@ -29,7 +29,7 @@ from wirekafka.coordinator.consumer.timers import (
 from wirekafka.coordinator.consumer.topics import topics_hash
 from wirekafka.coordinator.group import Turn
 from wirekafka.coordinator.steps import Steps
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 Downgrade = Callable[[ConsumerGroup, Sequence[ConsumerMember], Turn], Steps[None] | None]
 """Returns the steps that convert a group without these members to classic; None if it stays."""

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from wirekafka.coordinator.consumer.schemas import (
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataValue,
-)
 from wirekafka.coordinator.java_order import (
     grown_capacity,
     integers_in_order,
     java_text_order,
     uuids_in_order,
+)
+from wirekafka.protocol.records.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
 )
 
 LEAVING_EPOCH = -1

@@ -39,8 +39,8 @@ from wirekafka.coordinator.group_config import GroupConfig
 from wirekafka.coordinator.group_records import GroupRecord
 from wirekafka.coordinator.java_order import copied_capacity, integers_in_order
 from wirekafka.coordinator.steps import Steps
-from wirekafka.coordinator.subscription import CONSUMER_PROTOCOL
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL
 
 
 class Migration:

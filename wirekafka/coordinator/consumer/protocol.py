@@ -7,7 +7,10 @@ from struct import Struct
 from typing import TypeVar
 
 from wirekafka.codec.message import MalformedMessage, Message
-from wirekafka.coordinator.records import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from wirekafka.protocol.records.groups_and_transactions import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
 
 _VERSION = Struct(">h")
 M = TypeVar("M", bound=Message)

@@ -6,7 +6,9 @@ from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.consumer.assignment import Assignment
 from wirekafka.coordinator.consumer.member import ConsumerMember
-from wirekafka.coordinator.consumer.schemas import (
+from wirekafka.coordinator.consumer.subscriptions import ResolvedRegex
+from wirekafka.coordinator.java_order import java_text_order
+from wirekafka.protocol.records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -15,8 +17,6 @@ from wirekafka.coordinator.consumer.schemas import (
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from wirekafka.coordinator.consumer.subscriptions import ResolvedRegex
-from wirekafka.coordinator.java_order import java_text_order
 
 
 class ConsumerEpochRecord(NamedTuple):

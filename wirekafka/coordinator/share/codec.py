@@ -12,7 +12,7 @@ from wirekafka.coordinator.share.records import (
     ShareTargetRecord,
     ShareTopicsRecord,
 )
-from wirekafka.coordinator.share.schemas import (
+from wirekafka.protocol.records.share_groups import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataKey,

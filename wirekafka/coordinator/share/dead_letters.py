@@ -12,16 +12,16 @@ from wirekafka.codec.record import Record, decode_records, encode_batch, encode_
 from wirekafka.coordinator.other_brokers import OutgoingBatch, Routing
 from wirekafka.coordinator.share.reading_options import DEAD_LETTER_TOPIC
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.auto_creation import AutoCreation
-from wirekafka.metadata.image import GROUP, MetadataImage
-from wirekafka.metadata.topics import NewTopic
-from wirekafka.replication.backoff import Backoff
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.promise import Pauses
-from wirekafka.replication.reading import ReadRange, ReadResult
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.metadata.broker.auto_creation import AutoCreation
+from wirekafka.metadata.controller.topics import NewTopic
+from wirekafka.metadata.image.image import GROUP, MetadataImage
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.reading import ReadRange, ReadResult
+from wirekafka.replication.partition.replica import NO_LEADER
+from wirekafka.replication.partition.waiting import Waiting, Watched
 from wirekafka.replication.share.in_flight import DeadLetters
-from wirekafka.replication.waiting import Waiting, Watched
+from wirekafka.runtime.backoff import Backoff
+from wirekafka.runtime.promise import Pauses
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig, TopicConfig

@@ -38,7 +38,7 @@ from wirekafka.coordinator.share_state.states import (
     StateSummary,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.promise import start
+from wirekafka.runtime.promise import start
 
 logger = logging.getLogger(__name__)
 

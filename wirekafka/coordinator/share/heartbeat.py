@@ -29,8 +29,8 @@ from wirekafka.coordinator.share.topics import StoredTopics, Topics
 from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.renewal import Renewal
 
 
 class ShareSessionKey(NamedTuple):

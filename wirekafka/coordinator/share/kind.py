@@ -50,8 +50,8 @@ from wirekafka.coordinator.share.topics import StoredTopic, StoredTopics, as_com
 from wirekafka.coordinator.share_group import ShareGroup, not_a_consumer_group
 from wirekafka.coordinator.share_state.states import ShareKey, StateInitialization
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.renewal import Renewal
 
 _SIMPLE = "simple"
 """The only assignor of share groups."""

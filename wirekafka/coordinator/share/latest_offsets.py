@@ -8,8 +8,8 @@ from typing import Protocol
 from wirekafka.coordinator.markers import TopicPartition
 from wirekafka.coordinator.other_brokers import Routing
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.promise import Promise, start
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.replication.partition.replica import NO_LEADER
+from wirekafka.runtime.promise import Promise, start
 
 
 class Led(Protocol):

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from wirekafka.clock import Timer
-from wirekafka.config.group_bounds import clamped
+from wirekafka.config.checks.group_bounds import clamped
 from wirekafka.coordinator.share.dead_letters import DeadLetterHost, DeadLetterWriter, UnusableTopic
 from wirekafka.coordinator.share.reading_options import EARLIEST, LATEST, ShareReadingOptions
 from wirekafka.coordinator.share_state.states import (
@@ -22,14 +22,14 @@ from wirekafka.coordinator.share_state.states import (
     only,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.metadata.image import GROUP
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.promise import Promise, start
+from wirekafka.metadata.image.image import GROUP
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.waiting import Watched
 from wirekafka.replication.share.acknowledgement import Acknowledgement, acknowledge
 from wirekafka.replication.share.in_flight import Change, DeadLetters, StoredRun, exhausted
 from wirekafka.replication.share.partition import SharePartition
 from wirekafka.replication.share.sessions import SessionKey, ShareSessions
-from wirekafka.replication.waiting import Watched
+from wirekafka.runtime.promise import Promise, start
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from wirekafka.coordinator.consumer.assignment import NO_ASSIGNMENT, Assignment, read_assignment
 from wirekafka.coordinator.consumer.member import LEAVING_EPOCH, MemberState
 from wirekafka.coordinator.java_order import copied_capacity, java_text_order, strings_in_order
-from wirekafka.coordinator.share.schemas import (
+from wirekafka.protocol.records.share_groups import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
 )

@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeAlias
 from wirekafka.coordinator.consumer.assignment import Assignment
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.share.member import ShareMember
-from wirekafka.coordinator.share.schemas import (
+from wirekafka.coordinator.share.topics import StoredTopics
+from wirekafka.protocol.records.share_groups import (
     ShareGroupCurrentMemberAssignmentValue,
     ShareGroupMemberMetadataValue,
     ShareGroupMetadataValue,
@@ -15,7 +16,6 @@ from wirekafka.coordinator.share.schemas import (
     ShareGroupTargetAssignmentMemberValue,
     ShareGroupTargetAssignmentMetadataValue,
 )
-from wirekafka.coordinator.share.topics import StoredTopics
 
 
 class ShareMemberRecord(NamedTuple):

@@ -19,7 +19,7 @@ from wirekafka.coordinator.java_order import (
     uuid_hash_code,
     uuids_in_order,
 )
-from wirekafka.coordinator.share.schemas import ShareGroupStatePartitionMetadataValue
+from wirekafka.protocol.records.share_groups import ShareGroupStatePartitionMetadataValue
 
 _UNKNOWN = "<UNKNOWN>"
 """The name that Kafka stores for a topic that does not exist any more."""

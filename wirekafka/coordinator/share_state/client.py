@@ -20,10 +20,10 @@ from wirekafka.coordinator.share_state.states import (
     coordinator_key,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.backoff import Backoff
-from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
-from wirekafka.replication.promise import Pauses, Promise, start
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
+from wirekafka.replication.partition.replica import NO_LEADER
+from wirekafka.runtime.backoff import Backoff
+from wirekafka.runtime.promise import Pauses, Promise, start
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig, Shar
 from wirekafka.coordinator.share_state.states import coordinator_key
 from wirekafka.coordinator.topic_changes import Pieces, TopicChanges
 from wirekafka.errors import KafkaError
-from wirekafka.replication.internal_topics import SHARE_STATE_TOPIC
-from wirekafka.replication.promise import Promise, start
-from wirekafka.replication.replicated_log import ReplicatedLog
-from wirekafka.replication.runtime import Runtime
+from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
+from wirekafka.runtime.promise import Promise, start
+from wirekafka.runtime.replicated_log import ReplicatedLog
+from wirekafka.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirekafka.coordinator.share_state.records import ShareRecord, ShareUpdate
 from wirekafka.coordinator.share_state.states import ShareKey
-from wirekafka.replication.observation import Committed
+from wirekafka.runtime.observation import Committed
 
 
 class RedundantOffsets:

@@ -10,8 +10,8 @@ from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
 from wirekafka.codec.message import Int8, Int16, Int32, Int64, Message, Part, String, Uuid, field
 from wirekafka.coordinator.share_state.states import NO_COUNT, ShareKey, StateBatch
-from wirekafka.replication.record_codec import KeyValueCodec
-from wirekafka.replication.replicated_log import Buffer
+from wirekafka.runtime.record_codec import KeyValueCodec
+from wirekafka.runtime.replicated_log import Buffer
 
 
 class ShareSnapshotKey(Message, key=0, versions="0", flexible="none"):

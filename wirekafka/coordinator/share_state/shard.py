@@ -44,8 +44,8 @@ from wirekafka.coordinator.share_state.states import (
     StoredState,
 )
 from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
-from wirekafka.replication.machine import Outcome, Ticket
-from wirekafka.replication.timers import Timers
+from wirekafka.runtime.machine import Outcome, Ticket
+from wirekafka.runtime.timers import Timers
 
 if TYPE_CHECKING:
     from wirekafka.config.broker_config import BrokerConfig

@@ -12,7 +12,7 @@ from wirekafka.coordinator.streams.records import (
     StreamsTargetRecord,
     StreamsTopologyRecord,
 )
-from wirekafka.coordinator.streams.schemas import (
+from wirekafka.protocol.records.streams_groups import (
     StreamsGroupCurrentMemberAssignmentKey,
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataKey,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from wirekafka.config.java_classes import STREAMS_ASSIGNORS, short_names
+from wirekafka.config.checks.java_classes import STREAMS_ASSIGNORS, short_names
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 
 if TYPE_CHECKING:

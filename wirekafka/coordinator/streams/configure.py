@@ -8,10 +8,10 @@ from typing import NamedTuple
 from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.java_order import java_text_order
 from wirekafka.coordinator.streams.partitions import PartitionCounts
-from wirekafka.coordinator.streams.schemas import TopicInfo
 from wirekafka.coordinator.streams.status import Status, StatusCode, TopicProblem
 from wirekafka.coordinator.streams.topology import Subtopology, Topology, hash_order, sources_of
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.records.streams_groups import TopicInfo
 
 _LISTED_TOPICS = 3
 

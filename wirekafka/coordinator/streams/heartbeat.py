@@ -35,8 +35,8 @@ from wirekafka.coordinator.streams.timers import (
 )
 from wirekafka.coordinator.streams.topology import Topology
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.renewal import Renewal
 
 _REPORTS_MISSING_TAGS = 1
 """The StreamsGroupHeartbeat version whose clients know MISSING_CLIENT_TAGS."""

@@ -42,8 +42,8 @@ from wirekafka.coordinator.streams.timers import (
     StreamsSessionKey,
 )
 from wirekafka.errors import Error, KafkaError
-from wirekafka.replication.machine import Ticket
-from wirekafka.replication.renewal import Renewal
+from wirekafka.runtime.machine import Ticket
+from wirekafka.runtime.renewal import Renewal
 
 
 class StreamsKind(GroupKind[StreamsGroup]):

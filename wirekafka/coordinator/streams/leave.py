@@ -21,7 +21,7 @@ from wirekafka.coordinator.streams.soft import SoftStates
 from wirekafka.coordinator.streams.tasks import NOTHING_OWNED
 from wirekafka.coordinator.streams.timers import StreamsRebalanceKey, StreamsSessionKey
 from wirekafka.errors import KafkaError
-from wirekafka.replication.machine import Ticket
+from wirekafka.runtime.machine import Ticket
 
 
 def leave(

@@ -8,10 +8,6 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from wirekafka.coordinator.java_order import java_text_order
-from wirekafka.coordinator.streams.schemas import (
-    StreamsGroupCurrentMemberAssignmentValue,
-    StreamsGroupMemberMetadataValue,
-)
 from wirekafka.coordinator.streams.tasks import (
     NOTHING_OWNED,
     OwnedTasks,
@@ -19,6 +15,10 @@ from wirekafka.coordinator.streams.tasks import (
     TaskSet,
     in_record_order,
     read_tasks,
+)
+from wirekafka.protocol.records.streams_groups import (
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataValue,
 )
 
 LEAVING_EPOCH = -1

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from wirekafka.coordinator.streams.member import StreamsMember
-from wirekafka.coordinator.streams.schemas import (
+from wirekafka.coordinator.streams.tasks import Tasks, TaskSet, in_record_order
+from wirekafka.protocol.records.streams_groups import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
     StreamsGroupMetadataValue,
@@ -14,7 +15,6 @@ from wirekafka.coordinator.streams.schemas import (
     StreamsGroupTargetAssignmentMetadataValue,
     StreamsGroupTopologyValue,
 )
-from wirekafka.coordinator.streams.tasks import Tasks, TaskSet, in_record_order
 
 _TaskIds = StreamsGroupTargetAssignmentMemberValue.TaskIds
 _Config = StreamsGroupMetadataValue.LastAssignmentConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
-from wirekafka.coordinator.streams.schemas import StreamsGroupTopologyValue
 from wirekafka.errors import Error, KafkaError
+from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue
 
 Subtopology = StreamsGroupTopologyValue.Subtopology
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
 from wirekafka.log.checkpoints import uuid_text
-from wirekafka.log.control_records import ControlType
-from wirekafka.replication.promise import Promise
+from wirekafka.protocol.records.control import ControlType
 from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.messages import (
     NO_DIRECTORY,
@@ -24,6 +23,7 @@ from wirekafka.replication.raft.messages import (
 from wirekafka.replication.raft.quorum_log import QuorumLog
 from wirekafka.replication.raft.sending import Sending
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
+from wirekafka.runtime.promise import Promise
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from wirekafka.codec.batch import read_header
 from wirekafka.errors import KafkaError
 from wirekafka.log.disk_errors import is_passing
-from wirekafka.replication.observation import Committed, Observation
-from wirekafka.replication.record_codec import RecordCodec
-from wirekafka.replication.replicated_log import Buffer
+from wirekafka.runtime.observation import Committed, Observation
+from wirekafka.runtime.record_codec import RecordCodec
+from wirekafka.runtime.replicated_log import Buffer
 
 Read = Callable[[int, int], Iterator[Buffer]]
 """Reads the batches from one offset to another. Raises KafkaError."""

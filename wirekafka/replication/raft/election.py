@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from wirekafka.errors import KafkaError
 from wirekafka.log.disk_errors import is_passing, storage_error
-from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.replication.raft.messages import Leadership, ReplicaKey, Vote
 from wirekafka.replication.raft.quorum_log import QuorumLog
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.replication.raft.quorum_state import QuorumState
 
 
 @dataclass(frozen=True, slots=True)

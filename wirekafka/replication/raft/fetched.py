@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wirekafka.replication.replicated_log import Buffer
+from wirekafka.runtime.replicated_log import Buffer
 
 
 class Position(NamedTuple):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from wirekafka.errors import Error
 from wirekafka.log.slice import LogSlice
-from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
-from wirekafka.replication.replicated_log import Buffer
-from wirekafka.replication.snapshot_file import SnapshotId
+from wirekafka.replication.partition.replica import NO_EPOCH, NO_LEADER
+from wirekafka.replication.raft.snapshot_file import SnapshotId
+from wirekafka.runtime.replicated_log import Buffer
 
 NO_DIRECTORY = bytes(16)
 """The directory id of a voter whose directory is not known, as in a static quorum."""

@@ -32,9 +32,9 @@ from wirekafka.replication.raft.messages import (
 from wirekafka.replication.raft.parts import RaftParts
 from wirekafka.replication.raft.roles import Download, Follower, Nominee, Resigned, Unattached
 from wirekafka.replication.raft.sending import ANY
+from wirekafka.replication.raft.snapshot_file import BadSnapshot
 from wirekafka.replication.raft.transitions import Transitions
 from wirekafka.replication.raft.voter_set import Voter
-from wirekafka.replication.snapshot_file import BadSnapshot
 
 logger = logging.getLogger(__name__)
 

@@ -11,23 +11,23 @@ from itertools import count
 from wirekafka.clock import Clock
 from wirekafka.codec.batch import batches, read_header, with_prefix
 from wirekafka.errors import Error, KafkaError
+from wirekafka.log.directories.log_directory import UnusableDirectory
 from wirekafka.log.disk_errors import is_passing, reason_of, storage_error
 from wirekafka.log.files import Disk
 from wirekafka.log.flush import Flush
 from wirekafka.log.log import Log
-from wirekafka.log.log_directory import UnusableDirectory
 from wirekafka.log.slice import LogSlice
-from wirekafka.replication import snapshot_file
-from wirekafka.replication.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
-from wirekafka.replication.observation import Observation, Observer
-from wirekafka.replication.quorum_state import QuorumState
+from wirekafka.replication.partition.replica import NO_EPOCH, NO_LEADER
+from wirekafka.replication.raft import snapshot_file
 from wirekafka.replication.raft.deliveries import Deliveries
 from wirekafka.replication.raft.fetched import Fetched, Position
+from wirekafka.replication.raft.metadata_log import MetadataLog, Sync, WrongQuorum, sync_inline
+from wirekafka.replication.raft.quorum_state import QuorumState
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import VoterSet
-from wirekafka.replication.record_codec import RecordCodec
-from wirekafka.replication.replica import NO_EPOCH, NO_LEADER
-from wirekafka.replication.replicated_log import Buffer
-from wirekafka.replication.snapshot_file import SnapshotId
+from wirekafka.runtime.observation import Observation, Observer
+from wirekafka.runtime.record_codec import RecordCodec
+from wirekafka.runtime.replicated_log import Buffer
 
 logger = logging.getLogger(__name__)
 

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import assert_never
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import KRaftVersionRecord
 from wirekafka.log.slice import LogSlice
-from wirekafka.replication.metadata_log import WrongQuorum, quorum_records
-from wirekafka.replication.promise import Promise
+from wirekafka.protocol.records.control import KRaftVersionRecord
 from wirekafka.replication.raft.changes import VoterChanges
 from wirekafka.replication.raft.leading import Leading, Replica
 from wirekafka.replication.raft.messages import (
@@ -32,11 +30,13 @@ from wirekafka.replication.raft.messages import (
     Vote,
     VoteAnswer,
 )
+from wirekafka.replication.raft.metadata_log import WrongQuorum, quorum_records
 from wirekafka.replication.raft.parts import QuorumDescription, ReplicaProgress
 from wirekafka.replication.raft.polling import Polling
 from wirekafka.replication.raft.roles import Follower, Nominee, Resigned, Unattached
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import Voter
-from wirekafka.replication.snapshot_file import SnapshotId
+from wirekafka.runtime.promise import Promise
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wirekafka.replication.raft.messages import ReplicaKey
+from wirekafka.replication.raft.snapshot_file import SnapshotId
 from wirekafka.replication.raft.voter_set import VoterSet
-from wirekafka.replication.snapshot_file import SnapshotId
 
 
 @dataclass(slots=True)

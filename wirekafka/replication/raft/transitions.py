@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from wirekafka.errors import Error, KafkaError
-from wirekafka.log.control_records import ControlType, KRaftVersionRecord, LeaderChangeMessage
-from wirekafka.replication.metadata_log import quorum_records
+from wirekafka.protocol.records.control import ControlType, KRaftVersionRecord, LeaderChangeMessage
+from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.replication.raft.changes import VoterChanges
 from wirekafka.replication.raft.election import Elected, Election, is_up_to_date
 from wirekafka.replication.raft.leading import Leading
 from wirekafka.replication.raft.messages import NO_NODE, Endpoints, Leadership, ReplicaKey, Vote
+from wirekafka.replication.raft.metadata_log import quorum_records
 from wirekafka.replication.raft.parts import RaftParts
 from wirekafka.replication.raft.roles import Follower, Nominee, Resigned, Unattached
 from wirekafka.replication.raft.sending import Sending
 from wirekafka.replication.raft.voter_set import Voter, VoterSet
-from wirekafka.replication.replica import NO_LEADER
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from wirekafka.log.control_records import VotersRecord
+from wirekafka.protocol.records.control import VotersRecord
 from wirekafka.replication.raft.messages import NO_DIRECTORY, Endpoints, ReplicaKey, VersionRange
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from wirekafka.codec.batch import Buffer, batches
 from wirekafka.log.aborted import AbortedTransaction
-from wirekafka.log.control_records import decode_marker
+from wirekafka.protocol.records.control import decode_marker
 from wirekafka.replication.share.acquisition import AcquiredRun
 from wirekafka.replication.share.in_flight import RecordState
 from wirekafka.replication.share.partition import SharePartition

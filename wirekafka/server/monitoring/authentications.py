@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from wirekafka.metrics.exposition import COUNTER, Column, Table
-from wirekafka.server.listener import Listener
+from wirekafka.server.connections.listener import Listener
 
 _PREFIX = "kafka_server_socket_server_metrics"
 _PROCESSOR = "0"

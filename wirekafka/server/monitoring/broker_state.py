@@ -9,8 +9,8 @@ from typing import cast
 from wirekafka.broker import Broker
 from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.coordinator.transaction_shard import TransactionShard
-from wirekafka.metadata.records import RegisterBrokerRecord
 from wirekafka.metrics.exposition import GAUGE, Column, Table, single
+from wirekafka.protocol.records.metadata import RegisterBrokerRecord
 
 _RUNNING, _SHUTTING_DOWN = 3, 6
 """Kafka's numbers of the states RUNNING and PENDING_CONTROLLED_SHUTDOWN."""

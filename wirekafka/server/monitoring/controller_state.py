@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 
 from wirekafka.clock import Clock
 from wirekafka.controller import ControllerRole
-from wirekafka.metadata import records as r
-from wirekafka.metadata.image import BrokerImage, MetadataImage
-from wirekafka.metadata.partition_change import RECOVERING
+from wirekafka.metadata.image.image import BrokerImage, MetadataImage
+from wirekafka.metadata.image.partition_change import RECOVERING
 from wirekafka.metrics.exposition import COUNTER, GAUGE, INFO, Column, Table, single
 from wirekafka.metrics.histogram import Histogram
-from wirekafka.replication.observation import Committed
+from wirekafka.protocol.records import metadata as r
+from wirekafka.replication.partition.replica import NO_LEADER
 from wirekafka.replication.raft.quorum_log import QuorumLog
-from wirekafka.replication.replica import NO_LEADER
-from wirekafka.server.peer import PeerTraffic
+from wirekafka.runtime.observation import Committed
+from wirekafka.server.peers.peer import PeerTraffic
 
 _TOPICS_PER_STEP = 200
 _FENCED, _SHUTTING_DOWN, _ACTIVE = 10, 20, 30

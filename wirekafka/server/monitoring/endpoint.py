@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from wirekafka.config.address import Address
-from wirekafka.config.web_hosts import is_served
+from wirekafka.config.endpoints.web_hosts import is_served
 from wirekafka.metrics.deflated import DeflatedParts
 from wirekafka.server.bounded_http import BoundedHandler, BoundedServer
 from wirekafka.server.descriptors import DESCRIPTORS, EXHAUSTED

@@ -14,8 +14,8 @@ from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.coordinator.share.latest_offsets import LatestOffsets
 from wirekafka.errors import KafkaError
 from wirekafka.metrics.lag import HISTORY_MS, Behind, EndOffsets, LagHistory, LagSample, behind
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.readers import LONGEST_CLIENT_ID, Reader
+from wirekafka.replication.fetching.readers import LONGEST_CLIENT_ID, Reader
+from wirekafka.replication.partition.partition import Partition
 from wirekafka.server.monitoring.share_lag import SHARE, ShareOffsets
 
 logger = logging.getLogger(__name__)

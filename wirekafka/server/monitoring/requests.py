@@ -9,7 +9,7 @@ from wirekafka.errors import Error
 from wirekafka.metrics.exposition import COUNTER, GAUGE, SUMMARY, Column, Summary, Table, single
 from wirekafka.metrics.histogram import QUANTILES, Histogram, quantiles
 from wirekafka.metrics.requests import ApiRequests, Requests
-from wirekafka.server.listener import Listener
+from wirekafka.server.connections.listener import Listener
 
 _US_PER_MS = 1000
 _PROCESSOR = "0"

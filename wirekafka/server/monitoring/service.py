@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 from wirekafka.config.address import Address
 from wirekafka.controller import ControllerRole
 from wirekafka.errors import KafkaError
-from wirekafka.log.log_directory import LogDirectory
-from wirekafka.metadata.image import MetadataImage
+from wirekafka.log.directories.log_directory import LogDirectory
+from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.metrics.measures import Measures
-from wirekafka.replication.metadata_log import Sync
+from wirekafka.replication.raft.metadata_log import Sync
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
+from wirekafka.server.controllers.local_source import LocalSource
+from wirekafka.server.controllers.remote_source import RemoteSource
 from wirekafka.server.descriptors import DESCRIPTORS
-from wirekafka.server.local_source import LocalSource
 from wirekafka.server.monitoring.authentications import AuthenticationCollector
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.cleaner import CleanerCollector
@@ -39,7 +40,6 @@ from wirekafka.server.monitoring.topics import (
     TrafficCollector,
 )
 from wirekafka.server.node import Node
-from wirekafka.server.remote_source import RemoteSource
 
 if TYPE_CHECKING:
     from wirekafka.server.monitoring.endpoint import Endpoint

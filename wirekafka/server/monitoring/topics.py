@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wirekafka.broker import Broker
-from wirekafka.metadata.image import PartitionImage
+from wirekafka.metadata.image.image import PartitionImage
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.metrics.measures import Measures
 from wirekafka.metrics.traffic import TopicTraffic
-from wirekafka.replication.partition import Partition
-from wirekafka.replication.replica import NO_LEADER
+from wirekafka.replication.partition.partition import Partition
+from wirekafka.replication.partition.replica import NO_LEADER
 
 _PARTITIONS_PER_STEP = 100
 _GRACE_MS = 300_000

@@ -1,0 +1,142 @@
+"""The checks that AlterConfigs and IncrementalAlterConfigs make before they ask the controller.
+
+Nothing that depends on a value happens before its author is authorized: values may name files, and
+refer to secrets that config providers read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.config import loggers
+from wirekafka.config.checks.dynamic import validate_dynamic
+from wirekafka.config.checks.listener_update import check_listeners
+from wirekafka.config.checks.update import validate_broker
+from wirekafka.config.option import ConfigError
+from wirekafka.errors import Error, KafkaError
+from wirekafka.metadata.controller.command import Command
+from wirekafka.metadata.controller.configs import ResourceChanges, Values, check_changes
+from wirekafka.metadata.image.image import BROKER, CLIENT_METRICS, GROUP, TOPIC
+from wirekafka.security import acl
+from wirekafka.security.access import REFUSALS, refusal
+from wirekafka.security.acl import ALTER_CONFIGS, CLUSTER, CLUSTER_NAME
+
+_AUTHORIZED_AS = {TOPIC: acl.TOPIC, GROUP: acl.GROUP, BROKER: CLUSTER, CLIENT_METRICS: CLUSTER}
+"""The type of an ACL by that of a config resource."""
+
+Applied = Callable[[ResourceChanges, Values], dict[str, str]]
+Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]]]
+
+
+async def alter(
+    resources: Sequence[ResourceChanges], call: Call, applied: Applied, submit: Submit
+) -> list[KafkaError | None]:
+    """Check each resource, submit the valid ones to the controller, return errors in order."""
+    counts = Counter((resource.type, resource.name) for resource in resources)
+    outcome: list[KafkaError | None] = []
+    passed: list[ResourceChanges] = []
+    for resource in resources:
+        try:
+            if counts[resource.type, resource.name] > 1:
+                raise _bad_request("Each resource must appear at most once.")
+            check_changes(resource)
+            if resource.type == BROKER:
+                refused = why_refused(resource, call)
+                if refused is not None:
+                    raise refused
+                await _check_broker(resource, call, applied)
+            outcome.append(None)
+            passed.append(resource)
+        except KafkaError as error:
+            outcome.append(error)
+    replies = iter(await submit(passed))
+    return [next(replies) if error is None else error for error in outcome]
+
+
+def why_refused(resource: ResourceChanges, call: Call | ControllerCall) -> KafkaError | None:
+    """The error for a resource whose configs the client may not change, else None."""
+    kind = _AUTHORIZED_AS.get(resource.type)
+    if kind is None:
+        return None
+    name = CLUSTER_NAME if kind is CLUSTER else resource.name
+    if call.is_authorized(ALTER_CONFIGS, kind, name):
+        return None
+    # Kafka gives no text for brokers' configs.
+    return KafkaError(REFUSALS[kind]) if resource.type == BROKER else refusal(kind)
+
+
+async def submit_authorized(
+    resources: Sequence[ResourceChanges], call: ControllerCall, command: Callable[[Any], Command]
+) -> list[KafkaError | None]:
+    """Run the command for the resources that the client may change; return errors in order."""
+    refused = [why_refused(resource, call) for resource in resources]
+    allowed = [each for each, error in zip(resources, refused, strict=True) if error is None]
+    replies = iter(await call.controller.submit(command(allowed)))
+    return [next(replies) if error is None else error for error in refused]
+
+
+async def forward(
+    request: Any, passed: Sequence[ResourceChanges], call: Call
+) -> list[KafkaError | None]:
+    """Forward the `passed` resources of a request (of either API); return errors in order."""
+    if not passed:
+        return []
+    wanted = {(resource.type, resource.name) for resource in passed}
+    kept = [
+        each for each in request.resources if (each.resource_type, each.resource_name) in wanted
+    ]
+    response = await call.broker.controller_channel.forward(
+        type(request)(resources=kept, validate_only=request.validate_only), call
+    )
+    return [
+        KafkaError(Error(each.error_code), each.error_message) if each.error_code else None
+        for each in response.responses
+    ]
+
+
+def alter_loggers(resource: ResourceChanges, call: Call, *, validate_only: bool) -> None:
+    """Set log levels until this broker restarts. Raises as `loggers.alter`."""
+    if not _is_id(resource.name):
+        raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
+    if int(resource.name) != call.broker.node_id:
+        raise _bad_request(
+            f"Unexpected node id. Expected {call.broker.node_id}, but received {resource.name}"
+        )
+    loggers.alter(resource.changes, validate_only=validate_only)
+
+
+async def _check_broker(resource: ResourceChanges, call: Call, applied: Applied) -> None:
+    """Validate a change of this broker's configs. Raises KafkaError(INVALID_REQUEST)."""
+    if resource.name and not _is_id(resource.name):
+        raise _bad_request(f"Node id must be an integer, but it is: {resource.name}")
+    if resource.name and int(resource.name) != call.broker.node_id:
+        raise _bad_request(
+            f"Unexpected broker id, expected {call.broker.node_id}, but received {resource.name}"
+        )
+    before = call.broker.image.config(BROKER, resource.name)
+    after = applied(resource, before)
+    validate_broker(after, per_broker=bool(resource.name))
+    config, image = call.broker.config, call.broker.image
+    cluster = image.config(BROKER, "") if resource.name else after
+    own = after if resource.name else image.config(BROKER, str(call.broker.node_id))
+    altered = config.with_written(cluster, own)
+    validate_dynamic(config, after, altered)
+    check_listeners(config, altered)
+    try:
+        await call.broker.dynamic.check(cluster, own)
+    except ConfigError as error:
+        raise _bad_request(
+            f"Invalid value org.apache.kafka.common.config.ConfigException: {error} for "
+            "configuration Invalid dynamic configuration"
+        ) from None
+
+
+def _is_id(name: str) -> bool:
+    return name.isdecimal() and name.isascii()
+
+
+def _bad_request(message: str) -> KafkaError:
+    return KafkaError(Error.INVALID_REQUEST, message)

@@ -1,0 +1,135 @@
+"""The routes of requests on the listeners of brokers and of controllers, compiled on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from types import CoroutineType
+from typing import Any
+
+from wirekafka.apis.shared import registry
+from wirekafka.apis.shared.registry import Api, Call, ControllerCall, Scope
+from wirekafka.codec.message import Buffer
+
+_API_VERSIONS = 18
+_EXEMPT = frozenset({1, 27})  # Fetch and WriteTxnMarkers.
+
+
+class Route:
+    """The decoder, encoder and handler of one version of an API, compiled on first use."""
+
+    __slots__ = (
+        "api",
+        "decode",
+        "encode",
+        "handle",
+        "header_is_flexible",
+        "is_exempt",
+        "key",
+        "name",
+        "needs_authentication",
+        "reports_throttling",
+        "response_header_is_flexible",
+        "version",
+    )
+
+    def __init__(self, declared: Api, version: int, handle: Callable[[Any, Call], Any]):
+        self.api = declared
+        self.key = declared.key
+        self.name = declared.name
+        self.version = version
+        self.decode = declared.request.decoder(version)
+        self.encode: Callable[[Any, list[Buffer], bytearray], bytearray] = self._encode_first
+        self.handle = handle
+        self.header_is_flexible = version in declared.request.flexible
+        # Clients decode the ApiVersions response before they know the broker's versions.
+        self.response_header_is_flexible = self.header_is_flexible and declared.key != _API_VERSIONS
+        self.needs_authentication = not declared.before_authentication
+        self.is_exempt = declared.key in _EXEMPT
+        """Whether quotas leave it to the handler: the throttle time of a Fetch decides on its
+        response; that of followers and the markers of transactions are never counted."""
+        self.reports_throttling = any(
+            field.name == "throttle_time_ms" for field in declared.response.fields
+        )
+
+    def _encode_first(self, response: Any, chunks: list[Buffer], head: bytearray) -> bytearray:
+        """Encode the first response; malformed requests of a version cost no encoder."""
+        self.encode = self.api.response.encoder(self.version)
+        return self.encode(response, chunks, head)
+
+
+class Routes:
+    """The routes of one kind of listener: those of brokers, or those of controllers."""
+
+    __slots__ = ("_handler", "_serves", "known")
+
+    def __init__(
+        self, serves: Callable[[Api], bool], handler: Callable[[Api], Callable[[Any, Call], Any]]
+    ):
+        self._serves = serves
+        self._handler = handler
+        self.known: dict[int, Route] = {}
+        """The routes used so far, by `key << 16 | version`."""
+
+    def served(self) -> Iterable[Api]:
+        """The APIs of these listeners, in key order. Call `load` first."""
+        return [each for each in registry.declared() if self._serves(each)]
+
+    def serves(self, key: int) -> bool:
+        """Whether these listeners serve the API of a key."""
+        declared = registry.declared_as(key)
+        return declared is not None and self._serves(declared)
+
+    def find(self, api_and_version: int) -> Route | None:
+        """The route of `key << 16 | version`; None for one that these listeners do not serve."""
+        route = self.known.get(api_and_version)
+        if route is None:
+            declared = registry.declared_as(api_and_version >> 16)
+            version = api_and_version & 0xFFFF
+            if (
+                declared is None
+                or not self._serves(declared)
+                or version not in declared.request.versions
+            ):
+                return None
+            route = Route(declared, version, self._handler(declared))
+            self.known[api_and_version] = route
+        return route
+
+
+def _at_broker(declared: Api) -> Callable[[Any, Call], Any]:
+    return _forward if declared.scope is Scope.FORWARDED else declared.handler
+
+
+def _forward(request: Any, call: Call) -> Any:
+    return call.broker.controller_channel.forward(request, call)
+
+
+def _at_controller(declared: Api) -> Callable[[Any, Call], Any]:
+    if declared.on_every_listener:
+        return declared.handler
+    decide = declared.decide
+    assert decide is not None, "routed"
+
+    def handle(request: Any, call: Call) -> Any:
+        response = decide(request, ControllerCall(call.broker.controller, call.version, call))
+        return _throttled(response, call)
+
+    return handle
+
+
+def _throttled(response: Any, call: Call) -> Any:
+    """Mute the client for the throttle time of a response, which may be awaited first."""
+    if isinstance(response, CoroutineType):
+        return _throttled_later(response, call)
+    call.throttle_ms = max(call.throttle_ms, getattr(response, "throttle_time_ms", 0))
+    return response
+
+
+async def _throttled_later(response: Awaitable[Any], call: Call) -> Any:
+    return _throttled(await response, call)
+
+
+BROKERS = Routes(lambda declared: declared.serves_clients, _at_broker)
+"""The routes of brokers' listeners."""
+CONTROLLERS = Routes(lambda declared: declared.serves_controllers, _at_controller)
+"""The routes of controllers' listeners."""

@@ -1,0 +1,19 @@
+"""The client of a telemetry request, with all by which subscriptions can match it (KIP-714)."""
+
+from __future__ import annotations
+
+from wirekafka.apis.shared.registry import Call
+from wirekafka.telemetry.subscriptions import Client
+
+
+def client_of(call: Call) -> Client:
+    """Return what the connection says of its client."""
+    # The connection id ends in the client's host, port and a number.
+    port = call.connection_id.rpartition("-")[0].rpartition(":")[2]
+    return Client(
+        client_id=call.client_id,
+        software=call.client_software,
+        address=call.client_host.removeprefix("/"),
+        port=port,
+        connection_id=call.connection_id,
+    )

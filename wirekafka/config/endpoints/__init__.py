@@ -1,0 +1,1 @@
+"""Listeners, controllers and roles of a node, read from its options."""

@@ -1,0 +1,246 @@
+"""The pages of a topic's records: lists from an offset or a time on, one record, its bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from wirekafka.codec.compression import Codec
+from wirekafka.console.excerpts import Excerpt, Form, Shown, show
+from wirekafka.console.pages.page import Download, Page, PageError, View, Visit
+from wirekafka.console.pages.record_pages import (
+    MOST_PARTITIONS,
+    MOST_RECORDS,
+    PageWish,
+    newest_partitions,
+    read_page,
+    read_record,
+)
+from wirekafka.console.topic_reads import EARLIEST, LATEST, Positions, Seen, TopicReads
+from wirekafka.visible import visible
+
+RECORD_BYTES = 256 << 10
+"""How much of a value is kept for the page of one record."""
+_WHOLE = 1 << 40
+_PER_PAGE = 50
+_LINE_CHARACTERS = 300
+_LARGEST_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A key, a value or a header to display; `shown` is None for null."""
+
+    shown: Shown | None
+    size_bytes: int
+
+    @property
+    def line(self) -> str:
+        """Its start on one line."""
+        text = "" if self.shown is None else self.shown.text
+        start = text[: 2 * _LINE_CHARACTERS]
+        if self.shown is not None and self.shown.form is Form.JSON:
+            start = re.sub(r"\s*\n\s*", " ", start)
+        start = start.replace("\n", "⏎")
+        is_cut = len(start) > _LINE_CHARACTERS or len(text) > 2 * _LINE_CHARACTERS
+        return start[:_LINE_CHARACTERS] + ("…" if is_cut else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLine:
+    """A record to display."""
+
+    seen: Seen
+    key: Part
+    value: Part
+    headers: list[tuple[str, Part]]
+
+    @property
+    def compression(self) -> str:
+        """The name of the codec of its batch."""
+        number = self.seen.batch.compression
+        return Codec(number).name.lower() if number in set(Codec) else f"codec {number}"
+
+
+def show_list(visit: Visit) -> View:
+    """A page of a topic's records."""
+    reads = reads_of(visit)
+    chosen = chosen_partitions(visit.query, reads)
+    is_newest_first = visit.query.get("order", "newest") != "oldest"
+    partitions = chosen or newest_partitions(reads)
+    forms_of(visit.query)
+    wish = PageWish(
+        partitions,
+        min(max(visit.number("count", _PER_PAGE), 1), MOST_RECORDS),
+        is_newest_first,
+        _positions(visit, reads, partitions),
+    )
+    page = read_page(reads, wish)
+    values = {
+        "title": f"Messages of {reads.topic}",
+        "topic": reads.topic,
+        "partitions": reads.partitions(),
+        "read": partitions,
+        "is_some": not chosen and len(partitions) < len(reads.partitions()),
+        "most": MOST_PARTITIONS,
+        "is_newest_first": is_newest_first,
+        "page": page,
+        "lines": [line_of(seen, visit.query) for seen in page.records],
+        "following": "" if page.is_last else cursor(page.following),
+        "forms": list(Form),
+    }
+    return View("messages.html", values)
+
+
+def show_record(visit: Visit) -> View:
+    """One record with all that is known of it."""
+    seen = _record(visit, RECORD_BYTES)
+    values = {
+        "title": f"{visit.path['topic']}-{seen.partition} at {seen.offset}",
+        "topic": visit.path["topic"],
+        "record": line_of(seen, visit.query),
+        "forms": list(Form),
+    }
+    return View("message.html", values)
+
+
+def download(visit: Visit) -> Download:
+    """The bytes of a record's key or value."""
+    part = visit.path["part"]
+    if part not in ("key", "value"):
+        raise PageError(404, "A record has a key and a value.")
+    seen = _record(visit, _WHOLE)
+    found = seen.key if part == "key" else seen.value
+    if seen.problem:
+        raise PageError(404, seen.problem)
+    if found is None:
+        raise PageError(404, f"The {part} of this record is null.")
+    return Download(f"{visit.path['topic']}-{seen.partition}-{seen.offset}.{part}", found.data)
+
+
+def reads_of(visit: Visit) -> TopicReads:
+    """The path's topic. Raises PageError if there is none."""
+    topic = visit.path["topic"]
+    reads = TopicReads.find(visit.client, topic)
+    if reads is None:
+        raise PageError(404, f"There is no topic {topic}.")
+    return reads
+
+
+def chosen_partitions(query: Mapping[str, str], reads: TopicReads) -> tuple[int, ...]:
+    """The partitions in a query, as "0,5"; none for all. Raises PageError."""
+    text = query.get("partition", "").strip()
+    found = {_partition(part) for part in text.split(",") if part.strip()}
+    known = set(reads.partitions())
+    for index in sorted(found - known):
+        raise PageError(404, f"{reads.topic} has no partition {index}.")
+    if len(found) > MOST_PARTITIONS:
+        raise PageError(400, f"Choose at most {MOST_PARTITIONS} partitions.")
+    return tuple(sorted(found))
+
+
+def line_of(seen: Seen, query: Mapping[str, str]) -> RecordLine:
+    """A record in the forms that a query asks for."""
+    key, value = forms_of(query)
+    return RecordLine(
+        seen,
+        _part(seen.key, key),
+        _part(seen.value, value),
+        [(visible(name), _part(each, Form.AUTO)) for name, each in seen.headers],
+    )
+
+
+def forms_of(query: Mapping[str, str]) -> tuple[Form, Form]:
+    """The forms of keys and values in a query, AUTO for none. Raises PageError."""
+    key, value = (query.get(name, "auto") for name in ("key_form", "value_form"))
+    for text in (key, value):
+        if text not in set(Form):
+            raise PageError(400, f"Bytes are shown as one of {', '.join(Form)}, not {text!r}.")
+    return Form(key), Form(value)
+
+
+def time_of(text: str) -> int:
+    """A time in ms: milliseconds since 1970, or as 2026-11-23T14:00 in UTC. Raises PageError."""
+    text = text.strip()
+    if re.fullmatch(r"\d{1,16}", text):
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise PageError(
+            400, f"{text!r} is no time: write 2026-11-23T14:00, or milliseconds since 1970."
+        ) from None
+    return round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def starts_at(reads: TopicReads, partitions: tuple[int, ...], time_ms: int) -> Positions:
+    """The first offsets of records that are not older; the ends where there are none."""
+    led = [index for index in partitions if index in reads.shape.leaders]
+    found = reads.offsets(led, time_ms)
+    ends = reads.offsets(led, LATEST)
+    return {index: at if at >= 0 else ends[index] for index, at in found.items()}
+
+
+def cursor(positions: Positions) -> str:
+    """Positions as text, for a link."""
+    return ",".join(f"{index}:{offset}" for index, offset in sorted(positions.items()))
+
+
+def parsed_cursor(text: str, partitions: tuple[int, ...]) -> Positions:
+    """The positions of a link, of these partitions only. Raises PageError."""
+    if not re.fullmatch(r"\d{1,9}:\d{1,19}(,\d{1,9}:\d{1,19})*", text):
+        raise PageError(400, "This link is broken: begin again with the newest records.")
+    parsed = (pair.partition(":") for pair in text.split(","))
+    found = {int(index): min(int(offset), _LARGEST_OFFSET) for index, _, offset in parsed}
+    return {index: found[index] for index in partitions if index in found}
+
+
+def _positions(visit: Visit, reads: TopicReads, partitions: tuple[int, ...]) -> Positions:
+    query = visit.query
+    if query.get("at"):
+        return parsed_cursor(query["at"], partitions)
+    if query.get("offset", "").strip():
+        offset = visit.number("offset", 0)
+        if not 0 <= offset <= _LARGEST_OFFSET:
+            raise PageError(400, "An offset is a whole number from 0 on.")
+        return dict.fromkeys(partitions, offset)
+    if query.get("time", "").strip():
+        return starts_at(reads, partitions, time_of(query["time"]))
+    return {}
+
+
+def _record(visit: Visit, kept_bytes: int) -> Seen:
+    reads = reads_of(visit)
+    index, offset = _partition(visit.path["partition"]), visit.path["offset"]
+    if not re.fullmatch(r"\d{1,19}", offset) or int(offset) > _LARGEST_OFFSET:
+        raise PageError(404, "An offset is a whole number from 0 on.")
+    if index in reads.shape.leaders:
+        start = reads.offsets([index], EARLIEST)[index]
+        end = reads.offsets([index], LATEST)[index]
+        if start <= int(offset) < end:
+            seen = read_record(reads, index, int(offset), kept_bytes)
+            if seen is not None:
+                return seen
+    raise PageError(404, f"There is no record at offset {offset} of {reads.topic}-{index}.")
+
+
+def _partition(text: str) -> int:
+    text = text.strip()
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise PageError(400, f"{text!r} is not the number of a partition.")
+    return int(text)
+
+
+def _part(excerpt: Excerpt | None, form: Form) -> Part:
+    if excerpt is None:
+        return Part(None, 0)
+    return Part(show(excerpt, form), excerpt.size_bytes)
+
+
+ENTRIES = (
+    Page("/topics/{topic}/messages", show_list),
+    Page("/topics/{topic}/messages/{partition}/{offset}", show_record),
+    Page("/topics/{topic}/messages/{partition}/{offset}/{part}", download),
+)

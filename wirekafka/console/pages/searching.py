@@ -1,0 +1,136 @@
+"""The page that searches a topic, with results while it goes on; or in steps, without script."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlencode
+
+from wirekafka.console.pages.messages import (
+    chosen_partitions,
+    cursor,
+    line_of,
+    parsed_cursor,
+    reads_of,
+    starts_at,
+    time_of,
+)
+from wirekafka.console.pages.page import AT_ONCE, Event, Live, Page, PageError, View, Visit
+from wirekafka.console.render import Renderer
+from wirekafka.console.search import (
+    MOST_MATCHES,
+    BadQuery,
+    FieldQuery,
+    Progress,
+    Query,
+    Search,
+    SearchWish,
+    TextQuery,
+)
+from wirekafka.console.topic_reads import Positions, TopicReads
+
+_MOST_SEARCHES = 4
+_STEP_S = 5.0
+_slots = threading.BoundedSemaphore(_MOST_SEARCHES)
+
+
+def show(visit: Visit) -> View:
+    """The form, and below it what is found: live, or by `plain` one step of a few seconds."""
+    reads = reads_of(visit)
+    query = _query(visit)
+    values = {
+        "title": f"Search {reads.topic}",
+        "topic": reads.topic,
+        "is_asked": query is not None,
+        "events": f"events?{urlencode(dict(visit.query))}",
+        "most": MOST_MATCHES,
+        "progress": None,
+        "lines": [],
+        "following": "",
+    }
+    if query is not None and visit.query.get(AT_ONCE):
+        values |= _step(visit, reads, query)
+    return View("search.html", values)
+
+
+def events(visit: Visit, renderer: Renderer) -> Iterator[Event | None]:
+    """What a search finds, and how far it is."""
+    reads = reads_of(visit)
+    query = _query(visit)
+    if query is None:
+        raise PageError(400, "Enter what to search for.")
+    with _slot():
+        search = Search(reads, query, _wish(visit, reads))
+        found = 0
+        for progress in search.run():
+            for seen in progress.matches:
+                line = line_of(seen, visit.query)
+                yield Event(
+                    "row",
+                    renderer.page(
+                        "search_row.html", {"topic": reads.topic, "line": line, **_FRAME}
+                    ),
+                )
+            found += len(progress.matches)
+            values = {"progress": progress, "found": found, "most": MOST_MATCHES}
+            yield Event("status", renderer.page("search_status.html", values))
+
+
+def _step(visit: Visit, reads: TopicReads, query: Query) -> dict[str, object]:
+    """Search for a few seconds; what follows is another request."""
+    limit_s = time.monotonic() + _STEP_S
+    search = Search(reads, query, _wish(visit, reads))
+    found = []
+    last: Progress | None = None
+    with _slot():
+        for last in search.run():
+            found += last.matches
+            if time.monotonic() > limit_s:
+                search.cancel()
+    assert last is not None, "a search reports at least once"
+    return {
+        "progress": last,
+        "lines": [line_of(seen, visit.query) for seen in found],
+        "following": "" if last.end == "complete" else cursor(search.positions),
+    }
+
+
+def _query(visit: Visit) -> Query | None:
+    """What is searched for; None if nothing was entered yet. Raises PageError."""
+    text, path = visit.query.get("text", ""), visit.query.get("field", "").strip()
+    if not text and not path:
+        return None
+    try:
+        if path:
+            return FieldQuery(path, text)
+        return TextQuery(text, ignores_case=bool(visit.query.get("any_case")))
+    except BadQuery as error:
+        raise PageError(400, f"{error}".capitalize() + ".") from None
+
+
+def _wish(visit: Visit, reads: TopicReads) -> SearchWish:
+    partitions = chosen_partitions(visit.query, reads) or tuple(reads.partitions())
+    starts: Positions = {}
+    if visit.query.get("at"):
+        starts = parsed_cursor(visit.query["at"], partitions)
+    elif visit.query.get("time", "").strip():
+        starts = starts_at(reads, partitions, time_of(visit.query["time"]))
+    return SearchWish(partitions, starts)
+
+
+@contextmanager
+def _slot() -> Iterator[None]:
+    """One of a few searches at a time. Raises PageError if there is none left."""
+    if not _slots.acquire(blocking=False):
+        raise PageError(503, f"{_MOST_SEARCHES} searches are under way: wait until one has ended.")
+    try:
+        yield
+    finally:
+        _slots.release()
+
+
+_FRAME: dict[str, object] = {"query": {}, "here": ""}
+
+ENTRIES = (Page("/topics/{topic}/search", show), Live("/topics/{topic}/search/events", events))

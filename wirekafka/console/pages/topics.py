@@ -1,0 +1,315 @@
+"""The pages of topics: all of them, one with its partitions, its groups, and changes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from wirekafka.client.client import Client, CliError, check
+from wirekafka.client.topic_changes import NewTopic, create_topics, delete_topics, grow_topic
+from wirekafka.console.offsets import EARLIEST, LATEST, committed, list_groups, offsets_at
+from wirekafka.console.pages import messages, searching
+from wirekafka.console.pages.page import Change, Page, PageError, Redirect, View, Visit
+from wirekafka.console.pages.tables import table
+from wirekafka.console.source import TopicRate, Unknown
+from wirekafka.errors import Error
+from wirekafka.protocol.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from wirekafka.protocol.metadata import MetadataResponse
+
+LINK = ("Topics", "/topics", "t")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """A topic in the list; None is not known."""
+
+    name: str
+    is_internal: bool
+    partitions: int
+    replicas: int
+    size_bytes: int | None
+    under_replicated: int
+    leaderless: int
+    rate: TopicRate | None
+
+    @property
+    def records_per_s(self) -> float | None:
+        return None if self.rate is None else self.rate.records_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLine:
+    """A partition of a topic; None is not known."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    replicas: Sequence[int]
+    in_sync: Sequence[int]
+    offline: Sequence[int]
+    start: int | None
+    end: int | None
+    size_bytes: int | None
+
+    @property
+    def records(self) -> int | None:
+        """How many offsets there are; compaction and markers leave fewer records."""
+        if self.start is None or self.end is None:
+            return None
+        return max(self.end - self.start, 0)
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return len(self.in_sync) < len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group that has committed offsets in a topic."""
+
+    name: str
+    type: str
+    state: str
+    partitions: int
+    lag: int
+    behind: int
+    """In how many partitions it has not read everything."""
+
+
+def show(visit: Visit) -> View:
+    """The list of topics."""
+    metadata = visit.client.metadata()
+    sizes, problems = sizes_of(visit.client, [each.node_id for each in metadata.brokers])
+    snapshot = visit.source.snapshot()
+    sampled = snapshot if isinstance(snapshot, Unknown) else snapshot.rates
+    rates = {} if isinstance(sampled, Unknown) else {each.name: each for each in sampled}
+    with_internal = visit.query.get("internal") == "yes"
+    lines = [
+        _line(topic, sizes, rates)
+        for topic in metadata.topics
+        if with_internal or not topic.is_internal
+    ]
+    values = {
+        "title": "Topics",
+        "problems": problems,
+        "sampled": sampled,
+        "with_internal": with_internal,
+        "internal": sum(topic.is_internal for topic in metadata.topics),
+        "topics": table(lines, visit.query, name=lambda each: each.name, sorts=_SORTS),
+    }
+    return View("topics.html", values)
+
+
+def one(visit: Visit) -> View:
+    """A topic's partitions."""
+    topic, metadata = described(visit)
+    name = topic.name or ""
+    sizes, problems = sizes_of(visit.client, [each.node_id for each in metadata.brokers], topic)
+    starts = offsets_at(visit.client, [topic], EARLIEST)
+    ends = offsets_at(visit.client, [topic], LATEST)
+    lines = [
+        PartitionLine(
+            each.partition_index,
+            each.leader_id,
+            each.leader_epoch,
+            each.replica_nodes,
+            each.isr_nodes,
+            each.offline_replicas,
+            starts.get((name, each.partition_index)),
+            ends.get((name, each.partition_index)),
+            sizes.get((name, each.partition_index)),
+        )
+        for each in topic.partitions
+    ]
+    values = {
+        "title": f"Topic {name}",
+        "topic": topic,
+        "id": str(uuid.UUID(bytes=bytes(topic.topic_id))),
+        "problems": problems,
+        "records": sum(each.records or 0 for each in lines),
+        "size_bytes": sum(each.size_bytes or 0 for each in lines),
+        "under_replicated": sum(each.is_under_replicated for each in lines),
+        "partitions": table(
+            lines, visit.query, name=lambda each: str(each.index), sorts=_PARTITION_SORTS
+        ),
+    }
+    return View("topic.html", values)
+
+
+def groups(visit: Visit) -> View:
+    """The groups with offsets in a topic, and their lag there."""
+    topic, metadata = described(visit)
+    name = topic.name or ""
+    listed, problems = list_groups(visit.client, [each.node_id for each in metadata.brokers])
+    positions, failed = committed(visit.client, listed, name)
+    # Ends are read after positions, so that no lag seems negative.
+    ends = offsets_at(visit.client, [topic], LATEST)
+    lines = []
+    for group in listed:
+        lags = [
+            max(ends[key] - offset, 0)
+            for key, offset in positions.get(group.name, {}).items()
+            if key in ends
+        ]
+        if lags:
+            behind = sum(lag > 0 for lag in lags)
+            lines.append(
+                GroupLine(group.name, group.type, group.state, len(lags), sum(lags), behind)
+            )
+    values = {
+        "title": f"Groups on {name}",
+        "topic": topic,
+        "problems": [*problems, *failed],
+        "groups": table(
+            lines, visit.query, name=lambda each: each.name, sorts=_GROUP_SORTS, default="-lag"
+        ),
+    }
+    return View("topic_groups.html", values)
+
+
+def create(visit: Visit) -> Redirect:
+    """Create a topic, of the form on the list."""
+    name = visit.form.get("name", "").strip()
+    if not name:
+        raise PageError(400, "Enter a name for the topic.")
+    new = NewTopic(
+        _count(visit.form, "partitions"), _count(visit.form, "replicas"), _configs(visit.form)
+    )
+    [result] = create_topics(visit.client, [name], new)
+    check(result.error_code, f"topic {name}", result.message)
+    return Redirect(f"/topics/{quote(name, safe='')}")
+
+
+def delete(visit: Visit) -> Redirect:
+    """Delete a topic whose name was entered once more."""
+    name = visit.path["topic"]
+    if visit.form.get("name", "") != name:
+        raise PageError(400, f"Nothing was deleted: enter {name} to delete this topic.")
+    [result] = delete_topics(visit.client, [name])
+    check(result.error_code, f"topic {name}", result.message)
+    return Redirect("/topics")
+
+
+def grow(visit: Visit) -> Redirect:
+    """Add partitions to a topic."""
+    name = visit.path["topic"]
+    count = _count(visit.form, "partitions")
+    if count < 1:
+        raise PageError(400, "Enter how many partitions the topic is to have.")
+    grow_topic(visit.client, name, count)
+    return Redirect(f"/topics/{quote(name, safe='')}")
+
+
+def described(visit: Visit) -> tuple[MetadataResponse.Topic, MetadataResponse]:
+    """The metadata of the path's topic. Raises PageError if there is none."""
+    name = visit.path["topic"]
+    metadata = visit.client.metadata([name])
+    [topic] = metadata.topics
+    if topic.error_code in (Error.UNKNOWN_TOPIC_OR_PARTITION, Error.INVALID_TOPIC_EXCEPTION):
+        raise PageError(404, f"There is no topic {name}.")
+    check(topic.error_code, f"topic {name}")
+    return topic, metadata
+
+
+def sizes_of(
+    client: Client, brokers: Iterable[int], topic: MetadataResponse.Topic | None = None
+) -> tuple[dict[tuple[str, int], int], list[str]]:
+    """The bytes of each partition on all brokers, of one topic or all; and what failed."""
+    wanted = None
+    if topic is not None:
+        indexes = [each.partition_index for each in topic.partitions]
+        kind = DescribeLogDirsRequest.DescribableLogDirTopic
+        wanted = [kind(topic=topic.name or "", partitions=indexes)]
+    found: dict[tuple[str, int], int] = {}
+    problems = []
+    for broker in brokers:
+        try:
+            response = client.node(broker).send(
+                DescribeLogDirsRequest(topics=wanted), DescribeLogDirsResponse
+            )
+            check(response.error_code, f"sizes on broker {broker}")
+        except CliError as error:
+            problems.append(str(error))
+            continue
+        for directory in response.results:
+            for each in directory.topics:
+                for partition in each.partitions:
+                    key = (each.name, partition.partition_index)
+                    found[key] = found.get(key, 0) + partition.partition_size
+    return found, problems
+
+
+def _line(
+    topic: MetadataResponse.Topic,
+    sizes: Mapping[tuple[str, int], int],
+    rates: Mapping[str, TopicRate],
+) -> TopicLine:
+    name = topic.name or ""
+    known = [
+        sizes[name, each.partition_index]
+        for each in topic.partitions
+        if (name, each.partition_index) in sizes
+    ]
+    return TopicLine(
+        name,
+        topic.is_internal,
+        len(topic.partitions),
+        max((len(each.replica_nodes) for each in topic.partitions), default=0),
+        sum(known) if known else None,
+        sum(len(each.isr_nodes) < len(each.replica_nodes) for each in topic.partitions),
+        sum(each.leader_id < 0 for each in topic.partitions),
+        rates.get(name),
+    )
+
+
+def _count(form: Mapping[str, str], name: str) -> int:
+    text = form.get(name, "").strip()
+    if not text:
+        return -1
+    if not (text.isascii() and text.isdigit() and len(text) < 7):
+        raise PageError(400, f"{name} must be a whole number, not {text!r}.")
+    return int(text)
+
+
+def _configs(form: Mapping[str, str]) -> dict[str, str]:
+    """The lines `name=value` of a form."""
+    found = {}
+    for line in form.get("configs", "").splitlines():
+        if line.strip():
+            name, equals, value = line.partition("=")
+            if not equals:
+                raise PageError(400, f"{line!r} is not an option: write name=value.")
+            found[name.strip()] = value.strip()
+    return found
+
+
+_SORTS = {
+    "name": lambda each: each.name,
+    "partitions": lambda each: each.partitions,
+    "replicas": lambda each: each.replicas,
+    "size": lambda each: each.size_bytes,
+    "rate": lambda each: each.records_per_s,
+    "under": lambda each: each.under_replicated + each.leaderless,
+}
+_PARTITION_SORTS = {
+    "partition": lambda each: each.index,
+    "leader": lambda each: each.leader,
+    "records": lambda each: each.records,
+    "end": lambda each: each.end,
+    "size": lambda each: each.size_bytes,
+    "under": lambda each: len(each.replicas) - len(each.in_sync),
+}
+_GROUP_SORTS = {"name": lambda each: each.name, "lag": lambda each: each.lag}
+
+ENTRIES = (
+    Page("/topics", show),
+    Change("/topics", create),
+    Page("/topics/{topic}", one),
+    Page("/topics/{topic}/groups", groups),
+    Change("/topics/{topic}/delete", delete),
+    Change("/topics/{topic}/partitions", grow),
+    *messages.ENTRIES,
+    *searching.ENTRIES,
+)

@@ -1,0 +1,288 @@
+"""Transactions and their producers: what is open, since when, and what no coordinator knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias
+
+from wirekafka.client.client import Client, CliError, check
+from wirekafka.errors import Error
+from wirekafka.protocol.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
+from wirekafka.protocol.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+ACTIVE = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""The states in which a transaction has not ended."""
+MOST_DESCRIBED = 2_000
+_AT_ONCE = 500
+
+TopicPartition: TypeAlias = tuple[str, int]
+
+
+class NotFound(CliError):
+    """There is no such transactional id."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """A transaction as its coordinator knows it; -1 for what is not known."""
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    coordinator: int
+    producer_epoch: int = -1
+    start_ms: int = -1
+    timeout_ms: int = -1
+    partitions: list[TopicPartition] = field(default_factory=list)
+    error: str = ""
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in ACTIVE
+
+    def is_overdue(self, now_ms: int) -> bool:
+        """Whether it lasts longer than its timeout, after which its coordinator aborts it."""
+        return self.is_active and 0 < self.start_ms + self.timeout_ms < now_ms
+
+
+@dataclass(slots=True)
+class Transactions:
+    """The transactions of a cluster, those that began first in front."""
+
+    listed: list[Transaction] = field(default_factory=list)
+    failed: dict[int, str] = field(default_factory=dict)
+    """Why some coordinators could not be asked, by their node ids."""
+    undescribed: int = 0
+    """How many have no start time here since there are too many."""
+
+
+@dataclass(slots=True)
+class OpenProducer:
+    """An active producer of a partition, at the partition's leader."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    start_offset: int
+    """Of its open transaction in this partition; -1 for none."""
+    transaction: Transaction | None = None
+    """The transaction of its transactional id, if a coordinator knows one."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.start_offset >= 0
+
+    @property
+    def is_hanging(self) -> bool:
+        """Whether it is open here although no coordinator will ever end it."""
+        if not self.is_open:
+            return False
+        found = self.transaction
+        return found is None or not found.is_active or self.partition not in found.partitions
+
+
+def list_transactions(client: Client, *, ended: bool = False) -> Transactions:
+    """The transactions of all coordinators, with `ended` those that have ended, too."""
+    found = Transactions()
+    states = [] if ended else list(ACTIVE)
+    for node, listed in _listed(
+        client, ListTransactionsRequest(state_filters=states), found.failed
+    ):
+        room = max(0, MOST_DESCRIBED - len(found.listed))
+        found.undescribed += max(0, len(listed) - room)
+        found.listed += _described(client, node, listed[:room])
+        found.listed += listed[room:]
+    found.listed.sort(key=lambda each: (each.start_ms < 0, each.start_ms, each.transactional_id))
+    return found
+
+
+def describe_transaction(client: Client, transactional_id: str) -> Transaction:
+    """One transaction, as its coordinator knows it. Raises CliError."""
+    coordinator = client.transaction_coordinator(transactional_id)
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    response = coordinator.send(request, DescribeTransactionsResponse)
+    [state] = response.transaction_states
+    if state.error_code == Error.TRANSACTIONAL_ID_NOT_FOUND:
+        raise NotFound(f"There is no transactional id {transactional_id}.")
+    check(state.error_code, f"transactional id {transactional_id}")
+    found = Transaction(transactional_id, "", -1, -1)
+    _fill(found, state)
+    return found
+
+
+def producers(client: Client, topic: str, partitions: Iterable[int] = ()) -> list[OpenProducer]:
+    """The active producers of some partitions of a topic, or of all. Raises CliError.
+
+    Each open one has its transaction, if a coordinator knows it.
+    """
+    [shape] = client.metadata([topic]).topics
+    if shape.error_code == Error.UNKNOWN_TOPIC_OR_PARTITION:
+        raise CliError(f"no topic {topic}")
+    check(shape.error_code, f"topic {topic}")
+    wanted = set(partitions)
+    by_leader: dict[int, list[int]] = {}
+    for each in shape.partitions:
+        if each.leader_id >= 0 and (not wanted or each.partition_index in wanted):
+            by_leader.setdefault(each.leader_id, []).append(each.partition_index)
+    found: list[OpenProducer] = []
+    for leader, indexes in by_leader.items():
+        at_leader = list(_producers_at(client, leader, topic, indexes))
+        _find_transactions(client, [each for each in at_leader if each.is_open])
+        hanging = {each.partition[1] for each in at_leader if each.is_hanging}
+        _confirm(at_leader, list(_producers_at(client, leader, topic, sorted(hanging))))
+        found += at_leader
+    found.sort(key=lambda each: (not each.is_open, each.partition, each.producer_id))
+    return found
+
+
+def abort(client: Client, partition: TopicPartition, producer_id: int, start_offset: int) -> None:
+    """End a hanging transaction in one partition by an abort marker, as Kafka's tool does.
+
+    Raises CliError if the producer has no such transaction there, or a coordinator knows it.
+    """
+    topic, index = partition
+    found = next(
+        (
+            each
+            for each in producers(client, topic, [index])
+            if (each.producer_id, each.start_offset) == (producer_id, start_offset)
+        ),
+        None,
+    )
+    where = f"{topic}-{index}"
+    if found is None or not found.is_open:
+        raise CliError(f"{where}: no open transaction of producer {producer_id}")
+    if not found.is_hanging and found.transaction is not None:
+        name = found.transaction.transactional_id
+        raise CliError(
+            f"{where}: the transaction of {name} is not hanging; its coordinator ends it"
+        )
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
+    request = WriteTxnMarkersRequest(
+        markers=[
+            marker(
+                producer_id=producer_id,
+                producer_epoch=found.producer_epoch,
+                transaction_result=False,
+                coordinator_epoch=max(0, found.coordinator_epoch),
+                topics=[marker.WritableTxnMarkerTopic(name=topic, partition_indexes=[index])],
+            )
+        ]
+    )
+    [shape] = client.metadata([topic]).topics
+    leader = next(each.leader_id for each in shape.partitions if each.partition_index == index)
+    response = client.node(leader).send(request, WriteTxnMarkersResponse)
+    check(response.markers[0].topics[0].partitions[0].error_code, where)
+
+
+def _listed(
+    client: Client, request: ListTransactionsRequest, failed: dict[int, str]
+) -> Iterator[tuple[int, list[Transaction]]]:
+    """What each broker coordinates; those that cannot be asked get an entry in `failed`."""
+    for broker in client.metadata([]).brokers:
+        node = broker.node_id
+        try:
+            response = client.node(node).send(request, ListTransactionsResponse)
+            check(response.error_code, f"broker {node}")
+        except CliError as error:
+            failed[node] = str(error)
+            continue
+        # Its class is named like the coordinator's states, for which type checkers take it.
+        states: Sequence[Any] = response.transaction_states
+        yield (
+            node,
+            [
+                Transaction(each.transactional_id, each.transaction_state, each.producer_id, node)
+                for each in states
+            ],
+        )
+
+
+def _described(client: Client, node: int, listed: list[Transaction]) -> list[Transaction]:
+    left = iter(listed)
+    while some := list(islice(left, _AT_ONCE)):
+        by_id = {each.transactional_id: each for each in some}
+        request = DescribeTransactionsRequest(transactional_ids=list(by_id))
+        response = client.node(node).send(request, DescribeTransactionsResponse)
+        for state in response.transaction_states:
+            found = by_id.get(state.transactional_id)
+            if found is not None:
+                _fill(found, state)
+    return listed
+
+
+def _fill(found: Transaction, state: DescribeTransactionsResponse.TransactionState) -> None:
+    if state.error_code:
+        known = state.error_code in Error._value2member_map_
+        found.error = Error(state.error_code).name if known else f"error {state.error_code}"
+        return
+    found.state = state.transaction_state
+    found.producer_id, found.producer_epoch = state.producer_id, state.producer_epoch
+    found.start_ms, found.timeout_ms = state.transaction_start_time_ms, state.transaction_timeout_ms
+    found.partitions = sorted(
+        (topic.topic, index) for topic in state.topics for index in topic.partitions
+    )
+
+
+def _producers_at(
+    client: Client, leader: int, topic: str, indexes: list[int]
+) -> Iterator[OpenProducer]:
+    if not indexes:
+        return
+    wanted = DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=indexes)
+    request = DescribeProducersRequest(topics=[wanted])
+    response = client.node(leader).send(request, DescribeProducersResponse)
+    for found in (each for topic in response.topics for each in topic.partitions):
+        check(found.error_code, f"{topic}-{found.partition_index}", found.error_message)
+        for each in found.active_producers:
+            yield OpenProducer(
+                (topic, found.partition_index),
+                each.producer_id,
+                each.producer_epoch,
+                each.coordinator_epoch,
+                each.last_sequence,
+                each.last_timestamp,
+                each.current_txn_start_offset,
+            )
+
+
+def _confirm(found: list[OpenProducer], afterwards: list[OpenProducer]) -> None:
+    """Close the producers whose transactions have ended between the two requests.
+
+    A coordinator adds a partition before the first record, and forgets it after the marker: a
+    transaction that it does not know, and that was open before and after asking it, is hanging.
+    """
+    still = {(each.partition, each.producer_id, each.start_offset) for each in afterwards}
+    for each in found:
+        key = (each.partition, each.producer_id, each.start_offset)
+        if each.is_hanging and key not in still:
+            each.start_offset = -1
+
+
+def _find_transactions(client: Client, opened: list[OpenProducer]) -> None:
+    """Set the transactions of producers. Raises CliError where a coordinator cannot be asked."""
+    if not opened:
+        return
+    failed: dict[int, str] = {}
+    ids = sorted({each.producer_id for each in opened})
+    by_producer: dict[int, Transaction] = {}
+    request = ListTransactionsRequest(producer_id_filters=ids)
+    for node, listed in _listed(client, request, failed):
+        by_producer |= {each.producer_id: each for each in _described(client, node, listed)}
+    if failed:
+        raise CliError("; ".join(failed.values()))
+    for each in opened:
+        each.transaction = by_producer.get(each.producer_id)

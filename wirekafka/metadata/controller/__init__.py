@@ -1,0 +1,1 @@
+"""The controller's decisions: commands, placement, elections, sessions and quotas."""

@@ -1,0 +1,1 @@
+"""The metadata of a cluster, folded over its records."""

@@ -1,0 +1,1 @@
+"""Schemas of the records in internal topics, in the metadata log and in control batches."""

@@ -1,0 +1,1 @@
+"""Fetch sessions of clients and followers, and the fetchers of followers."""

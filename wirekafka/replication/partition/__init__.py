@@ -1,0 +1,1 @@
+"""One replica of a partition: leader, follower, reads, relocation, and waiting requests."""

@@ -1,0 +1,44 @@
+"""Reads of the part of a partition's log that is in remote storage (KIP-405)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from wirekafka.log.aborted import AbortedTransaction
+from wirekafka.log.lookup import TimestampOffset
+from wirekafka.replication.partition.reading import ReadRange, ReadResult
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Pending(Awaitable[Result], Protocol, Generic[Result]):
+    """An awaitable that is in progress already, such as an `asyncio.Future`."""
+
+    def cancel(self) -> object:
+        """Abandon the result; no effect if it has arrived."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RemoteResult(ReadResult):
+    """The result of a remote read, with the aborted transactions in its range."""
+
+    aborted: Sequence[AbortedTransaction] = ()
+
+
+class RemoteLog(Protocol):
+    """The records of a partition from `start_offset` up to the start of the local log.
+
+    A read starts when its method is called, so that those of several partitions run concurrently.
+    Awaiting it raises `KafkaError`.
+    """
+
+    start_offset: int
+    """The log start offset, remote storage included. DeleteRecords advances it."""
+
+    def read(self, wanted: ReadRange, found: RemoteResult) -> Pending[RemoteResult]:
+        """Read whole batches from `wanted.offset` on into `found`, which has the offsets set."""
+
+    def offset_for_timestamp(self, timestamp: int) -> Pending[TimestampOffset | None]:
+        """The first remote record with that timestamp in ms or a later one."""

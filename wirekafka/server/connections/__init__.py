@@ -1,0 +1,1 @@
+"""Clients' connections: listeners, logins, the pipeline, and the caches of repeated requests."""

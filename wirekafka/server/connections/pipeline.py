@@ -1,0 +1,335 @@
+"""The stages of every request: identify, admit, decode, handle, account, reply."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from struct import Struct
+from types import CoroutineType
+from typing import Any, Protocol, TypeAlias
+
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Route, Routes
+from wirekafka.codec.compact import skip_tags
+from wirekafka.codec.message import MalformedMessage, Response
+from wirekafka.errors import Error, KafkaError, MalformedRequest
+from wirekafka.server.connections.accounting import charge, charge_failure
+from wirekafka.server.connections.parked import Parked
+from wirekafka.server.connections.produce_cache import ProduceCache
+from wirekafka.server.connections.repeated_warnings import Occasion, RepeatedWarnings
+from wirekafka.server.connections.replies import Replies
+
+logger = logging.getLogger(__name__)
+
+Buffer = bytes | bytearray | memoryview
+
+_REQUEST_HEADER = Struct(">Iih")
+_PRODUCE, _API_VERSIONS = 0, 18
+
+SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
+
+Serve: TypeAlias = Callable[[Buffer, int, int, Call, Replies], Parked | None]
+"""Serves one request, as `Pipeline.serve` does."""
+
+
+class Refused(Exception):
+    """A request that gets no response: the connection is closed and the reason is logged.
+
+    `kind` is the reason without the values of `detail`, which the client chooses: repeated
+    warnings of the same kind are counted instead of logged.
+    """
+
+    def __init__(self, kind: str, detail: str = ""):
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind = kind
+
+
+class RefusedLater(Refused):
+    """A failed authentication: its response, if it has one, and the close are delayed.
+
+    The delay makes guessing passwords slow; nobody else waits.
+    """
+
+    def __init__(self, kind: str, delay_ms: int, replies: Replies | None = None):
+        super().__init__(kind)
+        self.delay_ms = delay_ms
+        self.replies = replies or Replies()
+
+
+class Hook(Protocol):
+    """Wraps the handlers of all requests, for fault rules and traffic recording in tests."""
+
+    def handle(self, route: Route, request: Any, call: Call) -> Any:
+        """Called in place of `route.handle`; returns a response, None, or a coroutine of these.
+
+        Raises what a handler may raise, or Refused.
+        """
+
+
+class Cache(Protocol):
+    """Serves repeated requests of one API without the other stages.
+
+    Its entries depend on all inputs of these stages: the client (`Call.identity`) and the metadata
+    (`MetadataImage.generation`).
+    """
+
+    key: int
+    """The API key, below 256."""
+
+    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | bool:
+        """Serve the request at `data[at:end]`; False, without any effect, if it is not cached.
+
+        A request that waits is returned. The caller has compared only the low byte of the API key.
+        """
+
+    def note(self, frame: Buffer, request: Any, response: Any, call: Call) -> None:
+        """Remember a request, and its response, if there is one or its handler does not wait."""
+
+
+class Pipeline:
+    """Serves the requests of all connections of one broker, or of one controller."""
+
+    __slots__ = ("_caches", "_hook", "_known_route", "_routes", "is_for_controllers", "warnings")
+
+    def __init__(self, hook: Hook | None = None, routes: Routes = BROKERS):
+        """`routes` are those of the listeners' kind."""
+        self.warnings = RepeatedWarnings()
+        self._routes = routes
+        self._known_route = routes.known.get
+        self.is_for_controllers = routes is CONTROLLERS
+        self._caches: list[Cache | None] = [None] * 256
+        """By the low byte of the API key. Empty with a hook, which must see every request."""
+        self._hook: Hook | None
+        self.hook = hook
+
+    @property
+    def hook(self) -> Hook | None:
+        """What is called in place of the handlers; may be changed between two requests."""
+        return self._hook
+
+    @hook.setter
+    def hook(self, hook: Hook | None) -> None:
+        self._hook = hook
+        caches = hook is None and self._routes is BROKERS
+        self._use_cache(ProduceCache() if caches else None)
+
+    def _use_cache(self, cache: ProduceCache | None) -> None:
+        """Serve repeated Produce requests by a cache, or by none."""
+        self._caches[ProduceCache.key] = cache
+
+    def serve(self, data: Buffer, at: int, end: int, call: Call, replies: Replies) -> Parked | None:
+        """Serve the request at `data[at:end]`, which excludes its size prefix.
+
+        Adds the response to `replies` and returns None, or returns a request that waits. Raises
+        Refused, MalformedMessage or UnicodeDecodeError if the connection must be closed.
+        """
+        quotas = call.broker.quotas
+        if quotas is not None and call.unmeasured_revision != quotas.work_revision:
+            call.began_ns = call.began_ns or call.work_ns()
+        cache = self._caches[data[at + 1]]
+        if cache is not None and (served := cache.serve(data, at, end, call, replies)):
+            return None if served is True else served
+        # Identify.
+        api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(data, at)
+        route = self._known_route(api_and_version) or self._routes.find(api_and_version)
+        if route is None:
+            self._answer_unsupported(api_and_version, correlation_id, call, replies)
+            return None
+        body_at = at + 10 + (client_id_bytes if client_id_bytes > 0 else 0)
+        if body_at > end or client_id_bytes < -1:
+            raise MalformedMessage(f"a client id of {client_id_bytes} bytes")
+        call.client_id = str(data[at + 10 : body_at], "utf-8") if client_id_bytes >= 0 else None
+        if route.header_is_flexible:
+            body_at = (
+                body_at + 1
+                if body_at < end and not data[body_at]
+                else _skip_header_tags(data, body_at, end)
+            )
+        call.correlation_id, call.version, call.api_name = correlation_id, route.version, route.name
+        # Admit. A muted connection serves no request, so that muting needs no check here.
+        if route.needs_authentication and not call.is_authenticated:
+            raise Refused("a request before authentication", route.api.name)
+        request, _ = route.decode(data, body_at, end)
+        try:
+            hook = self._hook
+            response = (
+                route.handle(request, call) if hook is None else hook.handle(route, request, call)
+            )
+            if response.__class__ is CoroutineType:
+                try:
+                    waited = response.send(None)
+                except StopIteration as done:
+                    response = done.value
+                else:
+                    if quotas is not None:
+                        call.pause_work(end - at)
+                    if cache is not None and cache.key == route.key:
+                        cache.note(data[at:end], request, None, call)
+                    return ParkedHandler(self, route, request, response, waited)
+            if quotas is not None and (
+                call.is_limited
+                or call.revision != quotas.revision
+                or call.client_id != call.counted_client_id
+            ):
+                charge(quotas, route, request, call, end - at)
+            if response is not None:
+                if call.throttle_ms:
+                    _report_throttling(route, response, call)
+                replies.add(route, correlation_id, response)
+        except Exception as error:
+            self.fail(route, request, error, call, replies)
+            return None
+        if cache is not None and cache.key == api_and_version >> 16:
+            cache.note(data[at:end], request, response, call)
+        return None
+
+    def refuse(self, frame: memoryview, error: KafkaError, call: Call, replies: Replies) -> None:
+        """Add the response that reports `error` for a request, which is not handled.
+
+        `frame` excludes the size prefix. Raises as `serve` does.
+        """
+        api_and_version, correlation_id, client_id_bytes = _REQUEST_HEADER.unpack_from(frame)
+        call.correlation_id = correlation_id
+        route = self._routes.find(api_and_version)
+        if route is None and api_and_version >> 16 == _API_VERSIONS:
+            route = self._routes.find(_API_VERSIONS << 16)
+            assert route is not None, "every version of it gets a response"
+            call.version = 0
+            self.fail(route, route.api.request(), error, call, replies)
+            return
+        if route is None:
+            raise Refused("an unsupported API or version")
+        body_at = 10 + max(0, client_id_bytes)
+        if route.header_is_flexible:
+            body_at = _skip_header_tags(frame, body_at, len(frame))
+        call.version = route.version
+        request, _ = route.decode(frame, body_at, len(frame))
+        self.fail(route, request, error, call, replies)
+
+    def fail(
+        self, route: Route, request: Any, error: Exception, call: Call, replies: Replies
+    ) -> None:
+        """Add the response to a request whose handler raised `error`; re-raises a Refused."""
+        response = failure_response(route, request, error, call, self.warnings)
+        if call.broker.quotas is not None:
+            charge_failure(call.broker.quotas, route, call)
+        _report_throttling(route, response, call)
+        replies.add(route, call.correlation_id, response)
+
+    def _answer_unsupported(
+        self, api_and_version: int, correlation_id: int, call: Call, replies: Replies
+    ) -> None:
+        """Answer an unknown version of ApiVersions with UNSUPPORTED_VERSION in version 0 (KIP-511).
+
+        Raises Refused for any other API.
+        """
+        route = self._routes.find(_API_VERSIONS << 16)
+        if api_and_version >> 16 != _API_VERSIONS or route is None:
+            raise Refused(
+                "an unsupported API or version",
+                f"API {api_and_version >> 16} version {api_and_version & 0xFFFF} is not supported",
+            )
+        call.version = 0
+        request = route.api.request()
+        unsupported = KafkaError(Error.UNSUPPORTED_VERSION)
+        replies.add(route, correlation_id, route.api.failure(request, unsupported, call))
+
+
+class ParkedHandler:
+    """A request whose handler waits for a future."""
+
+    __slots__ = ("_coroutine", "_pipeline", "_request", "_route", "_waited")
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        route: Route,
+        request: Any,
+        coroutine: Coroutine[Any, Any, Any],
+        waited: Any,
+    ):
+        self._pipeline = pipeline
+        self._route = route
+        self._request = request
+        self._coroutine = coroutine
+        self._waited = waited
+        """The future that the handler waits for; None if it only yields to the event loop."""
+
+    @property
+    def must_complete(self) -> bool:
+        """Whether it is a Produce request."""
+        return self._route.key == _PRODUCE
+
+    def when_ready(self, callback: Callable[[object], None]) -> None:
+        waited = self._waited
+        if waited is None:
+            asyncio.get_running_loop().call_soon(callback, None)
+            return
+        waited._asyncio_future_blocking = False  # As a task does: the future is being waited for.
+        waited.add_done_callback(callback)
+
+    def resume(self, call: Call, replies: Replies) -> bool:
+        quotas = call.broker.quotas
+        if quotas is not None and quotas.measures_work:
+            call.resume_work()
+        try:
+            try:
+                self._waited = self._coroutine.send(None)
+            except StopIteration as done:
+                if quotas is not None:
+                    call.seen_ms = call.now_ms
+                    charge(quotas, self._route, self._request, call, call.request_bytes)
+                if done.value is not None:
+                    _report_throttling(self._route, done.value, call)
+                    replies.add(self._route, call.correlation_id, done.value)
+            else:
+                if quotas is not None and quotas.measures_work:
+                    call.pause_work(call.request_bytes)
+                return False
+        except Exception as error:
+            self._pipeline.fail(self._route, self._request, error, call, replies)
+        return True
+
+    def abandon(self) -> None:
+        try:
+            self._coroutine.close()
+        except Exception:
+            logger.exception("Cancelling a waiting %s failed", self._route.api.name)
+
+
+def failure_response(
+    route: Route, request: Any, error: Exception, call: Call, warnings: RepeatedWarnings
+) -> Response:
+    """The response to a request whose handler raised `error`, which is logged if unexpected.
+
+    An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Raises a Refused again, and raises
+    one for a MalformedRequest.
+    """
+    if isinstance(error, Refused):
+        raise error
+    if isinstance(error, MalformedRequest):
+        raise Refused("a malformed request", f"{route.api.name}: {error}") from error
+    if not isinstance(error, KafkaError):
+        name = f"{route.api.name} version {route.version}"
+        warnings.log(
+            logging.ERROR,
+            Occasion(call.client_host, f"{name} failed", call.now_ms),
+            f"{name} from {call.connection_id} failed",
+            exc_info=error,
+        )
+        error = KafkaError(Error.UNKNOWN_SERVER_ERROR)
+    return route.api.failure(request, error, call)
+
+
+def _report_throttling(route: Route, response: Any, call: Call) -> None:
+    """Set the response's throttle time; the connection mutes itself for that time (KIP-219)."""
+    if call.throttle_ms and route.reports_throttling:
+        response.throttle_time_ms = call.throttle_ms
+
+
+def _skip_header_tags(data: Buffer, at: int, end: int) -> int:
+    try:
+        return skip_tags(data, at, end)
+    except (ValueError, IndexError) as fault:
+        raise Refused("malformed tags in a request header", str(fault)) from None

@@ -1,0 +1,271 @@
+"""Watches the requests and responses of single clients while they are served."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CoroutineType
+from typing import Any, TypeVar
+
+from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.routes import Route
+from wirekafka.codec.message import Message
+from wirekafka.errors import KafkaError
+from wirekafka.server.connections.pipeline import Hook, Pipeline
+from wirekafka.server.monitoring.message_json import Room, to_json
+from wirekafka.server.node import Node
+
+T = TypeVar("T")
+
+MOST_WATCHES = 8
+KEPT = 200
+"""The exchanges that a watch keeps."""
+FORGOTTEN_S = 30.0
+"""A watch that nobody has read for this long ends."""
+_ELEMENTS = 200
+_ROOM_BYTES = 8 << 10
+_ANSWER_S = 10.0
+_NS_PER_MS = 1_000_000
+
+
+class TooManyWatches(Exception):
+    """No more clients can be watched at a time."""
+
+
+@dataclass(slots=True, frozen=True)
+class Connected:
+    """A client's connection."""
+
+    connection_id: str
+    client_id: str
+    host: str
+    principal: str
+    software: str
+    listener: str
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    """Which client is watched: all connections with a client id, or one connection."""
+
+    client_id: str | None = None
+    connection_id: str | None = None
+
+    def includes(self, call: Call) -> bool:
+        """Whether a request is of this client."""
+        if self.connection_id is not None:
+            return call.connection_id == self.connection_id
+        return (call.client_id or "") == self.client_id
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request, and its response once it is there; both as JSON, without secrets or records."""
+
+    number: int
+    at_ms: int
+    api: str
+    version: int
+    correlation_id: int
+    client_id: str
+    connection_id: str
+    principal: str
+    request: str
+    response: str = ""
+    failure: str = ""
+    """The error that the handler raised."""
+    took_ms: float | None = None
+    """None while it waits."""
+
+
+@dataclass(slots=True)
+class _Watch:
+    choice: Choice
+    read_s: float
+    exchanges: deque[Exchange] = field(default_factory=lambda: deque(maxlen=KEPT))
+    number: int = 0
+
+
+class Wire:
+    """The watches of one broker. Methods may be called from any thread but that of the loop.
+
+    The pipeline has a hook only while there is a watch: otherwise watching costs nothing.
+    """
+
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop):
+        self._node, self._loop = node, loop
+        self._tap = _Tap(node.pipeline)
+        self._numbers = 0
+        self._expires = False
+
+    def clients(self) -> list[Connected]:
+        """The clients that are connected now."""
+        return self._on_loop(lambda: sorted(self._connected(), key=lambda each: each.client_id))
+
+    def watch(self, choice: Choice) -> int:
+        """Start to keep a client's exchanges; returns the number of the watch.
+
+        Raises TooManyWatches.
+        """
+        return self._on_loop(lambda: self._watch(choice))
+
+    def read(self, watch: int, after: int = 0) -> list[Exchange] | None:
+        """The kept exchanges behind the one numbered `after`, up to the first that still waits.
+
+        None for a watch that has ended.
+        """
+        return self._on_loop(lambda: self._read(watch, after))
+
+    def stop(self, watch: int) -> None:
+        """End a watch; one that has ended is ignored."""
+        self._on_loop(lambda: self._tap.remove(watch))
+
+    def _on_loop(self, run: Callable[[], T]) -> T:
+        async def running() -> T:
+            return run()
+
+        return asyncio.run_coroutine_threadsafe(running(), self._loop).result(_ANSWER_S)
+
+    def _connected(self) -> Iterator[Connected]:
+        for listener in self._node.listeners:
+            for connection in tuple(listener.established()):
+                call = connection.call
+                if call is None or call.is_for_controllers:
+                    continue
+                yield Connected(
+                    call.connection_id,
+                    call.client_id or "",
+                    call.client_host.removeprefix("/"),
+                    call.principal,
+                    " ".join(call.client_software),
+                    call.listener,
+                )
+
+    def _watch(self, choice: Choice) -> int:
+        if len(self._tap.watches) >= MOST_WATCHES:
+            raise TooManyWatches(f"{MOST_WATCHES} clients are watched already")
+        self._numbers += 1
+        self._tap.add(self._numbers, choice)
+        if not self._expires:
+            self._expires = True
+            self._loop.call_later(FORGOTTEN_S / 2, self._expire)
+        return self._numbers
+
+    def _read(self, number: int, after: int) -> list[Exchange] | None:
+        watch = self._tap.watches.get(number)
+        if watch is None:
+            return None
+        watch.read_s = time.monotonic()
+        found = []
+        for each in watch.exchanges:
+            if each.number > after:
+                if each.took_ms is None:
+                    break
+                found.append(each)
+        return found
+
+    def _expire(self) -> None:
+        limit = time.monotonic() - FORGOTTEN_S
+        for number, watch in list(self._tap.watches.items()):
+            if watch.read_s < limit:
+                self._tap.remove(number)
+        self._expires = bool(self._tap.watches)
+        if self._expires:
+            self._loop.call_later(FORGOTTEN_S / 2, self._expire)
+
+
+class _Tap:
+    """The pipeline's hook while clients are watched; calls the hook that was there before."""
+
+    def __init__(self, pipeline: Pipeline):
+        self._pipeline = pipeline
+        self._before: Hook | None = None
+        self.watches: dict[int, _Watch] = {}
+
+    def add(self, number: int, choice: Choice) -> None:
+        """Watch a client."""
+        if not self.watches:
+            self._before = self._pipeline.hook
+            self._pipeline.hook = self
+        self.watches[number] = _Watch(choice, time.monotonic())
+
+    def remove(self, number: int) -> None:
+        """End a watch, and with the last one leave the pipeline."""
+        if self.watches.pop(number, None) is not None and not self.watches:
+            self._pipeline.hook = self._before
+
+    def handle(self, route: Route, request: Any, call: Call) -> Any:
+        """Serve a request, and keep it if its client is watched."""
+        serve = route.handle
+        before = self._before
+        watches = [each for each in self.watches.values() if each.choice.includes(call)]
+        if not watches:
+            return serve(request, call) if before is None else before.handle(route, request, call)
+        began_ns = time.perf_counter_ns()
+        exchange = _begun(route, request, call, watches)
+        try:
+            response = (
+                serve(request, call) if before is None else before.handle(route, request, call)
+            )
+        except Exception as error:
+            _end(exchange, route, error, began_ns)
+            raise
+        if response.__class__ is CoroutineType:
+            return _awaited(response, exchange, route, began_ns)
+        _end(exchange, route, response, began_ns)
+        return response
+
+
+async def _awaited(handling: Any, exchange: list[Exchange], route: Route, began_ns: int) -> Any:
+    outcome: Any = ConnectionError("the client has disconnected")
+    try:
+        outcome = await handling
+    except Exception as error:
+        outcome = error
+        raise
+    finally:
+        _end(exchange, route, outcome, began_ns)
+    return outcome
+
+
+def _begun(route: Route, request: Message, call: Call, watches: list[_Watch]) -> list[Exchange]:
+    """Add the request to each watch. Its buffer is used again: it is converted at once."""
+    text = _text(request, route.version)
+    found = []
+    for watch in watches:
+        watch.number += 1
+        exchange = Exchange(
+            watch.number,
+            call.now_ms,
+            route.name,
+            route.version,
+            call.correlation_id,
+            call.client_id or "",
+            call.connection_id,
+            call.principal,
+            text,
+        )
+        watch.exchanges.append(exchange)
+        found.append(exchange)
+    return found
+
+
+def _end(exchanges: list[Exchange], route: Route, outcome: Any, began_ns: int) -> None:
+    took_ms = (time.perf_counter_ns() - began_ns) / _NS_PER_MS
+    response = failure = ""
+    if isinstance(outcome, Exception):
+        failure = outcome.error.name if isinstance(outcome, KafkaError) else str(outcome)
+        detail = outcome.message if isinstance(outcome, KafkaError) else None
+        failure = f"{failure}: {detail}" if detail else failure
+    elif outcome is not None:
+        response = _text(outcome, route.version)
+    for each in exchanges:
+        each.response, each.failure, each.took_ms = response, failure, took_ms
+
+
+def _text(message: Message, version: int) -> str:
+    return json.dumps(to_json(message, version, Room(_ELEMENTS, _ROOM_BYTES)), ensure_ascii=False)

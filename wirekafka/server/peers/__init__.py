@@ -1,0 +1,1 @@
+"""Connections to other brokers: fetching replicas, markers, verification, share states."""

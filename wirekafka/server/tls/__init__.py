@@ -1,0 +1,1 @@
+"""TLS contexts and handshakes of listeners and of outgoing connections."""

@@ -1,0 +1,1 @@
+"""`wirekafka.Cluster`: nodes of a cluster in this process, and faults of whole nodes."""

@@ -1,0 +1,1 @@
+"""Hooks around requests: fault rules, their subjects, and recorded traffic."""

@@ -1,0 +1,134 @@
+"""What a recorded exchange did with each partition, in the words of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any
+
+from wirekafka.codec.batch import batches
+from wirekafka.errors import KafkaError
+from wirekafka.log.slice import LogSlice
+from wirekafka.testing.hooks.subjects import TOPIC_LISTS, NameOf, partition_index, partition_list
+
+NamesOfIds = Mapping[bytes, str]
+"""The names of topics by their ids."""
+
+_NO_ID = bytes(16)
+_NO_OFFSET = -1
+_TIMES = {
+    -1: "latest",
+    -2: "earliest",
+    -3: "the offset of the largest timestamp",
+    -4: "the earliest local offset",
+    -5: "the latest tiered offset",
+    -6: "the earliest offset not in the remote tier",
+}
+"""What the special timestamps of ListOffsets ask for."""
+
+
+def names_of_ids(request: Any, name_of: NameOf) -> dict[bytes, str]:
+    """The names of the topics that a request names by ids."""
+    found = {}
+    for entry in _topics(request):
+        topic_id = getattr(entry, "topic_id", _NO_ID)
+        if topic_id != _NO_ID and (name := name_of(topic_id)) is not None:
+            found[topic_id] = name
+    return found
+
+
+def record_counts(response: Any, names: NamesOfIds) -> dict[tuple[str, int], int]:
+    """How many records each partition of a Fetch response has."""
+    return {
+        key: count
+        for key, entry in _entries(response, names)
+        if (count := _count(entry.records)) is not None
+    }
+
+
+def details(
+    request: Any, response: Any, names: NamesOfIds, fetched: Mapping[tuple[str, int], int]
+) -> list[str]:
+    """For each partition: offsets that were asked for, written or returned, and record counts.
+
+    `fetched` has the counts of a Fetch response, whose records are not kept.
+    """
+    asked = {key: _asked(entry) for key, entry in _entries(request, names)}
+    answered = {key: _answered(entry) for key, entry in _entries(response, names)}
+    lines = []
+    for topic, index in dict.fromkeys((*asked, *fetched, *answered)):
+        key = topic, index
+        count = fetched.get(key)
+        words = [
+            *([_records(count)] if count is not None else []),
+            *filter(None, (asked.get(key), answered.get(key))),
+        ]
+        if words:
+            lines.append(f"{topic}-{index}: {' '.join(words)}")
+    return lines
+
+
+def _asked(entry: Any) -> str:
+    if hasattr(entry, "fetch_offset"):
+        return f"from offset {entry.fetch_offset}"
+    if hasattr(entry, "timestamp"):
+        time = entry.timestamp
+        return _TIMES.get(time, f"first offset since {time} ms")
+    if hasattr(entry, "committed_offset"):
+        return f"commits offset {entry.committed_offset}"
+    if hasattr(entry, "records"):
+        count = _count(entry.records)
+        return "" if count is None else _records(count)
+    return ""
+
+
+def _answered(entry: Any) -> str:
+    if getattr(entry, "error_code", 0):
+        return ""
+    if hasattr(entry, "base_offset"):
+        return f"at offset {entry.base_offset}" if entry.base_offset != _NO_OFFSET else ""
+    if hasattr(entry, "committed_offset"):
+        offset = entry.committed_offset
+        return "no offset committed" if offset == _NO_OFFSET else f"committed offset {offset}"
+    if hasattr(entry, "timestamp") and hasattr(entry, "offset"):
+        return f"is {entry.offset}" if entry.offset != _NO_OFFSET else "is none"
+    return ""
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count} records"
+
+
+def _count(records: Any) -> int | None:
+    """How many records these batches have; None for those that were dropped or have no batches."""
+    if records is None:
+        return None
+    try:
+        data = b"".join(records.buffers()) if isinstance(records, LogSlice) else records
+        return sum(header.count for _, header in batches(data))
+    except (KafkaError, OSError):
+        return None
+
+
+def _topics(message: Any) -> Iterator[Any]:
+    for name in TOPIC_LISTS:
+        yield from getattr(message, name, None) or ()
+    yield from chain.from_iterable(
+        getattr(group, "topics", None) or () for group in getattr(message, "groups", None) or ()
+    )
+
+
+def _entries(message: Any, names: NamesOfIds) -> Iterator[tuple[tuple[str, int], Any]]:
+    """Every partition of a message that is more than an index."""
+    if message is None:
+        return
+    for topic in _topics(message):
+        listed = partition_list(topic)
+        if listed is None:
+            continue
+        name = getattr(topic, "name", "") or getattr(topic, "topic", "")
+        name = name or names.get(getattr(topic, "topic_id", _NO_ID), "")
+        for entry in getattr(topic, listed) or ():
+            index = partition_index(entry)
+            if name and index is not None and not isinstance(entry, int):
+                yield (name, index), entry
