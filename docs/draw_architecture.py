@@ -1,4 +1,4 @@
-"""Draws docs/architecture.svg from the sources: layers, their modules, and who imports whom.
+"""Draws build/architecture.svg from the sources: layers, their modules, and who imports whom.
 
 `python -m docs.draw_architecture` writes the file. The same sources give the same bytes.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.test_layout import LAYERS, PACKAGE, ROOT
 
-TARGET = ROOT / "docs" / "architecture.svg"
+TARGET = ROOT / "build" / "architecture.svg"
 
 _WIDTH = 1400
 _MARGIN = 32
@@ -43,14 +43,17 @@ _COLOURS = {
     "telemetry": "#2e8b57",
     "metadata": "#2e8b57",
     "replication": "#2e8b57",
+    "runtime": "#2e8b57",
     "security": "#a23e6b",
     "quotas": "#a23e6b",
     "metrics": "#a23e6b",
     "log": "#b7791f",
+    "protocol": "#b4533c",
     "codec": "#b4533c",
     "config": "#6b7280",
     "visible": "#6b7280",
     "regex": "#6b7280",
+    "remembered": "#6b7280",
     "clock": "#6b7280",
     "errors": "#6b7280",
 }
@@ -133,6 +136,7 @@ def drawing() -> str:
 
 def main() -> None:
     """Write the picture."""
+    TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text(drawing())
 
 

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Container, Iterator
 from pathlib import Path
 
@@ -250,6 +252,17 @@ def test_texts_use_technical_terms(path: Path) -> None:
 )
 def test_vague_words_are_found(text: str, is_vague: bool) -> None:
     assert (VAGUE_WORDS.search(text) is not None) == is_vague
+
+
+def test_the_client_is_light() -> None:
+    """Programs that read a file or a broker import it: it must not bring the broker."""
+    program = (
+        "import sys, wirekafka.client.client;"
+        "print(sum(name.startswith('wirekafka') for name in sys.modules))"
+    )
+    command = [sys.executable, "-c", program]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert int(loaded) < 80
 
 
 def test_the_readme_names_only_commands_that_exist() -> None:

@@ -1,7 +1,7 @@
-"""The cluster's metadata: its records, the image folded over them, and the controller's commands.
+"""The cluster's metadata: the image folded over its records, and the controller's commands.
 
-Here: the records of `__cluster_metadata` and their framing, the image, the controller machine with
-one command class per kind of change, and a broker's side of it (membership, feed, publisher).
-Not here: the quorum's log (`replication/raft`), the requests that carry commands (`apis/`), and
-the connections between brokers and controllers (`server/`).
+Rooms: `image` (the image and how records are framed), `controller` (the controller's machine with
+one command class per kind of change), `broker` (a broker's side: membership, feed, publisher).
+Not here: the records (`protocol/records/metadata.py`), the quorum's log (`replication/raft`), the
+requests that carry commands (`apis/`), and the connections between nodes (`server/`).
 """

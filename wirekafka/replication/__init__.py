@@ -1,7 +1,8 @@
-"""Replicated logs and the state machines that run on them, and what reading a partition needs.
+"""Replicated logs: partitions, the metadata log of the controllers, and how they are fetched.
 
-Here: the contract of a machine and its runtime, a partition with its leader and follower roles,
-the metadata log of the controllers (`raft`), fetch sessions, parked requests (`waiting`).
-Not here: what is in a log's files (`log/`), what a machine decides (`metadata/`, `coordinator/`),
-the sockets over which followers fetch (`server/`).
+Rooms: `partition` (one replica as leader or follower, and the requests that wait for it),
+`fetching` (fetch sessions and the fetchers of followers), `raft` (the quorum and its log), `share`
+(the records of share partitions that are in flight).
+Not here: what is in a log's files (`log/`), the runtime of machines (`runtime/`), what a machine
+decides (`metadata/`, `coordinator/`), the sockets over which followers fetch (`server/`).
 """
