@@ -31,6 +31,7 @@ from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metadata.broker.auto_creation import AutoCreation
 from wirekafka.metadata.broker.claim import claim, cordoned_ids, locked, registration_of
 from wirekafka.metadata.broker.directory_failures import DirectoryFailures, may_be_offline
+from wirekafka.metadata.broker.dynamic_config import DynamicConfig
 from wirekafka.metadata.broker.isr_keeper import IsrKeeper
 from wirekafka.metadata.broker.leadership import leadership_of
 from wirekafka.metadata.broker.membership import Membership
@@ -40,7 +41,6 @@ from wirekafka.metadata.controller.directories import DirectoryReports
 from wirekafka.metadata.controller.producer_ids import ProducerIdSupply
 from wirekafka.metadata.controller.quotas import enforce
 from wirekafka.metadata.controller.registration import BrokerAddress, Endpoint
-from wirekafka.metadata.dynamic_config import DynamicConfig
 from wirekafka.metadata.image.followers import ImageBrokers, replication_throttle
 from wirekafka.metadata.image.image import GROUP, TOPIC, PartitionImage, TopicImage
 from wirekafka.metadata.image.snapshot_schedule import SnapshotSchedule

@@ -12,6 +12,7 @@ from typing import Any
 from wirekafka.clock import Clock
 from wirekafka.codec.message import Message
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.constraints import is_applicable
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.files import Disk
 from wirekafka.log.log import Log
@@ -262,9 +263,11 @@ class ControllerRole:
 
     def _configure(self) -> None:
         image = self.image if self.is_active else self.committed_image
-        self.config = self.parts.config.with_dynamic(
+        config = self.parts.config.with_dynamic(
             image.config(BROKER, ""), image.config(BROKER, str(self.node_id))
         )
+        if is_applicable(config):
+            self.config = config
 
     def _fail(self, error: KafkaError) -> None:
         """Stop the node after a failed sync, and fail all waiting commands."""

@@ -14,6 +14,7 @@ from wirekafka.apis.shared.registry import Call, ControllerCall
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.errors import Error
 from wirekafka.metadata.broker.auto_creation import AutoCreation
+from wirekafka.metadata.broker.dynamic_config import DynamicConfig
 from wirekafka.metadata.broker.publish import Publisher
 from wirekafka.metadata.controller.controller import Controller
 from wirekafka.metadata.controller.features import Bootstrap, bootstrap_features
@@ -21,7 +22,6 @@ from wirekafka.metadata.controller.heartbeats import Heartbeat
 from wirekafka.metadata.controller.producer_ids import ProducerIdSupply
 from wirekafka.metadata.controller.registration import Endpoint, RegisterBroker
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
-from wirekafka.metadata.dynamic_config import DynamicConfig
 from wirekafka.metadata.image.framing import MetadataCodec
 from wirekafka.metadata.image.image import BROKER
 from wirekafka.runtime.promise import Promise

@@ -17,7 +17,7 @@ from wirekafka.config.options import (
     rows,
 )
 from wirekafka.config.own import OWN
-from wirekafka.config.prefixed import overridden, prefixes
+from wirekafka.config.prefixed import applicable, overridden, prefixes
 from wirekafka.config.reference import Reference, hidden, value_of
 from wirekafka.config.sources import Setting, Sources
 from wirekafka.config.topic_config import TopicConfig, validate_topic_config
@@ -66,8 +66,13 @@ class BrokerConfig(BrokerOptions):
     def with_dynamic(
         self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]
     ) -> BrokerConfig:
-        """This configuration with the dynamic settings of the metadata log (KIP-226)."""
-        return BrokerConfig(self.sources.with_dynamic(cluster_default, per_broker))
+        """This configuration with the dynamic settings of the metadata log (KIP-226).
+
+        Settings that cannot change at run time are ignored.
+        """
+        cluster = applicable(cluster_default, per_broker=False)
+        broker = applicable(per_broker, per_broker=True)
+        return BrokerConfig(self.sources.with_dynamic(cluster, broker))
 
     def with_written(
         self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]

@@ -7,10 +7,14 @@ mechanism are in lower case; Kafka ignores names that write them otherwise.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from wirekafka.config.option import Option
+from wirekafka.config.option import Option, Update
 from wirekafka.config.options import BROKER, THROTTLES
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "listener.name."
 
@@ -27,6 +31,11 @@ CLUSTER_LEVEL = frozenset(
     ("max.connections", "max.connection.creation.rate", "num.network.threads")
 )
 """The options of a listener that can be set for all brokers at once (KIP-402, KIP-612)."""
+
+STORES = frozenset(
+    name for name in BROKER if name.startswith(("ssl.keystore.", "ssl.key.", "ssl.truststore."))
+)
+"""Keys and certificates: all that a running listener reads again, and per listener only."""
 
 
 class Prefixed(NamedTuple):
@@ -83,3 +92,29 @@ def described(name: str) -> Option[Any] | None:
         if parts.rest.endswith(each):
             return BROKER[each]
     return BROKER.get(parts.rest)
+
+
+def is_per_broker(name: str) -> bool:
+    """Whether a dynamic option can be set for single brokers only."""
+    parts = split(name)
+    if parts is not None:
+        return parts.rest not in CLUSTER_LEVEL
+    return name in BROKER and BROKER[name].update is Update.PER_BROKER
+
+
+def applicable(values: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+    """The dynamic settings, of one broker or of all, that may change while a node runs.
+
+    A controller stores the settings that clients send to it directly without a broker's checks
+    (KIP-919). As in Kafka, a node ignores those that it could not have been sent itself.
+    """
+    ignored = [
+        name
+        for name in values
+        if (name in BROKER and BROKER[name].update is Update.READ_ONLY)
+        or (not per_broker and is_per_broker(name))
+    ]
+    if not ignored:
+        return dict(values)
+    logger.error("Dynamic settings that cannot change so are ignored: %s", ", ".join(ignored))
+    return {name: text for name, text in values.items() if name not in ignored}

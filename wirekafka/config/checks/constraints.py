@@ -6,6 +6,7 @@ configuration changes. The order and the words are Kafka's.
 
 from __future__ import annotations
 
+import logging
 import operator
 import re
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from wirekafka.config.endpoints import listeners
 from wirekafka.config.endpoints.host_limits import connections_of_hosts
 from wirekafka.config.option import ConfigError
 from wirekafka.config.options import BROKER
+
+logger = logging.getLogger(__name__)
 
 AT_LEAST = "must be greater than or equal to"
 AT_MOST = "must be less than or equal to"
@@ -90,6 +93,19 @@ def check_start(config: BrokerConfig) -> None:
     """Raise ConfigError for the first constraint of a start that is not fulfilled."""
     for check in (*CONSTRAINTS, *ONLY_AT_START):
         check(config)
+
+
+def is_applicable(config: BrokerConfig) -> bool:
+    """Whether dynamic settings fit together: controllers store what they are sent unchecked.
+
+    Otherwise the settings before stay in use, as in Kafka; the reason is logged.
+    """
+    try:
+        check_constraints(config)
+    except ConfigError as error:
+        logger.error("Dynamic settings are not applied: %s", error)
+        return False
+    return True
 
 
 def _node_id(config: BrokerConfig) -> None:

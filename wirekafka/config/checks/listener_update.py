@@ -11,11 +11,10 @@ from typing import NoReturn
 
 from wirekafka.config.address import LARGEST_PORT
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.update import STORES
 from wirekafka.config.endpoints import listeners
 from wirekafka.config.endpoints.listeners import Listener
 from wirekafka.config.option import ConfigError
-from wirekafka.config.prefixed import CLUSTER_LEVEL, prefixes
+from wirekafka.config.prefixed import CLUSTER_LEVEL, STORES, prefixes
 from wirekafka.config.security_protocol import PROTOCOLS
 from wirekafka.errors import Error, KafkaError
 

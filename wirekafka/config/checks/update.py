@@ -12,17 +12,13 @@ from wirekafka.config.checks.group_bounds import violations
 from wirekafka.config.checks.java_classes import STREAMS_ASSIGNORS, check_class, short_names
 from wirekafka.config.option import ConfigError, Type, Update
 from wirekafka.config.options import BROKER, CLIENT_METRICS, GROUP, THROTTLES, TOPIC
-from wirekafka.config.prefixed import CLUSTER_LEVEL, split
+from wirekafka.config.prefixed import STORES, is_per_broker, split
 from wirekafka.config.topic_config import validate_topic_config
 from wirekafka.errors import Error, KafkaError
 
 _RACK_TAGS = "streams.rack.aware.assignment.tags"
 _STREAMS_ASSIGNOR = "streams.assignor.name"
 _DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
-STORES = frozenset(
-    name for name in BROKER if name.startswith(("ssl.keystore.", "ssl.key.", "ssl.truststore."))
-)
-"""Keys and certificates: all that a running listener reads again, and per listener only."""
 _UNCHECKED = "config.providers"
 """Kafka checks the value of this option at a start only."""
 
@@ -70,7 +66,7 @@ def validate_broker(values: Mapping[str, str], *, per_broker: bool) -> None:
         )
     for name, value in values.items():
         _check_broker_value(name, value)
-    lone = [n for n in values if _is_per_broker(n)]
+    lone = [n for n in values if is_per_broker(n)]
     if lone and not per_broker:
         raise _refused(
             "Cannot update these configs at default cluster level, broker id must be "
@@ -122,13 +118,6 @@ def validate_client_metrics(values: Mapping[str, str]) -> None:
             )
         if name == "match":
             ClientMatch(value)
-
-
-def _is_per_broker(name: str) -> bool:
-    parts = split(name)
-    if parts is not None:
-        return parts.rest not in CLUSTER_LEVEL
-    return name in BROKER and BROKER[name].update is Update.PER_BROKER
 
 
 def _check_broker_value(name: str, value: str) -> None:

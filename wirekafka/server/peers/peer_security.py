@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Callable
 
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.config.checks.update import STORES
 from wirekafka.config.endpoints import listeners
 from wirekafka.config.endpoints.listeners import Named
 from wirekafka.config.option import ConfigError
+from wirekafka.config.prefixed import STORES
 from wirekafka.config.security_protocol import logs_in, uses_tls
 from wirekafka.security import tls_context
 from wirekafka.security.sasl import client, gssapi_client, mechanisms, oauthbearer

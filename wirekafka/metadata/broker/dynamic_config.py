@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from wirekafka.config.broker_config import BrokerConfig
+from wirekafka.config.checks.constraints import is_applicable
 from wirekafka.config.checks.listener_update import usable
 from wirekafka.metadata.image.image import BROKER, MetadataImage
 from wirekafka.replication.raft.metadata_log import Sync
@@ -44,7 +45,9 @@ class DynamicConfig:
         """Add the dynamic settings in the image, before the broker serves anybody."""
         host = self._host
         own = host.image.config(BROKER, str(host.node_id))
-        host.config = usable(host.config.with_dynamic(host.image.config(BROKER, ""), own))
+        config = usable(host.config.with_dynamic(host.image.config(BROKER, ""), own))
+        if is_applicable(config):
+            host.config = config
 
     def apply(self, cluster: Values, own: Values) -> None:
         """Apply settings of all brokers and of this one: at once if nothing has to be looked up."""
@@ -65,9 +68,11 @@ class DynamicConfig:
         self._host.run_apart(lambda: found.append(config.with_dynamic(cluster, own)), use)
 
     def _use(self, config: BrokerConfig) -> None:
-        self._host.config = usable(config)
-        self._host.configured()
-        self.applied(self._host.config)
+        config = usable(config)
+        if is_applicable(config):
+            self._host.config = config
+            self._host.configured()
+            self.applied(config)
 
 
 async def _accept(cluster: Values, own: Values) -> None:
