@@ -141,7 +141,7 @@ class Broker:
         )
         self._membership.on_unreported = failed
         DirectoryFailures(self.directories, self._membership, self.clock, self._retire, failed)
-        self._reports = DirectoryReports(self._membership, self.image, self.clock)
+        self.directory_reports = DirectoryReports(self._membership, self.image, self.clock)
         self.isr_keeper = IsrKeeper(self._membership, self.partitions, self.clock)
         self.relocations = Relocations(self, self._directory_of)
         self.leader_throttle = replication_throttle(self.image, self.config, "leader")
@@ -365,7 +365,7 @@ class Broker:
         """Report to the controller in which directory a replica is (`relocation.Holder`)."""
         topic, identity = self.image.topics.get(key[0]), self._directory_of[key].identity
         if topic is not None and key[1] in topic.partitions and identity is not None:
-            self._reports.note(topic, topic.partitions[key[1]], identity.directory_id)
+            self.directory_reports.note(topic, topic.partitions[key[1]], identity.directory_id)
 
     # Changes of metadata (`publish.Host`).
 

@@ -201,6 +201,7 @@ def test_a_session_unused_for_two_minutes_is_evicted() -> None:
     assert opened(sessions, 0, now_ms=NOW + 120_001) > 0
     assert refusal(sessions, target(second, 1)) == 70
     assert first in sessions._sessions
+    assert sessions.evictions == 1
 
 
 def test_a_larger_session_evicts_a_smaller_one_of_some_age() -> None:

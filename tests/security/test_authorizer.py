@@ -49,6 +49,14 @@ def test_a_change_of_acls_invalidates_cached_decisions(index: AclIndex) -> None:
     assert not ask()
 
 
+def test_decisions_and_denials_are_counted(index: AclIndex) -> None:
+    authorizer = Authorizer(Policy(), lambda: index)
+    index.add(b"1" * 16, allow("t"))
+    for name in ("t", "t", "other"):
+        authorizer.allows(Client(), READ, (TOPIC, name))
+    assert (authorizer.decisions, authorizer.denials, len(index)) == (3, 1, 1)
+
+
 def test_a_repeated_decision_is_cached(index: AclIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.add(b"1" * 16, allow("t", pattern_type=PatternType.PREFIXED))
     authorizer = Authorizer(Policy(), lambda: index)

@@ -225,6 +225,25 @@ def test_partitions_whose_replicas_are_being_moved_are_counted(
     kafka.stop()
 
 
+def test_the_size_of_a_log_is_compared_with_its_retention(
+    tmp_path: Path, manual_clock: ManualClock
+) -> None:
+    kafka = InProcessBroker(tmp_path / "data", manual_clock)
+    records = batch(bytes(1000))
+    for topic, limit in (("limited", str(4 * len(records))), ("unlimited", "-1")):
+        kafka.create(topic, retention_bytes=limit)
+        partition = kafka.broker.partition(topic, 0)
+        partition.leading().append_from_client(records, 1, manual_clock.now_ms())
+    collector = PartitionCollector(kafka.broker)
+    for _ in collector.collect():
+        pass
+    text = "".join(part for table in collector.tables for part in table.texts())
+    name = "kafka_log_log_retentionsizein_percent"
+    assert f'\n{name}{{topic="limited",partition="0"}} 25\n' in text
+    assert f'\n{name}{{topic="unlimited",partition="0"}} 0\n' in text
+    kafka.stop()
+
+
 def test_a_serving_node_is_live_and_ready(monitored: Monitored) -> None:
     for path in ("/health/live", "/health/ready"):
         answer = monitored.get(path)

@@ -68,6 +68,7 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
     if not checked.is_renewal and (rate is None or not rate.record(0, call.now_ms)):
         most = min(request.max_bytes, broker.config.fetch_max_bytes, *_burst_bytes(rate))
         results = await _fetch(request, checked, _Wanted(context.wanted, readable, most))
+        _count(call, context, results)
     acknowledged = await acknowledging.results()
     response = _response(results, context, call)
     _add_acknowledged(response, acknowledged)
@@ -78,6 +79,18 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
     if rate is not None:
         call.throttle_ms = rate.record(4 + len(response.encode(call.version)), call.now_ms)
     return response
+
+
+def _count(call: Call, context: ShareContext, results: Mapping[SharedKey, SharedResult]) -> None:
+    """Count the topics of the request, and those of failures, as Kafka."""
+    measures = call.broker.measures
+    if measures is not None:
+        traffic, wanted = measures.traffic, context.wanted
+        for topic in {name for name in wanted.values() if name is not None}:
+            traffic.of(topic).share_fetches += 1
+        failed = {wanted[key] for key, found in results.items() if found.error is not Error.NONE}
+        for name in failed - {None}:
+            traffic.of(str(name)).failed_share_fetches += 1
 
 
 def _session_request(

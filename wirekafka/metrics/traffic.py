@@ -19,11 +19,15 @@ class TopicTraffic:
         "conversions",
         "failed_fetches",
         "failed_produces",
+        "failed_share_acknowledgements",
+        "failed_share_fetches",
         "fetches",
         "messages_in",
         "produces",
         "replication_bytes_in",
         "replication_bytes_out",
+        "share_acknowledgements",
+        "share_fetches",
     )
 
     def __init__(self) -> None:
@@ -55,11 +59,16 @@ class TopicTraffic:
     conversions: int
     failed_fetches: int
     failed_produces: int
+    failed_share_acknowledgements: int
+    failed_share_fetches: int
     fetches: int
     messages_in: int
     produces: int
     replication_bytes_in: int
     replication_bytes_out: int
+    share_acknowledgements: int
+    """ShareFetch and ShareAcknowledge requests that acknowledge records of the topic."""
+    share_fetches: int
 
     def add(self, other: TopicTraffic) -> None:
         """Add the counters of another topic to these."""

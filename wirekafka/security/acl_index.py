@@ -73,6 +73,9 @@ class AclIndex:
             if not lengths[len(acl.resource_name)]:
                 del lengths[len(acl.resource_name)]
 
+    def __len__(self) -> int:
+        return len(self._by_id)
+
     def __contains__(self, acl: Acl) -> bool:
         pattern = acl.resource_type, acl.pattern_type, acl.resource_name
         return acl in self._by_pattern.get(pattern, ())

@@ -53,6 +53,8 @@ class Authorizer:
     def __init__(self, policy: Policy, index: Callable[[], AclIndex]):
         self._policy = policy
         self._index = index
+        self.decisions = self.denials = 0
+        """How many decisions it has made, and how many of these have denied an operation."""
 
     @classmethod
     def of(cls, config: BrokerConfig, index: Callable[[], AclIndex]) -> Authorizer | None:
@@ -87,9 +89,11 @@ class Authorizer:
         rule = index.decisions.get(
             (operation << 8 | resource_type, name, subject.principal, subject.client_host)
         ) or self._decide(index, subject, operation, resource)
+        self.decisions += 1
         if rule.is_allowed:
             level = _TRACE if audit is Audit.NONE else logging.DEBUG
         else:
+            self.denials += 1
             level = logging.INFO if audit is Audit.ALL else _TRACE
         if AUDIT.isEnabledFor(level):
             AUDIT.log(

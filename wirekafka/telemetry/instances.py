@@ -51,10 +51,13 @@ class Instance:
     __slots__ = (
         "asked_ms",
         "connection_id",
+        "exports",
         "is_terminating",
         "last_error",
         "pushed_ms",
+        "refusals",
         "subscription",
+        "throttles",
         "version",
     )
 
@@ -66,6 +69,8 @@ class Instance:
         self.asked_ms = self.pushed_ms = _LONG_AGO_MS
         self.last_error = Error.NONE
         self.is_terminating = False
+        self.exports = self.refusals = self.throttles = 0
+        """Pushes that were passed on, those that the receiver refused, and requests too early."""
 
     def expires_ms(self) -> int:
         """When it is forgotten unless it is seen again."""
@@ -78,6 +83,7 @@ class Instance:
         if since_ms >= self.subscription.interval_ms:
             self.asked_ms = now_ms
         elif self.last_error not in _MAY_ASK_AGAIN:
+            self.throttles += 1
             raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED)
         self.last_error = Error.NONE
 
@@ -90,6 +96,7 @@ class Instance:
         if is_first or now_ms - self.pushed_ms >= self.subscription.interval_ms:
             self.pushed_ms = now_ms
         elif not push.is_terminating:
+            self.throttles += 1
             raise KafkaError(Error.THROTTLING_QUOTA_EXCEEDED)
         if push.subscription_id != self.subscription.id:
             raise KafkaError(Error.UNKNOWN_SUBSCRIPTION_ID)
@@ -108,6 +115,8 @@ class ClientTelemetry:
         self._instances: OrderedDict[bytes, Instance] = OrderedDict()
         """The least recently seen first."""
         self._of_connections: dict[str, bytes] = {}
+        self.unknown_subscriptions = 0
+        """Pushes for a subscription that has changed since."""
 
     def __len__(self) -> int:
         return len(self._instances)
@@ -131,14 +140,28 @@ class ClientTelemetry:
         try:
             instance.push(push, now_ms, receiver.max_bytes)
             if push.metrics and receiver.receive is not None:
-                receiver.receive(push, client, receiver.max_bytes, instance.subscription)
+                self._export(push, client, receiver, instance)
             instance.last_error = Error.NONE
         except KafkaError as error:
+            self.unknown_subscriptions += error.error is Error.UNKNOWN_SUBSCRIPTION_ID
             instance.last_error = error.error
             raise
         finally:
             # Even after a refusal, as in Kafka.
             instance.is_terminating = push.is_terminating
+
+    def instances(self) -> list[tuple[bytes, Instance]]:
+        """All instances with their ids."""
+        return list(self._instances.items())
+
+    def _export(self, push: Push, client: Client, receiver: Receiver, instance: Instance) -> None:
+        assert receiver.receive is not None
+        try:
+            receiver.receive(push, client, receiver.max_bytes, instance.subscription)
+        except KafkaError:
+            instance.refusals += 1
+            raise
+        instance.exports += 1
 
     def disconnected(self, connection_id: str) -> None:
         """Forget the instance that a connection has made known."""

@@ -89,7 +89,19 @@ class Acknowledging:
         if self._promises:
             # Without any other acknowledgement, Kafka leaves these out of its response.
             self._results.update(dict.fromkeys(self._empty, AcknowledgedPartition()))
+        self._count()
         return self._results
+
+    def _count(self) -> None:
+        """Count the topics whose records were acknowledged, and those of failures, as Kafka."""
+        broker = self._request.broker
+        if broker.measures is not None:
+            traffic, topics = broker.measures.traffic, broker.image.topics_by_id
+            results = self._results.items()
+            for id in {id for (id, _), _ in results} & topics.keys():
+                traffic.of(topics[id].name).share_acknowledgements += 1
+            for id in {id for (id, _), (error, _) in results if error} & topics.keys():
+                traffic.of(topics[id].name).failed_share_acknowledgements += 1
 
     def _begin(self, key: SharedKey, acknowledgements: Sequence[Acknowledgement]) -> None:
         request = self._request

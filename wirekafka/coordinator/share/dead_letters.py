@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -10,6 +10,7 @@ from wirekafka.clock import Clock
 from wirekafka.codec.batch import HEADER_BYTES, BatchHeader, batches
 from wirekafka.codec.record import Record, decode_records, encode_batch, encode_record
 from wirekafka.coordinator.other_brokers import OutgoingBatch, Routing
+from wirekafka.coordinator.share.counts import DeadLetterCounts
 from wirekafka.coordinator.share.reading_options import DEAD_LETTER_TOPIC
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.broker.auto_creation import AutoCreation
@@ -75,8 +76,10 @@ class DeadLetterHost(Protocol):
 class DeadLetterWriter:
     """Writes the dead letters of all groups, here or to the brokers that lead the partitions."""
 
-    def __init__(self, host: DeadLetterHost):
+    def __init__(self, host: DeadLetterHost, counts: Mapping[str, DeadLetterCounts]):
+        """`counts` has those of each group."""
         self._host = host
+        self._counts = counts
         self._pauses = Pauses(host.clock)
 
     async def write(self, group_id: str, source: Partition, letters: DeadLetters) -> None:
@@ -91,18 +94,19 @@ class DeadLetterWriter:
         topic = self._topic(group_id)
         if topic not in self._host.image.topics:
             await self._retry(partial(self._create, topic), _CREATION_RETRIED)
-        batch = _Batch(group_id, source, letters)
+        batch, counts = _Batch(group_id, source, letters), self._counts[group_id]
         offset = letters.first
         while offset <= letters.last:
-            last, contents = letters.last, dict[int, _Content]()
+            first, last, contents = offset, letters.last, dict[int, _Content]()
             most_bytes = self._host.topic_config(topic).max_message_bytes
             if self._host.image.config(GROUP, group_id).get(_COPY_RECORD, "").lower() == "true":
                 last, contents = await _originals(source, range(offset, last + 1), most_bytes)
             encoded, offset = batch.encode(
                 range(offset, last + 1), contents, self._host.clock.now_ms(), most_bytes
             )
-            append = partial(self._append, topic, source.index, encoded)
+            append = partial(self._append_counted, topic, source.index, encoded, counts)
             await self._retry(append, _PRODUCE_RETRIED)
+            counts.records += offset - first
             if offset <= letters.last:
                 await self._pauses.wait(0)
 
@@ -151,6 +155,16 @@ class DeadLetterWriter:
             "message.timestamp.type": "CreateTime",
         }
         await self._host.auto_creation.create_with(NewTopic(name=name, configs=configs))
+
+    async def _append_counted(
+        self, topic: str, source_index: int, batch: bytes, counts: DeadLetterCounts
+    ) -> None:
+        counts.batches += 1
+        try:
+            await self._append(topic, source_index, batch)
+        except BaseException:
+            counts.failures += 1
+            raise
 
     async def _append(self, topic: str, source_index: int, batch: bytes) -> None:
         """Append a batch to the partition that Kafka chooses for the original's partition index."""

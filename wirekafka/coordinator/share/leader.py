@@ -9,6 +9,7 @@ from typing import Protocol
 
 from wirekafka.clock import Timer
 from wirekafka.config.checks.group_bounds import clamped
+from wirekafka.coordinator.share.counts import ShareCounts
 from wirekafka.coordinator.share.dead_letters import DeadLetterHost, DeadLetterWriter, UnusableTopic
 from wirekafka.coordinator.share.reading_options import EARLIEST, LATEST, ShareReadingOptions
 from wirekafka.coordinator.share_state.states import (
@@ -59,7 +60,17 @@ class ShareHost(DeadLetterHost, Protocol):
 class LedShare(Watched):
     """A share partition whose partition is led here; ShareFetches wait for its changes."""
 
-    __slots__ = ("failure", "key", "machine", "partition", "phase", "reader", "timer", "timer_ms")
+    __slots__ = (
+        "failure",
+        "key",
+        "machine",
+        "partition",
+        "phase",
+        "reader",
+        "timed_out",
+        "timer",
+        "timer_ms",
+    )
 
     def __init__(self, key: ShareKey, partition: Partition, options: ShareReadingOptions):
         super().__init__()
@@ -71,6 +82,8 @@ class LedShare(Watched):
         """Why the state could not be loaded."""
         self.reader: object | None = None
         """The fetch that is about to acquire records; others wait meanwhile."""
+        self.timed_out = 0
+        """How many locks of records have expired."""
         self.timer: Timer | None = None
         self.timer_ms = 0
 
@@ -111,10 +124,15 @@ class ShareLeader:
         self._host = host
         self._shares: dict[ShareKey, LedShare] = {}
         self.sessions = ShareSessions(host.config.group_share_max_share_sessions)
-        self._dead_letters = DeadLetterWriter(host)
+        self.counts = ShareCounts()
+        self._dead_letters = DeadLetterWriter(host, self.counts.dead_letters)
 
     def __len__(self) -> int:
         return len(self._shares)
+
+    def all(self) -> list[LedShare]:
+        """The share partitions of all groups."""
+        return list(self._shares.values())
 
     def options(self, group_id: str) -> ShareReadingOptions:
         """The present options of a group."""
@@ -165,6 +183,7 @@ class ShareLeader:
         if share is None:
             promise.set(KafkaError(Error.UNKNOWN_TOPIC_OR_PARTITION, _NOT_HOSTED))
             return promise
+        self.counts.acknowledgements(acknowledgements)
         try:
             change = acknowledge(share.machine, member, acknowledgements, self._now_ms())
         except KafkaError as error:
@@ -337,6 +356,7 @@ class ShareLeader:
         share.machine.limits = self.options(share.key.group_id).limits
         stored = share.machine.expire(self._now_ms())
         if stored:
+            share.timed_out += sum(run.last + 1 - run.first for run in stored)
             start(self._store_expired(share, stored))
             share.wake()
         self.arm(share)

@@ -15,7 +15,7 @@ from wirekafka.coordinator.share_state.commands import KeyedCommand, StateRefuse
 from wirekafka.coordinator.share_state.pruning import RedundantOffsets
 from wirekafka.coordinator.share_state.records import ShareRecordCodec
 from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig, ShareShard
-from wirekafka.coordinator.share_state.states import coordinator_key
+from wirekafka.coordinator.share_state.states import StateWrite, coordinator_key
 from wirekafka.coordinator.topic_changes import Pieces, TopicChanges
 from wirekafka.errors import KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
@@ -49,6 +49,8 @@ class ShareCoordinator(Shards):
     ):
         super().__init__(SHARE_STATE_TOPIC, clock, partition_count, observer_failed)
         self._parts = parts
+        self.writes = 0
+        """How many states of share partitions were written."""
         self._codec = ShareRecordCodec(parts.config.compression)
         self._redundant: dict[int, RedundantOffsets] = {}
         self._deletions: dict[int, TopicChanges] = {}
@@ -106,7 +108,9 @@ class ShareCoordinator(Shards):
 
     async def _submit(self, command: KeyedCommand, reply: Promise) -> None:
         try:
-            reply.set(await self.submit(coordinator_key(command.key), command))
+            found = await self.submit(coordinator_key(command.key), command)
+            self.writes += isinstance(command, StateWrite)
+            reply.set(found)
         except Exception as error:
             reply.set(error)
 

@@ -87,6 +87,9 @@ class DirectoryReports:
         self._unreported: dict[Replica, bytes] = {}
         self._is_scheduled = False
 
+    def __len__(self) -> int:
+        return len(self._unreported)
+
     def note(self, topic: TopicImage, partition: PartitionImage, directory: bytes) -> None:
         """Queue a report that a replica is in this directory, unless the image says so."""
         if self._image.metadata_version < DIRECTORIES_SINCE:

@@ -186,9 +186,16 @@ class FetchSessions:
         """The sessions of consumers."""
         self._partitions = 0
         """Of the sessions of consumers."""
+        self.evictions = 0
+        """How many sessions had to make room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partitions(self) -> int:
+        """The partitions of all sessions, those of followers too."""
+        return sum(session.size for session in self._sessions.values())
 
     def open(self, target: FetchTarget, now_ms: int) -> FetchContext:
         """Return the context of a request, and update the session that it names.
@@ -265,7 +272,7 @@ class FetchSessions:
             return True
         oldest = next(iter(self._sessions.values()))
         if now_ms - oldest.used_ms > _EVICTION_MS:
-            self.end(oldest.id)
+            self._evict(oldest)
             return True
         evictable = [
             session
@@ -280,8 +287,12 @@ class FetchSessions:
         )
         if (target.is_follower, len(target.wanted)) < (least.is_privileged, least.size):
             return False
-        self.end(least.id)
+        self._evict(least)
         return True
+
+    def _evict(self, session: Session) -> None:
+        self.evictions += 1
+        self.end(session.id)
 
     def _has_room(self, target: FetchTarget, now_ms: int) -> bool:
         """Whether the partitions fit, after the end of sessions that are not in use."""

@@ -127,6 +127,11 @@ class ShareSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def partitions(self) -> int:
+        """The partitions of all sessions."""
+        return self._partitions
+
     def open(self, request: SessionRequest) -> ShareContext:
         """Open, update or end a session, and return what the request fetches.
 

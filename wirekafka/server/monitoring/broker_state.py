@@ -9,7 +9,7 @@ from typing import cast
 from wirekafka.broker import Broker
 from wirekafka.coordinator.group_shard import GroupShard
 from wirekafka.coordinator.transaction_shard import TransactionShard
-from wirekafka.metrics.exposition import GAUGE, Column, Table, single
+from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.protocol.records.metadata import RegisterBrokerRecord
 
 _RUNNING, _SHUTTING_DOWN = 3, 6
@@ -72,6 +72,9 @@ class BrokerCollector:
                     (
                         _SHUTTING_DOWN if self.is_stopping else _RUNNING,
                         len(broker.sessions),
+                        broker.sessions.partitions,
+                        broker.sessions.evictions,
+                        len(broker.directory_reports),
                         sum(each.failure is not None for each in broker.directories),
                         len(cordoned),
                         broker.metadata_offset,
@@ -108,6 +111,21 @@ def _broker_columns() -> list[Column]:
             "kafka_server_fetchsessioncache_numincrementalfetchsessions",
             GAUGE,
             "Incremental fetch sessions (KIP-227).",
+        ),
+        Column(
+            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+            GAUGE,
+            "Partitions of incremental fetch sessions.",
+        ),
+        Column(
+            "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+            COUNTER,
+            "Sessions that had to make room for others.",
+        ),
+        Column(
+            "kafka_server_assignmentsmanager_queuedreplicatodirassignments",
+            GAUGE,
+            "Log directories of replicas that the controller is yet to be informed of (KIP-1100).",
         ),
         Column(
             "kafka_log_logmanager_offlinelogdirectorycount",

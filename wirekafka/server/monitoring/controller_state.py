@@ -30,23 +30,26 @@ class ControllerCollector:
     def __init__(self, controller: ControllerRole, failed: Callable[[Exception], None]):
         """`failed` is called when the metadata can no longer be followed."""
         self._controller = controller
-        self._unclean = 0
+        self._has_static_voters = bool(controller.parts.config.controller_quorum_voters)
+        self._unclean = self._elected_eligible = 0
+        self._eligible: dict[tuple[bytes, int], list[int]] = {}
+        """The eligible leader replicas of partitions that have any (KIP-966)."""
         self._generation = -1
         prefix = "kafka_controller_kafkacontroller"
         self._table = Table(
             [],
             [
-                Column(
-                    "kafka_controller_controllerstats_uncleanleaderelections_total",
-                    COUNTER,
-                    "Unclean elections since the start of this controller.",
-                ),
+                *_election_columns(),
                 *(
                     Column(f"{prefix}_{name}", GAUGE, text)
                     for name, text in (
                         ("activecontrollercount", "1 on the active controller."),
                         ("lastcommittedrecordoffset", "The last committed metadata offset."),
                         ("lastappliedrecordoffset", "The last metadata offset that was applied."),
+                        (
+                            "ignoredstaticvoters",
+                            "1 if controller.quorum.voters is set, but the log has the voters.",
+                        ),
                         ("metadataerrorcount", "Always 0: an error stops the controller."),
                     )
                 ),
@@ -82,7 +85,9 @@ class ControllerCollector:
     def collect(self) -> Iterator[None]:
         quorum, image = self._controller.quorum, self._controller.committed_image
         committed, is_active = quorum.committed_offset - 1, int(self._controller.is_active)
-        self._table.fill([((), (self._unclean, is_active, committed, committed, 0))])
+        elections = (self._unclean, self._elected_eligible)
+        ignored = int(quorum.voters_offset is not None and self._has_static_voters)
+        self._table.fill([((), (*elections, is_active, committed, committed, ignored, 0))])
         if image.generation != self._generation:
             generation = image.generation
             self._counts.begin()
@@ -108,12 +113,55 @@ class ControllerCollector:
         self._counts.put((), counted)
 
     def _follow(self, committed: Committed) -> None:
-        if not committed.is_snapshot:
-            self._unclean += sum(
-                isinstance(record, r.PartitionChangeRecord)
-                and record.leader_recovery_state == RECOVERING
-                for record in committed.records
-            )
+        if committed.is_snapshot:
+            self._eligible.clear()
+        for record in committed.records:
+            match record:
+                case r.PartitionChangeRecord():
+                    if not committed.is_snapshot:
+                        self._count_election(record)
+                    self._note_eligible(record)
+                case r.PartitionRecord():
+                    self._note_eligible(record)
+                case r.RemoveTopicRecord():
+                    self._forget_eligible(record.topic_id)
+                case r.ClearElrRecord(topic_name=name) if name:
+                    topic = self._controller.committed_image.topics.get(name)
+                    if topic is not None:
+                        self._forget_eligible(topic.id)
+                case r.ClearElrRecord():
+                    self._eligible.clear()
+
+    def _count_election(self, record: r.PartitionChangeRecord) -> None:
+        self._unclean += record.leader_recovery_state == RECOVERING
+        eligible = self._eligible.get((record.topic_id, record.partition_id), ())
+        self._elected_eligible += record.leader in eligible
+
+    def _forget_eligible(self, topic_id: bytes) -> None:
+        for key in [key for key in self._eligible if key[0] == topic_id]:
+            del self._eligible[key]
+
+    def _note_eligible(self, record: r.PartitionRecord | r.PartitionChangeRecord) -> None:
+        key, eligible = (record.topic_id, record.partition_id), record.eligible_leader_replicas
+        if eligible:
+            self._eligible[key] = eligible
+        elif eligible is not None:
+            self._eligible.pop(key, None)
+
+
+def _election_columns() -> list[Column]:
+    return [
+        Column(
+            "kafka_controller_controllerstats_uncleanleaderelections_total",
+            COUNTER,
+            "Unclean elections since the start of this controller.",
+        ),
+        Column(
+            "kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total",
+            COUNTER,
+            "Elections of a replica that had left the ISR with all committed records.",
+        ),
+    ]
 
 
 def _registration_state(broker: BrokerImage) -> int:
@@ -153,25 +201,7 @@ class QuorumCollector:
             "1 for the state that this node has in the quorum.",
             "current_state",
         )
-        self._table = Table(
-            [],
-            [
-                Column(f"{prefix}_{name}", GAUGE, text)
-                for name, text in (
-                    ("current_leader", "The id of the leader; -1 if it is unknown."),
-                    (
-                        "current_vote",
-                        "The id that this node has voted for, or its own if it leads; -1 for none.",
-                    ),
-                    ("current_epoch", "The epoch of the quorum."),
-                    ("high_watermark", "The offset up to which metadata is committed."),
-                    ("log_end_offset", "The end of the metadata log here."),
-                    ("append_records_rate", "Records that the leader appended, per second."),
-                    ("fetch_records_rate", "Records that an observer fetched, per second."),
-                    ("commit_latency_avg", "The mean time of a commit in ms, of the last minutes."),
-                )
-            ],
-        )
+        self._table = Table([], _raft_columns(prefix))
         channel = "kafka_server_raftchannelmetrics"
         self._channel = Table(
             [],
@@ -209,6 +239,10 @@ class QuorumCollector:
             log.end_offset,
             rate if leads else 0.0,
             0.0 if leads else rate,
+            log.last_epoch,
+            len(log.voters),
+            self._observers() if leads else None,
+            self._has_uncommitted_voters() if leads else None,
             latency_ms if leads else None,
         )
         self._table.fill([((), values)])
@@ -218,6 +252,14 @@ class QuorumCollector:
         exchanged = (sent.response_bytes, sent.request_bytes, sent.requests, sent.responses)
         self._channel.fill([((), exchanged)])
         yield
+
+    def _observers(self) -> int:
+        assert self._controller is not None
+        return len(self._controller.raft.describe(self._clock.now_ms()).observers)
+
+    def _has_uncommitted_voters(self) -> int:
+        offset = self._log.voters_offset
+        return int(offset is not None and offset >= self._log.committed_offset)
 
     def _vote(self) -> int:
         controller = self._controller
@@ -234,3 +276,29 @@ class QuorumCollector:
             seen.popleft()
         (first_s, first), (last_s, last) = seen[0], seen[-1]
         return (last - first) / (last_s - first_s) if last_s > first_s else 0.0
+
+
+def _raft_columns(prefix: str) -> list[Column]:
+    return [
+        Column(f"{prefix}_{name}", GAUGE, text)
+        for name, text in (
+            ("current_leader", "The id of the leader; -1 if it is unknown."),
+            (
+                "current_vote",
+                "The id that this node has voted for, or its own if it leads; -1 for none.",
+            ),
+            ("current_epoch", "The epoch of the quorum."),
+            ("high_watermark", "The offset up to which metadata is committed."),
+            ("log_end_offset", "The end of the metadata log here."),
+            ("append_records_rate", "Records that the leader appended, per second."),
+            ("fetch_records_rate", "Records that an observer fetched, per second."),
+            ("log_end_epoch", "The epoch of the last record here."),
+            ("number_of_voters", "The voters of the quorum."),
+            ("number_of_observers", "Observers that fetch, on the leader."),
+            (
+                "uncommitted_voter_change",
+                "1 while a change of the voters is not committed, on the leader.",
+            ),
+            ("commit_latency_avg", "The mean time of a commit in ms, of the last minutes."),
+        )
+    ]

@@ -16,6 +16,7 @@ from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.metrics.measures import Measures
 from wirekafka.replication.raft.metadata_log import Sync
+from wirekafka.security.authorizer import Authorizer
 from wirekafka.server.clock import LoopClock
 from wirekafka.server.controller_node import ControllerNode
 from wirekafka.server.controllers.local_source import LocalSource
@@ -24,15 +25,22 @@ from wirekafka.server.descriptors import DESCRIPTORS
 from wirekafka.server.monitoring.authentications import AuthenticationCollector
 from wirekafka.server.monitoring.broker_state import BrokerCollector, CoordinatorCollector
 from wirekafka.server.monitoring.cleaner import CleanerCollector
+from wirekafka.server.monitoring.client_instances import ClientInstanceCollector
 from wirekafka.server.monitoring.collector import Collector
 from wirekafka.server.monitoring.controller_state import ControllerCollector, QuorumCollector
 from wirekafka.server.monitoring.coordinators import GroupCountCollector
 from wirekafka.server.monitoring.exposition import EarlyExposition, Exposition
 from wirekafka.server.monitoring.groups import LagCollector
 from wirekafka.server.monitoring.lag import LagTracker
+from wirekafka.server.monitoring.node_state import (
+    AuthorizerCollector,
+    FeatureCollector,
+    IdleCollector,
+)
 from wirekafka.server.monitoring.process import DiskCollector, LoopCollector, RefusalCollector
 from wirekafka.server.monitoring.pulse import Pulse
 from wirekafka.server.monitoring.requests import ConnectionCollector, RequestCollector
+from wirekafka.server.monitoring.shares import ShareCollector
 from wirekafka.server.monitoring.starting import StartCollector
 from wirekafka.server.monitoring.topics import (
     FollowerCollector,
@@ -149,7 +157,9 @@ class Monitoring:
             self._broker,
             CoordinatorCollector(broker),
             GroupCountCollector(broker),
+            ShareCollector(broker),
             AuthenticationCollector(lambda: node.listeners),
+            *([ClientInstanceCollector(broker)] if self._telemetry is not None else ()),
             *([self._telemetry] if self._telemetry is not None else ()),
         ]
 
@@ -168,9 +178,18 @@ class Monitoring:
         flushes = self.measures.metadata_flushes
         traffic = source.quorum_traffic
         quorum = QuorumCollector(log, role, clock, flushes, image, traffic=traffic)
-        found: list[Collector] = [quorum]
+        idle = IdleCollector(
+            self.measures, is_broker=isinstance(node, Node), is_controller=role is not None
+        )
+        found: list[Collector] = [quorum, idle, FeatureCollector(image, lambda: log.kraft_version)]
         if role is not None:
             found.append(ControllerCollector(role, node.fail))
+        authorizers: dict[str, Authorizer | None] = {}
+        if isinstance(node, Node):
+            authorizers["broker"] = node.broker.authorizer
+        if role is not None:
+            authorizers["controller"] = role.authorizer
+        found.append(AuthorizerCollector(authorizers, clock))
         return found
 
     # Called by the threads of the endpoint.

@@ -46,6 +46,13 @@ class TrafficCollector:
                         "Records compressed anew, because their topic has another codec.",
                     ),
                     ("fetchmessageconversions", "Always 0: records are sent as they are stored."),
+                    ("totalsharefetchrequests", "ShareFetch requests, once for each topic."),
+                    ("failedsharefetchrequests", "Those of them that were refused."),
+                    (
+                        "totalshareacknowledgementrequests",
+                        "Requests that acknowledge records, once for each topic.",
+                    ),
+                    ("failedshareacknowledgementrequests", "Those of them that were refused."),
                     ("replicationbytesin", "Bytes fetched from leaders."),
                     ("replicationbytesout", "Bytes sent to followers."),
                 )
@@ -60,7 +67,12 @@ class TrafficCollector:
         # As in Kafka, the total has no label.
         self._topics.put(("",), _totals(self._traffic.total()))
         for number, (topic, counters) in enumerate(self._traffic.topics()):
-            if counters.produces or counters.fetches or counters.replication_bytes_in:
+            if (
+                counters.produces
+                or counters.fetches
+                or counters.replication_bytes_in
+                or counters.share_fetches
+            ):
                 # Replication is counted for the broker only, as in Kafka.
                 self._topics.put((topic,), (*_totals(counters)[:-2], None, None))
             if number % _PARTITIONS_PER_STEP == 0:
@@ -79,6 +91,10 @@ def _totals(counters: TopicTraffic) -> tuple[int, ...]:
         counters.failed_fetches,
         counters.conversions,
         0,
+        counters.share_fetches,
+        counters.failed_share_fetches,
+        counters.share_acknowledgements,
+        counters.failed_share_acknowledgements,
         counters.replication_bytes_in,
         counters.replication_bytes_out,
     )
@@ -261,6 +277,10 @@ def _replica_columns() -> Sequence[Column]:
         ("kafka_log_log_logstartoffset", "The first offset of the log."),
         ("kafka_log_log_logendoffset", "The offset of the next record."),
         ("kafka_log_log_numlogsegments", "The number of the log's segments."),
+        (
+            "kafka_log_log_retentionsizein_percent",
+            "The log's size in percent of retention.bytes (KIP-1257); 0 without a limit.",
+        ),
         ("kafka_topic_partition_current_offset", "The high watermark."),
         ("kafka_topic_partition_oldest_offset", "The first offset of the partition."),
         ("kafka_topic_partition_in_sync_replica", "The size of the ISR."),
@@ -284,7 +304,9 @@ def _replica_values(partition: Partition) -> tuple[int | None, ...]:
     high_watermark = partition.high_watermark
     unstable = log.first_unstable_offset
     lag = 0 if unstable is None else max(high_watermark - unstable, 0)
-    files = (log.size_bytes, log.start_offset, log.end_offset, len(segments))
+    limit_bytes = 0 if log.config.remote_storage_enable else log.config.retention_bytes
+    filled = 100 * log.size_bytes // limit_bytes if limit_bytes > 0 else 0
+    files = (log.size_bytes, log.start_offset, log.end_offset, len(segments), filled)
     replicas, isr = len(leadership.replicas), len(leadership.isr)
     is_under = int(isr < replicas)
     if partition.leader is None:
