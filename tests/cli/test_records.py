@@ -1,6 +1,7 @@
 """`wirekafka produce` and `wirekafka consume`."""
 
 import json
+import sys
 
 import pytest
 
@@ -124,3 +125,22 @@ def test_unreadable_input_is_reported_in_one_line(run, topic, words, complaint):
     assert outcome.status == 1
     assert complaint in outcome.err
     assert outcome.err.count("\n") == 1
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202eend"
+
+
+def test_records_do_not_control_the_terminal_that_they_are_shown_on(run, topic, monkeypatch):
+    line = f"{HOSTILE}|{HOSTILE} name|value\tof {HOSTILE}"
+    assert run("produce", topic, "-K", "|", given=f"k{line}\n").status == 0
+    words = ("consume", topic, "--from", "beginning", "--exit-at-end")
+    piped = run(*words, "--format", "%k=%v\\n")
+    assert HOSTILE in piped.out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    for form in ("%v\\n", "%t %k=%v %h\\n"):
+        shown = run(*words, "--format", form)
+        assert shown.status == 0, shown.err
+        assert "\\u001b]0;owned\\u0007\\u001b[2J\\u202eend" in shown.out
+        assert shown.out.replace("\n", "").replace("\t", "").isprintable()
+        assert "value\tof" in shown.out
+    assert run(*words, "--format", "\\x1b[1m%p\\n").out == "\x1b[1m0\n"

@@ -16,7 +16,7 @@ from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.topic_config import TopicConfig
 from wirekafka.controller import ControllerParts, ControllerRole
-from wirekafka.errors import Error
+from wirekafka.errors import Error, KafkaError
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.log.disk_errors import SyncFailed
 from wirekafka.log.files import RealDisk
@@ -24,6 +24,7 @@ from wirekafka.metadata.bootstrap import bootstrap_records
 from wirekafka.metadata.broker.membership import Membership
 from wirekafka.metadata.broker.publish import Publisher
 from wirekafka.metadata.controller.channel import Registration
+from wirekafka.metadata.controller.command import Decision
 from wirekafka.metadata.controller.features import INITIAL, bootstrap_features
 from wirekafka.metadata.controller.registration import Endpoint
 from wirekafka.metadata.controller.topics import CreateTopics, NewTopic
@@ -33,6 +34,7 @@ from wirekafka.protocol.records.control import KRaftVersionRecord, LeaderChangeM
 from wirekafka.protocol.records.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
+    DelegationTokenRecord,
     FeatureLevelRecord,
     TopicRecord,
 )
@@ -532,6 +534,27 @@ def test_no_reply_is_sent_and_no_record_is_followed_before_the_sync(path):
     assert "t" in node.metadata.image.topics
     assert node.feed.position == node.metadata.end_offset == node.quorum.end_offset
     node.crash()
+
+
+class LargeChange:
+    """A command whose records are larger than any batch of Kafka's may be."""
+
+    def decide(self, state, now_ms):
+        renewers = [f"User:{'r' * 1000}"] * 9000
+        return Decision([DelegationTokenRecord(token_id="large", renewers=renewers)])
+
+
+def test_a_change_of_more_than_8_mib_is_refused_and_changes_nothing(path):
+    node = Node(path).start()
+    end_offset = node.quorum.end_offset
+    with pytest.raises(KafkaError) as refused:
+        node.submit(LargeChange())
+    assert refused.value.error is Error.UNKNOWN_SERVER_ERROR
+    assert node.quorum.end_offset == end_offset
+    assert not node.image.security.tokens
+    node.submit(CreateTopics([NewTopic(name="t")]))
+    assert "t" in node.image.topics
+    node.stop()
 
 
 def test_appends_during_a_sync_share_the_next_one(path):

@@ -30,7 +30,7 @@ def describe_delegation_token(
         raise KafkaError(Error.DELEGATION_TOKEN_AUTH_DISABLED)
     owners = None
     if request.owners is not None:
-        owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
+        owners = {f"{each.principal_type}:{each.principal_name}" for each in request.owners}
     return DescribeDelegationTokenResponse(
         tokens=[
             _described(token, hmac_of(token.token_id, secret))

@@ -142,7 +142,7 @@ def _refused(is_follower: bool, found: list[Found], call: Call) -> Container[str
             continue  # Unknown ids are reported as such to everyone.
         requested.append(names[topic])
     may_read = call.authorized(READ, TOPIC, requested)
-    return [topic for topic, name in names.items() if name not in may_read]
+    return {topic for topic, name in names.items() if name not in may_read}
 
 
 def _terms(request: FetchRequest, version: int, account: Account | None) -> FetchTerms:

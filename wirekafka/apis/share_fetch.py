@@ -70,8 +70,9 @@ async def share_fetch(request: ShareFetchRequest, call: Call) -> ShareFetchRespo
         results = await _fetch(request, checked, _Wanted(context.wanted, readable, most))
         _count(call, context, results)
     acknowledged = await acknowledging.results()
-    response = _response(results, context, call)
-    _add_acknowledged(response, acknowledged)
+    answer = _response(results, context, call)
+    _add_acknowledged(answer, acknowledged)
+    response = answer.response
     options = broker.shares.options(checked.key.group_id)
     response.acquisition_lock_timeout_ms = options.limits.lock_duration_ms
     if request.share_session_epoch == FINAL_EPOCH:
@@ -211,19 +212,19 @@ def _rotated(keys: list[SharedKey], epoch: int) -> Sequence[SharedKey]:
 
 def _response(
     results: Mapping[SharedKey, SharedResult], context: ShareContext, call: Call
-) -> ShareFetchResponse:
+) -> _Answer:
     included = context.settle(
         [
             (key, bool(found.records), found.error is not Error.NONE)
             for key, found in results.items()
         ]
     )
-    response = ShareFetchResponse()
+    answer = _Answer()
     leaders = CurrentLeaders(call)
     for key, found in results.items():
         if key not in included:
             continue
-        data = _partition_of(response, key)
+        data = answer.partition(key)
         data.error_code = found.error
         data.records = found.records
         data.acquired_records = [
@@ -237,29 +238,36 @@ def _response(
             data.current_leader = _PartitionData.LeaderIdAndEpoch(
                 leader_id=leader_id, leader_epoch=leader_epoch
             )
-    response.node_endpoints = list(leaders.endpoints.values())
-    return response
+    answer.response.node_endpoints = list(leaders.endpoints.values())
+    return answer
 
 
 def _add_acknowledged(
-    response: ShareFetchResponse, acknowledged: Mapping[SharedKey, AcknowledgedPartition]
+    answer: _Answer, acknowledged: Mapping[SharedKey, AcknowledgedPartition]
 ) -> None:
     for key, (error, message) in acknowledged.items():
-        data = _partition_of(response, key)
+        data = answer.partition(key)
         data.acknowledge_error_code = error
         data.acknowledge_error_message = message
 
 
-def _partition_of(response: ShareFetchResponse, key: SharedKey) -> _PartitionData:
-    """The part of the response for a partition, which is added if there is none yet."""
-    topic_id, index = key
-    topic = next((each for each in response.responses if each.topic_id == topic_id), None)
-    if topic is None:
-        topic = _TopicResponse(topic_id=topic_id)
-        response.responses.append(topic)
-    for data in topic.partitions:
-        if data.partition_index == index:
-            return data
-    data = _PartitionData(partition_index=index)
-    topic.partitions.append(data)
-    return data
+class _Answer:
+    """A response, and its parts by topic and partition: a session may have 200,000 partitions."""
+
+    def __init__(self) -> None:
+        self.response = ShareFetchResponse()
+        self._topics: dict[bytes, _TopicResponse] = {}
+        self._partitions: dict[SharedKey, _PartitionData] = {}
+
+    def partition(self, key: SharedKey) -> _PartitionData:
+        """The part of the response for a partition, which is added if there is none yet."""
+        data = self._partitions.get(key)
+        if data is None:
+            topic_id, index = key
+            topic = self._topics.get(topic_id)
+            if topic is None:
+                topic = self._topics[topic_id] = _TopicResponse(topic_id=topic_id)
+                self.response.responses.append(topic)
+            data = self._partitions[key] = _PartitionData(partition_index=index)
+            topic.partitions.append(data)
+        return data

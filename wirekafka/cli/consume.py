@@ -15,7 +15,7 @@ from wirekafka.cli.output import BOOTSTRAP, AsJson, Bootstrap, CommandConfig, no
 from wirekafka.client.client import Client, CliError
 from wirekafka.client.fetcher import Fetched, Fetcher
 from wirekafka.client.membership import Membership
-from wirekafka.visible import json_text
+from wirekafka.visible import json_text, visible
 
 _LATEST, _EARLIEST = -1, -2
 _COMMIT_EVERY_S = 5.0
@@ -74,7 +74,8 @@ def command(
         typer.Option(
             "--format",
             help="%t topic, %p partition, %o offset, %T timestamp, %k key, %v value, "
-            "%h headers, %% a percent sign; \\n and \\t as usual.",
+            "%h headers, %% a percent sign; \\n and \\t as usual. On a terminal, control "
+            "characters of records are shown as escapes.",
         ),
     ] = "%v\\n",
     as_json: AsJson = False,
@@ -83,7 +84,9 @@ def command(
     if group is not None and partition:
         raise CliError("--group and --partition: a group shares out the partitions itself")
     limits = Limits(max_messages, timeout, at_end)
-    write = _json_line if as_json else _Template(template)
+    write = (
+        _json_line if as_json else _Template(template, _visible if sys.stdout.isatty() else _raw)
+    )
     with Client(bootstrap, command_config) as client:
         fetcher = Fetcher(client, topic, committed_only=committed_only)
         if group is None:
@@ -214,17 +217,29 @@ def start_offsets(fetcher: Fetcher, partitions: list[int], start: str) -> dict[i
     return {i: max(earliest[i], latest[i] + int(start)) for i in partitions}
 
 
-class _Template:
-    """Prints records by a pattern."""
+def _raw(data: bytes) -> bytes:
+    return data
 
-    def __init__(self, template: str) -> None:
-        pattern = template.encode().decode("unicode_escape").encode("latin-1")
-        self._pattern = pattern
+
+def _visible(data: bytes) -> bytes:
+    """Whoever writes records could otherwise control the terminal of whoever reads the topic."""
+    return visible(data.decode(errors="backslashreplace")).encode()
+
+
+class _Template:
+    """Prints records by a pattern; `show` makes what a record contains fit for the output.
+
+    What the pattern itself contains is printed as it is.
+    """
+
+    def __init__(self, template: str, show: Callable[[bytes], bytes]) -> None:
+        self._pattern = template.encode().decode("unicode_escape").encode("latin-1")
+        self._show = show
 
     def __call__(self, record: Fetched) -> bytes:
         if self._pattern == b"%v\n":
-            return (record.value or b"") + b"\n"
-        return _TOKEN.sub(lambda token: _piece(token[0], record), self._pattern)
+            return self._show(record.value or b"") + b"\n"
+        return _TOKEN.sub(lambda token: self._show(_piece(token[0], record)), self._pattern)
 
 
 def _piece(token: bytes, record: Fetched) -> bytes:

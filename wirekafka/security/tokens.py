@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from wirekafka.errors import Error, KafkaError
@@ -96,6 +97,11 @@ class TokenCredentials:
         return found
 
 
-def requested(token: Token, owners: Sequence[str] | None) -> bool:
-    """Whether a description that is limited to these principals includes a token."""
-    return owners is None or any(belongs_to(token, owner) for owner in owners)
+def requested(token: Token, owners: AbstractSet[str] | None) -> bool:
+    """Whether a description that is limited to these principals includes a token.
+
+    The time is that of the token's renewers, however many principals a request names.
+    """
+    if owners is None or token.owner in owners or token.requester in owners:
+        return True
+    return not owners.isdisjoint(token.renewers)

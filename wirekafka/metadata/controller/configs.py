@@ -197,10 +197,11 @@ def changed(resource: ResourceChanges, before: Values) -> dict[str, str]:
                 after.pop(change.name, None)
             case Kind.APPEND:
                 items = _items(resource, change, before)
-                items += [item for item in value.split(",") if item not in items]
+                present = set(items)
+                items += [item for item in value.split(",") if item not in present]
                 after[change.name] = ",".join(items)
             case Kind.SUBTRACT:
-                gone = value.split(",")
+                gone = set(value.split(","))
                 items = _items(resource, change, before)
                 after[change.name] = ",".join(item for item in items if item not in gone)
             case _:

@@ -31,6 +31,9 @@ from wirekafka.runtime.replicated_log import Buffer
 
 logger = logging.getLogger(__name__)
 
+_MOST_BATCH_BYTES = 8 << 20
+"""Kafka's limit for what is appended at once, so that no request can fill all nodes' memory."""
+
 
 class DivergedMetadata(WrongQuorum):
     """The quorum's leader lacks committed records: it has lost data or is of another cluster."""
@@ -217,9 +220,12 @@ class QuorumLog(MetadataLog):
         It is committed once a majority of the voters has synced it. Batches that are appended
         while a sync runs share the next one. If a sync fails, `on_failure` is called, and later
         appends are refused. Raises KafkaError for a batch that is not appended:
-        KAFKA_STORAGE_ERROR, NOT_CONTROLLER for a node that does not lead.
+        KAFKA_STORAGE_ERROR, NOT_CONTROLLER for a node that does not lead, and as in Kafka
+        UNKNOWN_SERVER_ERROR for one of more than 8 MiB.
         """
         self.check_writable()
+        if len(batch) > _MOST_BATCH_BYTES:
+            raise KafkaError(Error.UNKNOWN_SERVER_ERROR, f"a change of {len(batch)} bytes")
         placed = b"".join(with_prefix(batch, self._log.end_offset, self.epoch))
         self._log.append_as_follower(placed, self._clock.now_ms())
         self._appended(placed)
