@@ -49,6 +49,7 @@ from wirekafka.protocol.offset_commit import OffsetCommitRequest
 from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.protocol.sasl_authenticate import SaslAuthenticateRequest
 from wirekafka.protocol.sasl_handshake import SaslHandshakeRequest
+from wirekafka.server.background.syncing import sync_in_thread
 from wirekafka.server.monitoring.request_log import RequestLog
 
 MOST_HELD_S = 0.05
@@ -93,6 +94,7 @@ class AttackedNode:
         self._loop.set_default_executor(self.executor)
         self._watchdog = Watchdog(self.baits.fifo)
         self.kafka = self._run(lambda: self._started(directory))
+        self._count_codecs()
         self.request_log = RequestLog()
         self._connections: list[MemoryConnection] = []
         self._prepare()
@@ -152,13 +154,15 @@ class AttackedNode:
         assert shaken.error_code == answer.error_code == 0, (shaken, answer)
         return connection
 
-    def send(self, connection: MemoryConnection, payload: bytes) -> Outcome:
+    def send(
+        self, connection: MemoryConnection, payload: bytes, most_turns: int = _TURNS
+    ) -> Outcome:
         """Send a request, and let the node serve it until it answers, closes or waits."""
         connection.received.clear()
         data = struct.pack(">i", len(payload)) + payload
         with self._watchdog.watching():
             held_s = self._turn(lambda: connection.feed(data))
-            held_s = max(held_s, self._settled(connection))
+            held_s = max(held_s, self._settled(connection, most_turns))
         return Outcome(
             response=bytes(connection.received),
             is_closed=connection.is_closing(),
@@ -210,6 +214,11 @@ class AttackedNode:
             environment={**os.environ, ENVIRONMENT_SECRET: planted("of-the-environment")},
             **settings(Authority(directory)),
         )
+
+    def _count_codecs(self) -> None:
+        """Have large requests decoded in threads that are waited for."""
+        for listener in self.kafka.node.listeners:
+            listener.serve.__self__.run_apart = sync_in_thread  # type: ignore[attr-defined]
 
     def _prepare(self) -> None:
         """Create topics, ACLs, and a record that no attacker may read."""
@@ -273,13 +282,15 @@ class AttackedNode:
         connection.received.clear()
         return response_in(outcome.response[4:], type(request), version)
 
-    def _settled(self, connection: MemoryConnection) -> float:
+    def _settled(self, connection: MemoryConnection, most_turns: int) -> float:
         """Run turns until the node has answered or waits; returns the longest."""
         longest_s = 0.0
-        for turn in range(_TURNS):
+        for turn in range(most_turns):
             if self._is_done(connection) and turn:
                 return longest_s
             longest_s = max(longest_s, self._turn(_nothing))
+            if self.executor.pending:
+                longest_s = max(longest_s, self._wait_for_threads())
         longest_s = max(longest_s, self._wait_for_threads())
         for _ in range(2):
             if self._is_done(connection):

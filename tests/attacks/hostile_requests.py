@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -85,6 +86,21 @@ class Attacks:
                 if self._crowd(message, path, name):
                     reason = ".".join(_names(path))
                     yield from self._encoded(message, f"{name} in {reason}")
+
+    def with_many(self, count: int) -> Iterator[Attack]:
+        """Requests with so many elements in one of the arrays, each with a name of its own."""
+        for path in self._array_paths():
+            *above, field = path
+            for _ in range(_TRIES):
+                message = self._message()
+                if self._place(message, path, []):
+                    element = self._element(field, tuple(each.name for each in above))
+                    elements = [copy(element) for _ in range(count)]
+                    _name_apart(elements, field, "{}-distinct")
+                    self._place(message, path, elements)
+                    reason = f"{count} elements in {'.'.join(_names(path))}"
+                    yield from self._encoded(message, reason)
+                    break
 
     def flood(self, size_bytes: int) -> Iterator[Attack]:
         """Requests of so many bytes in all whose names are long, and never sent before."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from wirekafka.apis.shared import config_changes
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.configs import (
     Change,
@@ -25,44 +26,47 @@ _Response = AlterConfigsResponse.ResourceResponse
 async def _on_controller(
     request: AlterConfigsRequest, call: ControllerCall
 ) -> AlterConfigsResponse:
-    resources = _resources(request)
+    turns = Turns()
+    resources = await _resources(request, turns)
     reply = await config_changes.submit_authorized(
         resources,
         call,
+        turns,
         lambda allowed: ReplaceConfigs(allowed, request.validate_only, call.is_direct),
     )
+    results = zip(resources, reply, strict=True)
     return AlterConfigsResponse(
-        responses=[
-            _response(resource, error) for resource, error in zip(resources, reply, strict=True)
-        ]
+        responses=await turns.map(lambda result: _response(*result), results)
     )
 
 
 @api(AlterConfigsRequest, AlterConfigsResponse, on_controller=_on_controller)
 async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
     """Replace all configs of each resource: those not named return to their defaults."""
-    resources = _resources(request)
+    turns = Turns()
+    resources = await _resources(request, turns)
 
     async def submit(passed: Sequence[ResourceChanges]) -> list[KafkaError | None]:
-        return await config_changes.forward(request, passed, call)
+        return await config_changes.forward(request, passed, call, turns)
 
-    outcome = await config_changes.alter(resources, call, replaced, submit)
+    outcome = await config_changes.alter(resources, call, replaced, submit, turns)
+    results = zip(resources, outcome, strict=True)
     return AlterConfigsResponse(
-        responses=[
-            _response(resource, error) for resource, error in zip(resources, outcome, strict=True)
-        ]
+        responses=await turns.map(lambda result: _response(*result), results)
     )
 
 
-def _resources(request: AlterConfigsRequest) -> list[ResourceChanges]:
-    return [
-        ResourceChanges(
-            resource.resource_type,
-            resource.resource_name,
-            [Change(config.name, Kind.SET, config.value) for config in resource.configs],
-        )
-        for resource in request.resources
-    ]
+async def _resources(request: AlterConfigsRequest, turns: Turns) -> list[ResourceChanges]:
+    resources = []
+    for resource in request.resources:
+        changes = await turns.map(_change, resource.configs)
+        resources.append(ResourceChanges(resource.resource_type, resource.resource_name, changes))
+        await turns.step()
+    return resources
+
+
+def _change(config: AlterConfigsRequest.Resource.AlterableConfig) -> Change:
+    return Change(config.name, Kind.SET, config.value)
 
 
 def _response(resource: ResourceChanges, error: KafkaError | None) -> _Response:
@@ -80,5 +84,8 @@ def alter_configs_failure(
 ) -> AlterConfigsResponse:
     """Report the error for every resource of the request."""
     return AlterConfigsResponse(
-        responses=[_response(resource, error) for resource in _resources(request)]
+        responses=[
+            _response(ResourceChanges(each.resource_type, each.resource_name, []), error)
+            for each in request.resources
+        ]
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.group_protocols import check_consumer_protocol
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.consumer.commands import (
     DescribeConsumerGroup,
     DescribedConsumerGroup,
@@ -37,13 +38,17 @@ async def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse:
     """Describe each group; an unknown group or one of another kind has an error."""
     check_consumer_protocol(call)
-    refused, allowed = describable(request.group_ids, call)
-    groups = [_Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    turns = Turns()
+    refused, allowed = await describable(request.group_ids, call, turns)
+    groups = await turns.map(
+        lambda id: _Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED), refused
+    )
     for group_id in sorted(allowed, key=bool):  # Those without an id first.
         group = await _describe(group_id, call)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = call.allowed_operations(GROUP, group_id)
         groups.append(group)
+        await turns.step()
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

@@ -5,9 +5,8 @@ v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 
 from __future__ import annotations
 
-from collections import Counter
-
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import CreatePartitions, Growth
 from wirekafka.protocol.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -22,9 +21,10 @@ async def create_partitions(
     request: CreatePartitionsRequest, call: ControllerCall
 ) -> CreatePartitionsResponse:
     """Add partitions to topics; each topic has a result of its own."""
-    counts = Counter(topic.name for topic in request.topics)
+    turns = Turns()
+    counts = await turns.count(topic.name for topic in request.topics)
     single = [name for name, count in counts.items() if count == 1]
-    may_alter = call.authorized(ALTER, TOPIC, single)
+    may_alter = await turns.authorized(call, ALTER, TOPIC, single)
     growths = [
         Growth(
             name=topic.name,
@@ -46,7 +46,10 @@ async def create_partitions(
         throttle_time_ms=quota.throttle_ms(call.now_ms),
         results=[
             *(_result(name, duplicate) for name, count in counts.items() if count > 1),
-            *(_result(name, refused) for name in single if name not in may_alter),
+            *await turns.map(
+                lambda name: _result(name, refused),
+                [name for name in single if name not in may_alter],
+            ),
             *(_result(name, error) for name, error in outcome.items()),
         ],
     )

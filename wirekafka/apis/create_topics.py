@@ -6,9 +6,8 @@ v6: THROTTLING_QUOTA_EXCEEDED (KIP-599), v7: topic ids (KIP-516).
 
 from __future__ import annotations
 
-from collections import Counter
-
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.config.describe import describe_topic
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import CreatedTopic, CreateTopics, NewTopic
@@ -24,7 +23,8 @@ _STRICT_SINCE = 6
 @api(CreateTopicsRequest, CreateTopicsResponse, forwarded=True)
 async def create_topics(request: CreateTopicsRequest, call: ControllerCall) -> CreateTopicsResponse:
     """Create topics, or only validate the request; each topic has a result of its own."""
-    counts = Counter(topic.name for topic in request.topics)
+    turns = Turns()
+    counts = await turns.count(topic.name for topic in request.topics)
     refused = {
         name: KafkaError(Error.INVALID_REQUEST, "Duplicate topic name.")
         for name, count in counts.items()
@@ -35,12 +35,22 @@ async def create_topics(request: CreateTopicsRequest, call: ControllerCall) -> C
             Error.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         )
     single = [name for name in counts if name not in refused]
-    may_create = single if call.may(CREATE, CLUSTER) else call.authorized(CREATE, TOPIC, single)
-    may_describe = {name for name in single if call.may(DESCRIBE_CONFIGS, TOPIC, name)}
+    await turns.step(len(counts))
+    may_create = (
+        counts if call.may(CREATE, CLUSTER) else await turns.authorized(call, CREATE, TOPIC, single)
+    )
+    may_describe = set()
     for name in single:
+        await turns.step()
+        if call.may(DESCRIBE_CONFIGS, TOPIC, name):
+            may_describe.add(name)
         if name not in may_create:
             refused[name] = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-    wanted = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
+    wanted = []
+    for topic in request.topics:
+        await turns.step()
+        if topic.name not in refused:
+            wanted.append(_new_topic(topic))
     quota = call.mutation_quota(strict_since=_STRICT_SINCE)
     outcome = await call.controller.submit(CreateTopics(wanted, request.validate_only, quota))
     return CreateTopicsResponse(
@@ -50,7 +60,7 @@ async def create_topics(request: CreateTopicsRequest, call: ControllerCall) -> C
                 _result(name, result, call) if name in may_describe else _hidden(name, result)
                 for name, result in outcome.items()
             ),
-            *(_refused(name, error) for name, error in refused.items()),
+            *await turns.map(lambda each: _refused(*each), refused.items()),
         ],
     )
 

@@ -6,6 +6,7 @@ v3: an error message per group (KIP-1331).
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.java_order import copied_capacity, strings_in_order
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -19,7 +20,7 @@ async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroup
     The order is Kafka's, in the response and of the records: shard by shard, each in the order of
     a `HashSet`. Share groups are deleted once the states of their share partitions are.
     """
-    may_delete = call.authorized(DELETE, GROUP, request.groups_names)
+    may_delete = await Turns().authorized(call, DELETE, GROUP, request.groups_names)
     names = dict.fromkeys(request.groups_names)
     errors: dict[str, Error] = {}
     for ids in call.broker.groups.by_shard(name for name in names if name in may_delete):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from functools import partial
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from wirekafka.replication.partition.partition import Partition as LocalPartition
@@ -16,34 +17,23 @@ _PartitionResult = _TopicResult.PartitionResult
 
 
 @api(DeleteRecordsRequest, DeleteRecordsResponse)
-def delete_records(
-    request: DeleteRecordsRequest, call: Call
-) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
+async def delete_records(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
     """Advance log start offsets; respond when every live replica has deleted the records."""
-    may_delete = call.authorized(DELETE, TOPIC, [topic.name for topic in request.topics])
+    turns = Turns()
+    names = (topic.name for topic in request.topics)
+    may_delete = await turns.authorized(call, DELETE, TOPIC, names)
     deleting: list[_Deleting] = []
-    response = DeleteRecordsResponse(
-        topics=[
-            _TopicResult(
-                name=topic.name,
-                partitions=[
-                    _delete(topic.name, partition, call, deleting)
-                    if topic.name in may_delete
-                    else _PartitionResult(
-                        partition_index=partition.partition_index,
-                        low_watermark=-1,
-                        error_code=Error.TOPIC_AUTHORIZATION_FAILED,
-                    )
-                    for partition in {
-                        each.partition_index: each for each in topic.partitions
-                    }.values()
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        requested = {each.partition_index: each for each in topic.partitions}
+        delete = _delete if topic.name in may_delete else _refuse
+        partitions = await turns.map(
+            partial(delete, topic.name, call, deleting), requested.values()
+        )
+        response.topics.append(_TopicResult(name=topic.name, partitions=partitions))
+        await turns.step()
     waiting = [each for each in deleting if not each.settle()]
-    return _delete_everywhere(request, response, waiting, call) if waiting else response
+    return await _delete_everywhere(request, response, waiting, call) if waiting else response
 
 
 class _Deleting:
@@ -82,11 +72,24 @@ async def _delete_everywhere(
     return response
 
 
-def _delete(
+def _refuse(
     topic: str,
-    requested: DeleteRecordsRequest.Topic.Partition,
     call: Call,
     deleting: list[_Deleting],
+    requested: DeleteRecordsRequest.Topic.Partition,
+) -> _PartitionResult:
+    return _PartitionResult(
+        partition_index=requested.partition_index,
+        low_watermark=-1,
+        error_code=Error.TOPIC_AUTHORIZATION_FAILED,
+    )
+
+
+def _delete(
+    topic: str,
+    call: Call,
+    deleting: list[_Deleting],
+    requested: DeleteRecordsRequest.Topic.Partition,
 ) -> _PartitionResult:
     index = requested.partition_index
     try:

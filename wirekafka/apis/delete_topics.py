@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import NO_ID, DeleteTopics, TopicReference
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -24,14 +25,15 @@ async def delete_topics(request: DeleteTopicsRequest, call: ControllerCall) -> D
         if call.version < 3:
             raise KafkaError(Error.INVALID_REQUEST, "Topic deletion is disabled.")
         raise KafkaError(Error.TOPIC_DELETION_DISABLED)
-    references, refused = _validated(_references(request), call)
-    references, unauthorized = _authorized(references, call)
+    turns = Turns()
+    references, refused = await _validated(_references(request), call, turns)
+    references, unauthorized = await _authorized(references, call, turns)
     refused += unauthorized
     quota = call.mutation_quota(strict_since=_STRICT_SINCE)
     outcome = await call.controller.submit(DeleteTopics(references, quota))
     return DeleteTopicsResponse(
         throttle_time_ms=quota.throttle_ms(call.now_ms),
-        responses=[_result(*each) for each in [*outcome, *refused]],
+        responses=await turns.map(lambda each: _result(*each), [*outcome, *refused]),
     )
 
 
@@ -44,16 +46,17 @@ def _references(request: DeleteTopicsRequest) -> list[TopicReference]:
     return [TopicReference(name) for name in request.topic_names]
 
 
-def _validated(
-    references: list[TopicReference], call: ControllerCall
+async def _validated(
+    references: list[TopicReference], call: ControllerCall, turns: Turns
 ) -> tuple[list[TopicReference], list[_Refused]]:
     """Split the references into valid ones and, with an error each, invalid ones."""
-    names = Counter(reference.name for reference in references if reference.name is not None)
-    ids = Counter(reference.id for reference in references if reference.id != NO_ID)
+    names = await turns.count(each.name for each in references if each.name is not None)
+    ids = await turns.count(each.id for each in references if each.id != NO_ID)
     refused: dict[TopicReference, str] = {}
     # A topic referred to by name and by id gets one result.
     doubled: dict[bytes, TopicReference] = {}
     for reference in references:
+        await turns.step()
         reason = _why_invalid(reference, names, ids)
         topic = call.controller.image.topics.get(reference.name or "")
         if reason is not None:
@@ -64,21 +67,16 @@ def _validated(
         refused[TopicReference(reference.name, topic_id)] = (
             "The provided topic name maps to an ID that was already supplied."
         )
-    valid = [
-        reference
-        for reference in references
-        if reference not in refused
-        and reference.id not in doubled
-        and reference not in doubled.values()
-    ]
-    return valid, [
-        (*reference, KafkaError(Error.INVALID_REQUEST, reason))
-        for reference, reason in refused.items()
-    ]
+    invalid = {*refused, *doubled.values()}
+    valid = [each for each in references if each not in invalid and each.id not in doubled]
+    await turns.step(len(references))
+    return valid, await turns.map(
+        lambda each: (*each[0], KafkaError(Error.INVALID_REQUEST, each[1])), refused.items()
+    )
 
 
-def _authorized(
-    references: list[TopicReference], call: ControllerCall
+async def _authorized(
+    references: list[TopicReference], call: ControllerCall, turns: Turns
 ) -> tuple[list[TopicReference], list[_Refused]]:
     """Split the references into topics that the client may delete and, with an error, others.
 
@@ -89,16 +87,18 @@ def _authorized(
     image = call.controller.image
     names: dict[TopicReference, str] = {}
     for reference in references:
+        await turns.step()
         if reference.name is not None:
             names[reference] = reference.name
         elif reference.id in image.topics_by_id:
             names[reference] = image.topics_by_id[reference.id].name
-    may_describe = call.authorized(DESCRIBE, TOPIC, names.values())
-    may_delete = call.authorized(DELETE, TOPIC, names.values())
+    may_describe = await turns.authorized(call, DESCRIBE, TOPIC, names.values())
+    may_delete = await turns.authorized(call, DELETE, TOPIC, names.values())
     error = KafkaError(Error.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     allowed: list[TopicReference] = []
     refused: list[_Refused] = []
     for reference in references:
+        await turns.step()
         name = names.get(reference)
         is_missing = name is None or name not in image.topics
         if name is None or name in may_delete or (is_missing and name in may_describe):

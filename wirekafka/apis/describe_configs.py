@@ -6,6 +6,7 @@ v1: sources and synonyms (KIP-226), v3: types and documentation (KIP-569).
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.config import describe, loggers
 from wirekafka.config.describe import ConfigEntry, Source
 from wirekafka.config.option import Type
@@ -35,16 +36,19 @@ _MALFORMED = (
 
 
 @api(DescribeConfigsRequest, DescribeConfigsResponse, on_every_listener=True)
-def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+async def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     """List the configs of each resource with their values, sources and synonyms.
 
     A resource of an unknown type spoils the whole request, as in Kafka.
     """
     if any(each.resource_type not in _TYPES for each in request.resources):
         raise _bad_request(_MALFORMED)
-    return DescribeConfigsResponse(
-        results=[_describe(resource, request, call) for resource in request.resources]
-    )
+    turns, results = Turns(), []
+    for resource in request.resources:
+        result = _describe(resource, request, call)
+        results.append(result)
+        await turns.step(1 + len(result.configs))
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(resource: _Resource, request: DescribeConfigsRequest, call: Call) -> _Result:

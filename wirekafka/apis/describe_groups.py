@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator import group_commands
 from wirekafka.coordinator.group_commands import DescribeGroup
 from wirekafka.errors import Error, KafkaError
@@ -21,14 +22,17 @@ _DEAD = "Dead"
 @api(DescribeGroupsRequest, DescribeGroupsResponse)
 async def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
     """Describe each group; an unknown group is Dead."""
-    refused, allowed = describable(request.groups, call)
-    kind = DescribeGroupsResponse.DescribedGroup
-    groups = [kind(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    turns, kind = Turns(), DescribeGroupsResponse.DescribedGroup
+    refused, allowed = await describable(request.groups, call, turns)
+    groups = await turns.map(
+        lambda id: kind(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED), refused
+    )
     for group_id in allowed:
         group = await _describe(group_id, call)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = call.allowed_operations(GROUP, group_id)
         groups.append(group)
+        await turns.step()
     return DescribeGroupsResponse(groups=groups)
 
 

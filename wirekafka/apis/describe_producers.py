@@ -5,7 +5,10 @@ Tools find hanging transactions with it.
 
 from __future__ import annotations
 
+from functools import partial
+
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.producers import Producer
 from wirekafka.metadata.controller.topic_names import check_name
@@ -22,32 +25,33 @@ _NOT_HOSTED = "This server does not host this topic-partition."
 
 
 @api(DescribeProducersRequest, DescribeProducersResponse)
-def describe_producers(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
+async def describe_producers(
+    request: DescribeProducersRequest, call: Call
+) -> DescribeProducersResponse:
     """List the producer states of each partition that has a replica here."""
-    return DescribeProducersResponse(
-        topics=[
-            DescribeProducersResponse.TopicResponse(
-                name=topic.name, partitions=_of_topic(topic.name, topic.partition_indexes, call)
-            )
-            for topic in request.topics
-        ]
-    )
+    turns, topics = Turns(), []
+    for topic in request.topics:
+        partitions = await _of_topic(topic.name, topic.partition_indexes, call, turns)
+        kind = DescribeProducersResponse.TopicResponse
+        topics.append(kind(name=topic.name, partitions=partitions))
+        await turns.step()
+    return DescribeProducersResponse(topics=topics)
 
 
-def _of_topic(topic: str, indexes: list[int], call: Call) -> list[_Partition]:
+async def _of_topic(topic: str, indexes: list[int], call: Call, turns: Turns) -> list[_Partition]:
     try:
         check_name(topic)
         call.authorize(READ, TOPIC, topic)
     except KafkaError as error:
-        message = error.message or "Topic authorization failed."
-        return [
-            _Partition(partition_index=index, error_code=error.error, error_message=message)
-            for index in indexes
-        ]
-    return [_describe(topic, index, call) for index in indexes]
+        code, message = error.error, error.message or "Topic authorization failed."
+        return await turns.map(
+            lambda index: _Partition(partition_index=index, error_code=code, error_message=message),
+            indexes,
+        )
+    return await turns.map(partial(_describe, topic, call), indexes)
 
 
-def _describe(topic: str, index: int, call: Call) -> _Partition:
+def _describe(topic: str, call: Call, index: int) -> _Partition:
     partition = call.broker.partitions.get((topic, index))
     if partition is None:
         found = call.broker.image.topics.get(topic)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.share_version import check_share_version
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.share.groups import ShareOffset
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_share_group_offsets import (
@@ -33,9 +34,11 @@ async def describe_share_group_offsets(
 ) -> DescribeShareGroupOffsetsResponse:
     """Report the named partitions of each group, or all that have an initialized state."""
     check_share_version(call)
-    return DescribeShareGroupOffsetsResponse(
-        groups=[await _describe(group, call) for group in request.groups]
-    )
+    turns, groups = Turns(), []
+    for group in request.groups:
+        groups.append(await _describe(group, call, turns))
+        await turns.step()
+    return DescribeShareGroupOffsetsResponse(groups=groups)
 
 
 @failure_of(describe_share_group_offsets)
@@ -52,20 +55,20 @@ def describe_share_group_offsets_failure(
 
 
 async def _describe(
-    group: DescribeShareGroupOffsetsRequest.Group, call: Call
+    group: DescribeShareGroupOffsetsRequest.Group, call: Call, turns: Turns
 ) -> DescribeShareGroupOffsetsResponse.Group:
     topics_by_id, share_groups = call.broker.image.topics_by_id, call.broker.share_groups
     if not call.is_authorized(DESCRIBE, GROUP, group.group_id):
         return _Group(group_id=group.group_id, error_code=Error.GROUP_AUTHORIZATION_FAILED)
     try:
-        named, others = _named(group, call)
+        named, others = await _named(group, call, turns)
         if group.topics is None:
             named = await share_groups.initialized(group.group_id)
         found = await share_groups.describe_offsets(group.group_id, named)
     except KafkaError as error:
         return _Group(group_id=group.group_id, error_code=error.error, error_message=error.message)
     known = [topics_by_id[id].name for id in found if id in topics_by_id]
-    may_describe = call.authorized(DESCRIBE, TOPIC, known) if group.topics is None else known
+    may_describe = call.authorized(DESCRIBE, TOPIC, known) if group.topics is None else set(known)
     topics = [
         _Topic(
             topic_name=topics_by_id[id].name,
@@ -78,8 +81,8 @@ async def _describe(
     return _Group(group_id=group.group_id, topics=[*topics, *others])
 
 
-def _named(
-    group: DescribeShareGroupOffsetsRequest.Group, call: Call
+async def _named(
+    group: DescribeShareGroupOffsetsRequest.Group, call: Call, turns: Turns
 ) -> tuple[Mapping[bytes, Sequence[int]], list[DescribeShareGroupOffsetsResponse.Group.Topic]]:
     """Return the partitions of existing topics by topic id, and the report of other topics.
 
@@ -88,7 +91,8 @@ def _named(
     named: dict[bytes, list[int]] = {}
     unknown, refused = [], []
     topics = group.topics or ()
-    may_describe = call.authorized(DESCRIBE, TOPIC, [topic.topic_name for topic in topics])
+    names = (topic.topic_name for topic in topics)
+    may_describe = await turns.authorized(call, DESCRIBE, TOPIC, names)
     for topic in topics:
         known = call.broker.image.topics.get(topic.topic_name)
         if topic.topic_name not in may_describe:
@@ -97,6 +101,7 @@ def _named(
             unknown.append(_unknown(topic))
         else:
             named.setdefault(known.id, []).extend(topic.partitions)
+        await turns.step()
     return named, unknown + refused
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.transaction import Transaction
 from wirekafka.coordinator.transaction_commands import DescribeTransaction
 from wirekafka.errors import Error, KafkaError
@@ -20,12 +21,11 @@ async def describe_transactions(
     request: DescribeTransactionsRequest, call: Call
 ) -> DescribeTransactionsResponse:
     """Describe each transaction, or report why it cannot be described."""
-    return DescribeTransactionsResponse(
-        transaction_states=[
-            await _describe(transactional_id, call)
-            for transactional_id in request.transactional_ids
-        ]
-    )
+    turns, states = Turns(), []
+    for transactional_id in request.transactional_ids:
+        states.append(await _describe(transactional_id, call))
+        await turns.step()
+    return DescribeTransactionsResponse(transaction_states=states)
 
 
 async def _describe(transactional_id: str, call: Call) -> _State:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.java_hash import coordinator_partition
 from wirekafka.coordinator.share_state.states import coordinator_key, share_key_of
 from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
@@ -37,11 +38,11 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 async def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
     """Find the coordinator of each key; create the coordinator's internal topic if needed."""
     if call.version >= _BATCH_SINCE:
-        return FindCoordinatorResponse(
-            coordinators=[
-                await _find(request.key_type, key, call) for key in request.coordinator_keys
-            ]
-        )
+        turns, coordinators = Turns(), []
+        for key in request.coordinator_keys:
+            coordinators.append(await _find(request.key_type, key, call))
+            await turns.step()
+        return FindCoordinatorResponse(coordinators=coordinators)
     found = await _find(request.key_type, request.key, call)
     error = Error(found.error_code)
     return FindCoordinatorResponse(

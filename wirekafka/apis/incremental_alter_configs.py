@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from wirekafka.apis.shared import config_changes
 from wirekafka.apis.shared.registry import Call, ControllerCall, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.configs import AlterConfigs, Change, ResourceChanges, changed
 from wirekafka.metadata.image.image import BROKER_LOGGER
@@ -21,16 +22,17 @@ _Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 async def _on_controller(
     request: IncrementalAlterConfigsRequest, call: ControllerCall
 ) -> IncrementalAlterConfigsResponse:
-    resources = _resources(request)
+    turns = Turns()
+    resources = await _resources(request, turns)
     reply = await config_changes.submit_authorized(
         resources,
         call,
+        turns,
         lambda allowed: AlterConfigs(allowed, request.validate_only, call.is_direct),
     )
+    results = zip(resources, reply, strict=True)
     return IncrementalAlterConfigsResponse(
-        responses=[
-            _response(resource, error) for resource, error in zip(resources, reply, strict=True)
-        ]
+        responses=await turns.map(lambda result: _response(*result), results)
     )
 
 
@@ -39,38 +41,41 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, call: Call
 ) -> IncrementalAlterConfigsResponse:
     """Change single configs; each resource has a result of its own."""
-    resources = _resources(request)
+    turns = Turns()
+    resources = await _resources(request, turns)
 
     async def submit(passed: Sequence[ResourceChanges]) -> list[KafkaError | None]:
         kept = [resource for resource in passed if resource.type != BROKER_LOGGER]
-        replies = iter(await config_changes.forward(request, kept, call))
-        return [
-            _alter_loggers(resource, call, request.validate_only)
-            if resource.type == BROKER_LOGGER
-            else next(replies)
-            for resource in passed
-        ]
+        replies = iter(await config_changes.forward(request, kept, call, turns))
+        return await turns.map(
+            lambda resource: (
+                _alter_loggers(resource, call, request.validate_only)
+                if resource.type == BROKER_LOGGER
+                else next(replies)
+            ),
+            passed,
+        )
 
-    outcome = await config_changes.alter(resources, call, changed, submit)
+    outcome = await config_changes.alter(resources, call, changed, submit, turns)
+    results = zip(resources, outcome, strict=True)
     return IncrementalAlterConfigsResponse(
-        responses=[
-            _response(resource, error) for resource, error in zip(resources, outcome, strict=True)
-        ]
+        responses=await turns.map(lambda result: _response(*result), results)
     )
 
 
-def _resources(request: IncrementalAlterConfigsRequest) -> list[ResourceChanges]:
-    return [
-        ResourceChanges(
-            resource.resource_type,
-            resource.resource_name,
-            [
-                Change(config.name, config.config_operation, config.value)
-                for config in resource.configs
-            ],
-        )
-        for resource in request.resources
-    ]
+async def _resources(
+    request: IncrementalAlterConfigsRequest, turns: Turns
+) -> list[ResourceChanges]:
+    resources = []
+    for resource in request.resources:
+        changes = await turns.map(_change, resource.configs)
+        resources.append(ResourceChanges(resource.resource_type, resource.resource_name, changes))
+        await turns.step()
+    return resources
+
+
+def _change(config: IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig) -> Change:
+    return Change(config.name, config.config_operation, config.value)
 
 
 def _alter_loggers(resource: ResourceChanges, call: Call, validate_only: bool) -> KafkaError | None:
@@ -98,5 +103,8 @@ def incremental_alter_configs_failure(
 ) -> IncrementalAlterConfigsResponse:
     """Report the error for every resource of the request."""
     return IncrementalAlterConfigsResponse(
-        responses=[_response(resource, error) for resource in _resources(request)]
+        responses=[
+            _response(ResourceChanges(each.resource_type, each.resource_name, []), error)
+            for each in request.resources
+        ]
     )

@@ -6,11 +6,12 @@ v9: last tiered offset (KIP-1005), v10: timeout (KIP-1075), v11: earliest pendin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.lookup import TimestampOffset
 from wirekafka.protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -37,36 +38,30 @@ _NONE = FoundOffset()
 
 
 @api(ListOffsetsRequest, ListOffsetsResponse)
-def list_offsets(
-    request: ListOffsetsRequest, call: Call
-) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+async def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     """Find the offset of a timestamp, or one of the special offsets, in each partition."""
     responses = []
     remote: list[_Remote] = []
     names = [topic.name for topic in request.topics]
-    may_describe = call.authorized(DESCRIBE, TOPIC, names)
+    turns = Turns()
+    may_describe = await turns.authorized(call, DESCRIBE, TOPIC, names)
     if request.isolation_level not in (0, _READ_COMMITTED) and any(
         name in may_describe for name in names
     ):
         raise KafkaError(Error.UNKNOWN_SERVER_ERROR)
     for topic in request.topics:
+        await turns.step()
         if topic.name not in may_describe:
             responses.append(_failed_topic(topic, Error.TOPIC_AUTHORIZATION_FAILED))
             continue
         by_index: dict[int, list[_Requested]] = {}
         for requested in topic.partitions:
             by_index.setdefault(requested.partition_index, []).append(requested)
-        responses.append(
-            _TopicResponse(
-                name=topic.name,
-                partitions=[
-                    _answer(topic.name, every, _Finding(request, call, remote))
-                    for every in by_index.values()
-                ],
-            )
-        )
+        answer = partial(_answer, topic.name, _Finding(request, call, remote))
+        partitions = await turns.map(answer, by_index.values())
+        responses.append(_TopicResponse(name=topic.name, partitions=partitions))
     response = ListOffsetsResponse(topics=responses)
-    return _with_remote(response, remote) if remote else response
+    return await _with_remote(response, remote) if remote else response
 
 
 class _Remote(NamedTuple):
@@ -101,7 +96,7 @@ async def _with_remote(response: ListOffsetsResponse, remote: list[_Remote]) -> 
     return response
 
 
-def _answer(topic: str, every: list[_Requested], finding: _Finding) -> _PartitionResponse:
+def _answer(topic: str, finding: _Finding, every: list[_Requested]) -> _PartitionResponse:
     request, call, remote = finding
     requested = every[0]
     index = requested.partition_index

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.group_commands import FetchAllOffsets, FetchedOffset, FetchOffsets
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -35,11 +36,13 @@ _Partitions = OffsetFetchResponse.Group.Topics.Partitions
 async def offset_fetch(request: OffsetFetchRequest, call: Call) -> OffsetFetchResponse:
     """Read the committed offsets of the given partitions, or of all that the group has."""
     if call.version >= _GROUPS_SINCE:
-        return OffsetFetchResponse(
-            groups=[await _fetch(group, request.require_stable, call) for group in request.groups]
-        )
+        turns, groups = Turns(), []
+        for group in request.groups:
+            groups.append(await _fetch(group, request.require_stable, call, turns))
+            await turns.step()
+        return OffsetFetchResponse(groups=groups)
     return _as_one_group(
-        await _fetch(_only_group(request), request.require_stable, call), request, call
+        await _fetch(_only_group(request), request.require_stable, call, Turns()), request, call
     )
 
 
@@ -62,7 +65,7 @@ def _failed(group: OffsetFetchRequest.Group, error: Error) -> OffsetFetchRespons
 
 
 async def _fetch(
-    group: OffsetFetchRequest.Group, require_stable: bool, call: Call
+    group: OffsetFetchRequest.Group, require_stable: bool, call: Call, turns: Turns
 ) -> OffsetFetchResponse.Group:
     groups = call.broker.groups
     if not call.is_authorized(DESCRIBE, GROUP, group.group_id):
@@ -78,7 +81,7 @@ async def _fetch(
             may_describe = call.authorized(DESCRIBE, TOPIC, {each.topic for each in offsets})
             offsets = [each for each in offsets if each.topic in may_describe]
             return _Group(group_id=group.group_id, topics=_all_topics(offsets, call))
-        named, unknown = _named(group.topics, call)
+        named, unknown = await _named(group.topics, call, turns)
         places = [(topic.name, index) for topic in named for index in topic.partition_indexes]
         offsets = iter(
             await groups.submit(
@@ -106,15 +109,16 @@ async def _fetch(
     )
 
 
-def _named(
-    topics: list[OffsetFetchRequest.Group.Topics], call: Call
+async def _named(
+    topics: list[OffsetFetchRequest.Group.Topics], call: Call, turns: Turns
 ) -> tuple[list[OffsetFetchRequest.Group.Topics], list[OffsetFetchResponse.Group.Topics]]:
     """Return topics with their names, which v10 does not send, and the errors of the others.
 
     Topics given by name need not exist.
     """
     if call.version < _TOPIC_IDS_SINCE:
-        may_describe = call.authorized(DESCRIBE, TOPIC, [topic.name for topic in topics])
+        names = (topic.name for topic in topics)
+        may_describe = await turns.authorized(call, DESCRIBE, TOPIC, names)
         refused = Error.TOPIC_AUTHORIZATION_FAILED
         return (
             [topic for topic in topics if topic.name in may_describe],

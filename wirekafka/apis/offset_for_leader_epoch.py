@@ -5,7 +5,10 @@ v1: leader epochs in the response (KIP-279), v2: fencing by the current leader e
 
 from __future__ import annotations
 
+from functools import partial
+
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -14,42 +17,37 @@ from wirekafka.protocol.offset_for_leader_epoch import (
 from wirekafka.security.acl import CLUSTER, CLUSTER_ACTION, DESCRIBE, TOPIC
 
 _TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+_Requested = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
 _EpochEndOffset = _TopicResult.EpochEndOffset
 
 
 @api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse)
-def offset_for_leader_epoch(
+async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:
     """Return the end offset of each epoch; a client beyond it has read a truncated log."""
-    names = [topic.topic for topic in request.topics]
+    turns, names = Turns(), [topic.topic for topic in request.topics]
     # Brokers may ask about all topics, consumers since KIP-320 about those that they may describe.
     may_describe = (
-        names if call.may(CLUSTER_ACTION, CLUSTER) else call.authorized(DESCRIBE, TOPIC, names)
+        frozenset(names)
+        if call.may(CLUSTER_ACTION, CLUSTER)
+        else await turns.authorized(call, DESCRIBE, TOPIC, names)
     )
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            _TopicResult(
-                topic=topic.topic,
-                partitions=[
-                    _end_offset(topic.topic, requested, call)
-                    if topic.topic in may_describe
-                    else _EpochEndOffset(
-                        partition=requested.partition, error_code=Error.TOPIC_AUTHORIZATION_FAILED
-                    )
-                    for requested in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    for topic in request.topics:
+        find = _end_offset if topic.topic in may_describe else _refused
+        partitions = await turns.map(partial(find, topic.topic, call), topic.partitions)
+        topics.append(_TopicResult(topic=topic.topic, partitions=partitions))
+        await turns.step()
+    return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _end_offset(
-    topic: str,
-    requested: OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition,
-    call: Call,
-) -> _EpochEndOffset:
+def _refused(topic: str, call: Call, requested: _Requested) -> _EpochEndOffset:
+    error = Error.TOPIC_AUTHORIZATION_FAILED
+    return _EpochEndOffset(partition=requested.partition, error_code=error)
+
+
+def _end_offset(topic: str, call: Call, requested: _Requested) -> _EpochEndOffset:
     try:
         partition = call.broker.partition(topic, requested.partition)
         partition.leading(requested.current_leader_epoch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.share_version import check_share_version
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.share.commands import (
     DescribedShareGroup,
     DescribedShareMember,
@@ -34,13 +35,17 @@ async def share_group_describe(
     Groups that the client may not describe come first in the response, then those without an id.
     """
     check_share_version(call)
-    refused, allowed = describable(request.group_ids, call)
-    groups = [_Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    turns = Turns()
+    refused, allowed = await describable(request.group_ids, call, turns)
+    groups = await turns.map(
+        lambda id: _Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED), refused
+    )
     for group_id in sorted(allowed, key=bool):
         group = await _describe(group_id, call)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = call.allowed_operations(GROUP, group_id)
         groups.append(group)
+        await turns.step()
     return ShareGroupDescribeResponse(groups=groups)
 
 

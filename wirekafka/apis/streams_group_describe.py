@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.group_protocols import check_streams_protocol
 from wirekafka.apis.shared.registry import Call, api, failure_of
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.coordinator.streams.commands import (
     DescribedStreamsGroup,
     DescribedStreamsMember,
@@ -47,8 +48,11 @@ async def streams_group_describe(
 ) -> StreamsGroupDescribeResponse:
     """Describe each group; an unknown group or one of another kind has an error."""
     check_streams_protocol(call)
-    refused, allowed = describable(request.group_ids, call)
-    groups = [_Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED) for id in refused]
+    turns = Turns()
+    refused, allowed = await describable(request.group_ids, call, turns)
+    groups = await turns.map(
+        lambda id: _Group(group_id=id, error_code=Error.GROUP_AUTHORIZATION_FAILED), refused
+    )
     for group_id in sorted(allowed, key=bool):  # Those without an id first.
         group = await _describe(group_id, call)
         if not group.error_code:
@@ -57,6 +61,7 @@ async def streams_group_describe(
             if request.include_topology_description:
                 group.topology_description_status = _NOT_STORED
         groups.append(group)
+        await turns.step()
     return StreamsGroupDescribeResponse(groups=groups)
 
 

@@ -39,8 +39,9 @@ def compile_decoder(cls: type[Any], version: int, flexible: bool) -> Decoder:
     return _Writer(cls, version, flexible).write()
 
 
-def _has_records(cls: type[Any]) -> bool:
-    return any(_has_records(f.part) if f.part else f.kind == "records" for f in cls.fields)
+def has_records(cls: type[Any]) -> bool:
+    """Whether a field of a message, or of its parts, holds record batches."""
+    return any(has_records(f.part) if f.part else f.kind == "records" for f in cls.fields)
 
 
 class _Writer:
@@ -49,7 +50,7 @@ class _Writer:
         self.version = version
         self.flexible = flexible
         # Only record batches are worth a view: short fields are read faster from bytes.
-        self.views = _has_records(cls)
+        self.views = has_records(cls)
         self.out = Source(f"{cls.__name__} v{version}")
         self.out.names.update(
             new=object.__new__,

@@ -78,6 +78,7 @@ class ControllerNode:
         Raises ConfigError, UnusableDirectory, CorruptLog, OSError, KafkaError.
         """
         await self.open()
+        self._bindings.start_thread()
         self._keep_house_later()
 
     async def open(self) -> None:
@@ -113,6 +114,7 @@ class ControllerNode:
         await self.source.resign()
         self._bindings.stop_accepting()
         await self._bindings.drain()
+        self._bindings.stop_thread()
         await self.source.stop()
         self._snapshots.write_at_stop()
         for directory in self._directories:
@@ -126,6 +128,7 @@ class ControllerNode:
         self._stop_keeping_house()
         self._bindings.stop_accepting()
         self._bindings.cut_connections()
+        self._bindings.stop_thread()
         if self._opened is not None:
             self._opened.abort()
         for directory in self._directories:

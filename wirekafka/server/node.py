@@ -139,6 +139,7 @@ class Node:
         controller refuses the broker.
         """
         await self.open()
+        self._bindings.start_thread()
         self._housekeeping = Housekeeping(self.broker, lambda: self.listeners)
         self._housekeeping.start()
 
@@ -188,6 +189,7 @@ class Node:
         self.stop_accepting()
         self.broker.release_waiting()
         await self._bindings.drain()
+        self._bindings.stop_thread()
         await self.broker.stop()
         self._close_links()
 
@@ -197,6 +199,7 @@ class Node:
             self._housekeeping.stop()
         self.stop_accepting()
         self.cut_connections()
+        self._bindings.stop_thread()
         self._close_links()
         self.broker.abort()
 

@@ -6,11 +6,11 @@ refer to secrets that config providers read.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from wirekafka.apis.shared.registry import Call, ControllerCall
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.config import loggers
 from wirekafka.config.checks.dynamic import validate_dynamic
 from wirekafka.config.checks.listener_update import check_listeners
@@ -32,13 +32,14 @@ Submit = Callable[[Sequence[ResourceChanges]], Awaitable[list[KafkaError | None]
 
 
 async def alter(
-    resources: Sequence[ResourceChanges], call: Call, applied: Applied, submit: Submit
+    resources: Sequence[ResourceChanges], call: Call, applied: Applied, submit: Submit, turns: Turns
 ) -> list[KafkaError | None]:
     """Check each resource, submit the valid ones to the controller, return errors in order."""
-    counts = Counter((resource.type, resource.name) for resource in resources)
+    counts = await turns.count((resource.type, resource.name) for resource in resources)
     outcome: list[KafkaError | None] = []
     passed: list[ResourceChanges] = []
     for resource in resources:
+        await turns.step(1 + len(resource.changes))
         try:
             if counts[resource.type, resource.name] > 1:
                 raise _bad_request("Each resource must appear at most once.")
@@ -69,17 +70,20 @@ def why_refused(resource: ResourceChanges, call: Call | ControllerCall) -> Kafka
 
 
 async def submit_authorized(
-    resources: Sequence[ResourceChanges], call: ControllerCall, command: Callable[[Any], Command]
+    resources: Sequence[ResourceChanges],
+    call: ControllerCall,
+    turns: Turns,
+    command: Callable[[Any], Command],
 ) -> list[KafkaError | None]:
     """Run the command for the resources that the client may change; return errors in order."""
-    refused = [why_refused(resource, call) for resource in resources]
+    refused = await turns.map(lambda resource: why_refused(resource, call), resources)
     allowed = [each for each, error in zip(resources, refused, strict=True) if error is None]
     replies = iter(await call.controller.submit(command(allowed)))
     return [next(replies) if error is None else error for error in refused]
 
 
 async def forward(
-    request: Any, passed: Sequence[ResourceChanges], call: Call
+    request: Any, passed: Sequence[ResourceChanges], call: Call, turns: Turns
 ) -> list[KafkaError | None]:
     """Forward the `passed` resources of a request (of either API); return errors in order."""
     if not passed:
@@ -88,13 +92,16 @@ async def forward(
     kept = [
         each for each in request.resources if (each.resource_type, each.resource_name) in wanted
     ]
+    await turns.step(len(kept))
     response = await call.broker.controller_channel.forward(
         type(request)(resources=kept, validate_only=request.validate_only), call
     )
-    return [
-        KafkaError(Error(each.error_code), each.error_message) if each.error_code else None
-        for each in response.responses
-    ]
+    return await turns.map(
+        lambda each: (
+            KafkaError(Error(each.error_code), each.error_message) if each.error_code else None
+        ),
+        response.responses,
+    )
 
 
 def alter_loggers(resource: ResourceChanges, call: Call, *, validate_only: bool) -> None:

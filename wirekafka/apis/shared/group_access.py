@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.turns import Turns
 from wirekafka.security.acl import DESCRIBE, GROUP
 
 
-def describable(group_ids: Iterable[str], call: Call) -> tuple[list[str], list[str]]:
+async def describable(
+    group_ids: Iterable[str], call: Call, turns: Turns
+) -> tuple[list[str], list[str]]:
     """The groups that the client may not describe, which come first, and the others by shard."""
     refused, allowed = list[str](), list[str]()
     for group_id in group_ids:
         (allowed if call.is_authorized(DESCRIBE, GROUP, group_id) else refused).append(group_id)
+        await turns.step()
     by_shard = call.broker.groups.by_shard(allowed)
     return refused, [group_id for ids in by_shard for group_id in ids]

@@ -8,6 +8,7 @@ from typing import Any
 
 from wirekafka.apis.shared import registry
 from wirekafka.apis.shared.registry import Api, Call, ControllerCall, Scope
+from wirekafka.codec.decode import has_records
 from wirekafka.codec.message import Buffer
 
 _API_VERSIONS = 18
@@ -28,7 +29,9 @@ class Route:
         "name",
         "needs_authentication",
         "reports_throttling",
+        "response_has_records",
         "response_header_is_flexible",
+        "serves_large_apart",
         "version",
     )
 
@@ -47,6 +50,9 @@ class Route:
         self.is_exempt = declared.key in _EXEMPT
         """Whether quotas leave it to the handler: the throttle time of a Fetch decides on its
         response; that of followers and the markers of transactions are never counted."""
+        self.serves_large_apart = not has_records(declared.request)
+        """Whether a large request is decoded in a thread: not those that are large by records."""
+        self.response_has_records = has_records(declared.response)
         self.reports_throttling = any(
             field.name == "throttle_time_ms" for field in declared.response.fields
         )

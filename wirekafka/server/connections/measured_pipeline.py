@@ -244,6 +244,11 @@ class MeasuredReplies(Replies):
         _add(self, route, correlation_id, response)
         self.route, self.response = route, response
 
+    def add_encoded(self, route: Route, response: Any, encoded: Replies) -> None:
+        """Append an encoded response."""
+        super().add_encoded(route, response, encoded)
+        self.route, self.response = route, response
+
 
 class MeasuredParked:
     """A request that waits, and the time of the work for it so far."""

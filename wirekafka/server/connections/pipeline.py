@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from struct import Struct
 from types import CoroutineType
 from typing import Any, Protocol, TypeAlias
@@ -14,6 +15,8 @@ from wirekafka.apis.shared.routes import BROKERS, CONTROLLERS, Route, Routes
 from wirekafka.codec.compact import skip_tags
 from wirekafka.codec.message import MalformedMessage, Response
 from wirekafka.errors import Error, KafkaError, MalformedRequest
+from wirekafka.replication.raft.metadata_log import Sync, sync_inline
+from wirekafka.runtime.promise import computed
 from wirekafka.server.connections.accounting import charge, charge_failure
 from wirekafka.server.connections.parked import Parked
 from wirekafka.server.connections.produce_cache import ProduceCache
@@ -26,6 +29,10 @@ Buffer = bytes | bytearray | memoryview
 
 _REQUEST_HEADER = Struct(">Iih")
 _PRODUCE, _API_VERSIONS = 0, 18
+
+LARGE_BYTES = 1 << 15
+"""Larger requests are decoded in a thread, and their responses encoded there, unless they have
+records: such a request may have ten thousand elements, and more."""
 
 SMALLEST_REQUEST_BYTES = _REQUEST_HEADER.size
 
@@ -90,11 +97,21 @@ class Cache(Protocol):
 class Pipeline:
     """Serves the requests of all connections of one broker, or of one controller."""
 
-    __slots__ = ("_caches", "_hook", "_known_route", "_routes", "is_for_controllers", "warnings")
+    __slots__ = (
+        "_caches",
+        "_hook",
+        "_known_route",
+        "_routes",
+        "is_for_controllers",
+        "run_apart",
+        "warnings",
+    )
 
     def __init__(self, hook: Hook | None = None, routes: Routes = BROKERS):
         """`routes` are those of the listeners' kind."""
         self.warnings = RepeatedWarnings()
+        self.run_apart: Sync = sync_inline
+        """Runs what takes long for a large request while others are served."""
         self._routes = routes
         self._known_route = routes.known.get
         self.is_for_controllers = routes is CONTROLLERS
@@ -141,15 +158,14 @@ class Pipeline:
             raise MalformedMessage(f"a client id of {client_id_bytes} bytes")
         call.client_id = str(data[at + 10 : body_at], "utf-8") if client_id_bytes >= 0 else None
         if route.header_is_flexible:
-            body_at = (
-                body_at + 1
-                if body_at < end and not data[body_at]
-                else _skip_header_tags(data, body_at, end)
-            )
+            has_no_tags = body_at < end and not data[body_at]
+            body_at = body_at + 1 if has_no_tags else _skip_header_tags(data, body_at, end)
         call.correlation_id, call.version, call.api_name = correlation_id, route.version, route.name
         # Admit. A muted connection serves no request, so that muting needs no check here.
         if route.needs_authentication and not call.is_authenticated:
             raise Refused("a request before authentication", route.api.name)
+        if end - at > LARGE_BYTES and route.serves_large_apart:
+            return self._serve_apart(route, data[at:end], body_at - at, call, replies)
         request, _ = route.decode(data, body_at, end)
         try:
             hook = self._hook
@@ -183,6 +199,22 @@ class Pipeline:
         if cache is not None and cache.key == api_and_version >> 16:
             cache.note(data[at:end], request, response, call)
         return None
+
+    def handle(self, route: Route, request: Any, call: Call) -> Any:
+        """Call the handler of a route, or the hook; returns a response, None, or a coroutine."""
+        hook = self._hook
+        return route.handle(request, call) if hook is None else hook.handle(route, request, call)
+
+    def _serve_apart(
+        self, route: Route, frame: Buffer, body_at: int, call: Call, replies: Replies
+    ) -> Parked | None:
+        """Serve a large request, as `serve` does."""
+        call.request_bytes = len(frame)
+        parked = ParkedLarge(self, route, frame, body_at, call)
+        if parked.resume(call, replies):
+            return None
+        call.needs_buffer = True
+        return parked
 
     def refuse(self, frame: memoryview, error: KafkaError, call: Call, replies: Replies) -> None:
         """Add the response that reports `error` for a request, which is not handled.
@@ -298,10 +330,88 @@ class ParkedHandler:
             logger.exception("Cancelling a waiting %s failed", self._route.api.name)
 
 
+class ParkedLarge(ParkedHandler):
+    """A request that may have a million elements: a thread decodes it and encodes its response.
+
+    The thread shares the interpreter with the event loop, which so goes on after 5 ms at most.
+    Between the two, the handler divides its work among turns of the event loop (`Turns`).
+    """
+
+    __slots__ = ()
+
+    def __init__(self, pipeline: Pipeline, route: Route, frame: Buffer, body_at: int, call: Call):
+        super().__init__(pipeline, route, None, self._serve(frame, body_at, call), None)
+
+    def resume(self, call: Call, replies: Replies) -> bool:
+        quotas = call.broker.quotas
+        if quotas is not None and quotas.measures_work:
+            call.resume_work()
+        try:
+            self._waited = self._coroutine.send(None)
+        except StopIteration as done:
+            response, encoded = done.value
+            if encoded is not None:
+                replies.add_encoded(self._route, response, encoded)
+            elif response is not None:
+                replies.add(self._route, call.correlation_id, response)
+            return True
+        if quotas is not None and quotas.measures_work:
+            call.pause_work(call.request_bytes)
+        return False
+
+    async def _serve(
+        self, frame: Buffer, body_at: int, call: Call
+    ) -> tuple[Response | None, Replies | None]:
+        """Return the response, and itself encoded, unless it may have records."""
+        route, run_apart = self._route, self._pipeline.run_apart
+        try:
+            decode = partial(route.decode, frame, body_at, len(frame))
+            self._request, _ = await computed(run_apart, decode)
+        except MalformedMessage as error:
+            raise Refused("a malformed request", str(error)) from error
+        del frame, decode
+        response = await self._handled(call)
+        if response is None:
+            return None, None
+        _report_throttling(route, response, call)
+        if route.response_has_records:
+            return response, None
+        encoded = Replies()
+        await computed(run_apart, partial(encoded.add, route, call.correlation_id, response))
+        return response, encoded
+
+    async def _handled(self, call: Call) -> Response | None:
+        """The response of the handler, or of its failure."""
+        route, request, quotas = self._route, self._request, call.broker.quotas
+        try:
+            response: Response | None = self._pipeline.handle(route, request, call)
+            if isinstance(response, CoroutineType):
+                response = await response
+            if quotas is not None:
+                call.seen_ms = call.now_ms
+                charge(quotas, route, request, call, call.request_bytes)
+            return response
+        except Exception as error:
+            reported = reported_error(route, error, call, self._pipeline.warnings)
+        if quotas is not None:
+            charge_failure(quotas, route, call)
+        # It may repeat the error for every element.
+        return await computed(
+            self._pipeline.run_apart, lambda: route.api.failure(request, reported, call)
+        )
+
+
 def failure_response(
     route: Route, request: Any, error: Exception, call: Call, warnings: RepeatedWarnings
 ) -> Response:
-    """The response to a request whose handler raised `error`, which is logged if unexpected.
+    """The response to a request whose handler raised `error`. Raises as `reported_error`."""
+    return route.api.failure(request, reported_error(route, error, call, warnings), call)
+
+
+def reported_error(
+    route: Route, error: Exception, call: Call, warnings: RepeatedWarnings
+) -> KafkaError:
+    """The error that the client gets for what a handler raised, which is logged if unexpected.
 
     An error that is no KafkaError becomes UNKNOWN_SERVER_ERROR. Raises a Refused again, and raises
     one for a MalformedRequest.
@@ -310,16 +420,16 @@ def failure_response(
         raise error
     if isinstance(error, MalformedRequest):
         raise Refused("a malformed request", f"{route.api.name}: {error}") from error
-    if not isinstance(error, KafkaError):
-        name = f"{route.api.name} version {route.version}"
-        warnings.log(
-            logging.ERROR,
-            Occasion(call.client_host, f"{name} failed", call.now_ms),
-            f"{name} from {call.connection_id} failed",
-            exc_info=error,
-        )
-        error = KafkaError(Error.UNKNOWN_SERVER_ERROR)
-    return route.api.failure(request, error, call)
+    if isinstance(error, KafkaError):
+        return error
+    name = f"{route.api.name} version {route.version}"
+    warnings.log(
+        logging.ERROR,
+        Occasion(call.client_host, f"{name} failed", call.now_ms),
+        f"{name} from {call.connection_id} failed",
+        exc_info=error,
+    )
+    return KafkaError(Error.UNKNOWN_SERVER_ERROR)
 
 
 def _report_throttling(route: Route, response: Any, call: Call) -> None:

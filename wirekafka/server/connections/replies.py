@@ -44,6 +44,10 @@ class Replies:
         _SIZE.pack_into(head, start, size)
         self.tail = tail
 
+    def add_encoded(self, route: Route, response: Any, encoded: Replies) -> None:
+        """Append a response that was added to `encoded`, apart from these."""
+        self.append(encoded)
+
     def add_bare(self, token: bytes) -> None:
         """Append a SASL token without a response header around it."""
         self.tail += _SIZE.pack(len(token)) + token
