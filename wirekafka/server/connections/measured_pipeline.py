@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from struct import Struct
 from time import perf_counter_ns
@@ -9,6 +10,7 @@ from typing import Any
 
 from wirekafka.apis.shared.registry import Call
 from wirekafka.apis.shared.routes import Route
+from wirekafka.codec.message import Response
 from wirekafka.metrics.requests import (
     SAMPLED,
     ApiRequests,
@@ -93,6 +95,12 @@ class MeasuredPipeline(Pipeline):
         version = self._known[_PRODUCE_KEY << 16 | call.version]
         return MeasuredParked(self, served, version, began_ns, times)
 
+    def encoded(self, route: Route, correlation_id: int, response: Response) -> Replies:
+        """Encode a response in a thread, and count its errors there."""
+        replies = CountedReplies(response)
+        _add(replies, route, correlation_id, response)
+        return replies
+
     def _weigh(self, began_ns: int) -> int:
         """How many requests one that began then is timed for: itself, and the next ones."""
         is_rare = began_ns - self._timed_ns > _RARE_NS * self._weight
@@ -148,6 +156,9 @@ class MeasuredPipeline(Pipeline):
         route = answers.route
         if route is None:
             api.errors[0] += 1  # acks=0, or a response of the cache, which has no failures.
+        elif answers.errors is not None:
+            api.errors.update(answers.errors)
+            answers.errors = answers.route = None
         else:
             count_errors(answers.response, api.errors)
             answers.response = answers.route = None
@@ -232,10 +243,12 @@ class _Served:
 class MeasuredReplies(Replies):
     """Replies that remember the last response until it is counted."""
 
-    __slots__ = ("response", "route")
+    __slots__ = ("errors", "response", "route")
 
     def __init__(self) -> None:
         super().__init__()
+        self.errors: Counter[int] | None = None
+        """The errors of a response that was encoded in a thread."""
         self.route: Route | None = None
         self.response: Any = None
 
@@ -244,10 +257,22 @@ class MeasuredReplies(Replies):
         _add(self, route, correlation_id, response)
         self.route, self.response = route, response
 
-    def add_encoded(self, route: Route, response: Any, encoded: Replies) -> None:
+    def add_encoded(self, route: Route, encoded: Replies) -> None:
         """Append an encoded response."""
-        super().add_encoded(route, response, encoded)
-        self.route, self.response = route, response
+        super().add_encoded(route, encoded)
+        assert isinstance(encoded, CountedReplies), "of a measured pipeline"
+        self.route, self.errors = route, encoded.errors
+
+
+class CountedReplies(Replies):
+    """A response that was encoded in a thread, and its errors."""
+
+    __slots__ = ("errors",)
+
+    def __init__(self, response: Any) -> None:
+        super().__init__()
+        self.errors = Counter[int]()
+        count_errors(response, self.errors)
 
 
 class MeasuredParked:

@@ -205,6 +205,12 @@ class Pipeline:
         hook = self._hook
         return route.handle(request, call) if hook is None else hook.handle(route, request, call)
 
+    def encoded(self, route: Route, correlation_id: int, response: Response) -> Replies:
+        """Encode a response in a thread."""
+        replies = Replies()
+        replies.add(route, correlation_id, response)
+        return replies
+
     def _serve_apart(
         self, route: Route, frame: Buffer, body_at: int, call: Call, replies: Replies
     ) -> Parked | None:
@@ -351,7 +357,7 @@ class ParkedLarge(ParkedHandler):
         except StopIteration as done:
             response, encoded = done.value
             if encoded is not None:
-                replies.add_encoded(self._route, response, encoded)
+                replies.add_encoded(self._route, encoded)
             elif response is not None:
                 replies.add(self._route, call.correlation_id, response)
             return True
@@ -376,9 +382,14 @@ class ParkedLarge(ParkedHandler):
         _report_throttling(route, response, call)
         if route.response_has_records:
             return response, None
-        encoded = Replies()
-        await computed(run_apart, partial(encoded.add, route, call.correlation_id, response))
-        return response, encoded
+        request, self._request = self._request, None
+        encode = partial(self._pipeline.encoded, route, call.correlation_id, response)
+        encoded = await computed(run_apart, encode)
+        # A million objects: freed at once, they would hold the event loop too.
+        messages = [request, response]
+        del encode, request, response
+        await computed(run_apart, partial(_release, messages))
+        return None, encoded
 
     async def _handled(self, call: Call) -> Response | None:
         """The response of the handler, or of its failure."""
@@ -399,6 +410,23 @@ class ParkedLarge(ParkedHandler):
         return await computed(
             self._pipeline.run_apart, lambda: route.api.failure(request, reported, call)
         )
+
+
+def _release(messages: list[Any]) -> None:
+    """Free the elements of messages one by one, so that other threads run in between.
+
+    What elements refer to is left as it is: it may be part of the broker's state.
+    """
+    elements = [
+        element
+        for message in messages
+        for field in message.fields
+        if field.is_array
+        for element in getattr(message, field.name) or ()
+    ]
+    messages.clear()
+    while elements:
+        elements.pop()
 
 
 def failure_response(

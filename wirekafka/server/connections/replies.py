@@ -44,7 +44,7 @@ class Replies:
         _SIZE.pack_into(head, start, size)
         self.tail = tail
 
-    def add_encoded(self, route: Route, response: Any, encoded: Replies) -> None:
+    def add_encoded(self, route: Route, encoded: Replies) -> None:
         """Append a response that was added to `encoded`, apart from these."""
         self.append(encoded)
 
