@@ -125,7 +125,7 @@ def test_the_password_is_printed_on_a_terminal_and_otherwise_the_name_of_its_fil
 ) -> None:
     with Serving(tmp_path / "data", "--secure") as broker:
         broker.process.send_signal(signal.SIGTERM)
-        printed, log = broker.process.communicate(timeout=60)
+        printed, log = broker.output()
     directory = tmp_path / "data-security"
     assert (directory / "password").read_text().strip() not in printed + log
     assert str(directory / "password") in printed

@@ -57,7 +57,7 @@ def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(
         assert AdminClient({**wrong, "error_cb": refusals.append}).poll(60) > 0
         assert refusals[0].code() == confluent_kafka.KafkaError._AUTHENTICATION
         broker.process.send_signal(signal.SIGTERM)
-        printed, log = broker.process.communicate(timeout=60)
+        printed, log = broker.output()
     password = (directory / "password").read_text().strip()
     properties = read_properties(directory / "client.properties")
     assert properties["bootstrap.servers"] == f"127.0.0.1:{port}"
@@ -75,7 +75,7 @@ def test_one_command_gives_a_secured_broker_that_keeps_its_secrets(
         new_port = broker.port
         assert produce(client(directory, new_port), "orders") is None
         broker.process.send_signal(signal.SIGTERM)
-        printed, _ = broker.process.communicate(timeout=60)
+        printed, _ = broker.output()
     assert password not in printed
     properties = read_properties(directory / "client.properties")
     assert properties["bootstrap.servers"] == f"127.0.0.1:{new_port}"
@@ -117,7 +117,7 @@ def test_several_brokers_share_secrets_and_have_no_unsecured_listener(
             with pytest.raises(RawClient.Closed), RawClient(port) as plain:
                 plain.call(ApiVersionsRequest(), 0)
         cluster.process.send_signal(signal.SIGTERM)
-        printed, log = cluster.process.communicate(timeout=60)
+        printed, log = cluster.output()
     assert password not in printed + log
     assert str(directory / "password") in printed
     assert cluster.process.returncode == 0
@@ -126,7 +126,7 @@ def test_several_brokers_share_secrets_and_have_no_unsecured_listener(
         assert len(cluster.ready.split(",")) == 3
         written = read_properties(directory / "client.properties")["bootstrap.servers"]
         cluster.process.send_signal(signal.SIGTERM)
-        printed, _ = cluster.process.communicate(timeout=60)
+        printed, _ = cluster.output()
     assert cluster.ready.endswith(written) and password not in printed
     assert {path.stat().st_mode & 0o777 for path in directory.iterdir()} == {0o600}
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -66,6 +67,18 @@ class Serving:
             self.process.send_signal(number)
         _, self.errors = self.process.communicate(timeout=20)
         return self.process.returncode
+
+    def output(self) -> tuple[str, str]:
+        """What the process prints from now on until it ends, to both streams.
+
+        `communicate` would lose what was read together with the first line.
+        """
+        assert self.process.stdout is not None and self.process.stderr is not None
+        with ThreadPoolExecutor(1) as apart:
+            log = apart.submit(self.process.stderr.read)
+            printed = self.process.stdout.read()
+            self.process.wait(60)
+            return printed, log.result()
 
     def __enter__(self) -> Serving:
         return self

@@ -25,7 +25,9 @@ class _Control:
 @pytest.fixture
 def metrics() -> Iterator[Address]:
     health: dict[str, Callable[[], str | None]] = {"live": lambda: None}
-    application = Application(lambda openmetrics: ["x 1\n"], health, frozenset({"broker.test"}))
+    application = Application(
+        lambda openmetrics: ["x 1\n"], health, hosts=frozenset({"broker.test"})
+    )
     endpoint = Endpoint(Address("127.0.0.1", 0), application)
     endpoint.start()
     yield endpoint.address
