@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.apis.fetch import fetch
+from wirekafka.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from wirekafka.apis.share_fetch import share_fetch
 from wirekafka.apis.shared.registry import Call
 from wirekafka.errors import Error
+from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
 _TOPICS = 400
 _MOST_COMPARISONS = 20 * _TOPICS
@@ -27,7 +30,8 @@ def answer(kafka: InProcessBroker, handler: Callable[..., Any], request: Any, ve
     call = Call(kafka.broker)
     call.version = version
     Comparisons.begin()
-    return now(handler(request, call))
+    found = handler(request, call)
+    return now(found) if inspect.iscoroutine(found) else found
 
 
 def test_a_fetch_of_many_refused_topics() -> None:
@@ -47,5 +51,20 @@ def test_a_share_fetch_of_many_topics(tmp_path: Path) -> None:
         kafka, share_fetch, share_fetch_request(dict.fromkeys([(i, 0) for i in ids], ())), 2
     )
     assert [topic.topic_id for topic in response.responses] == ids
+    assert Comparisons.made < _MOST_COMPARISONS
+    kafka.stop()
+
+
+def test_the_epochs_of_many_topics_without_an_authorizer(tmp_path: Path) -> None:
+    kafka = InProcessBroker(tmp_path / "data", ManualClock())
+    kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    partition = kind.OffsetForLeaderPartition(partition=0)
+    names = [CountedText(f"topic-{number}") for number in range(_TOPICS)]
+    request = OffsetForLeaderEpochRequest(
+        topics=[kind(topic=name, partitions=[partition]) for name in names]
+    )
+    response = answer(kafka, offset_for_leader_epoch, request, 4)
+    errors = {each.error_code for topic in response.topics for each in topic.partitions}
+    assert errors == {Error.UNKNOWN_TOPIC_OR_PARTITION}
     assert Comparisons.made < _MOST_COMPARISONS
     kafka.stop()

@@ -64,7 +64,7 @@ async def _describe(
         found = await share_groups.describe_offsets(group.group_id, named)
     except KafkaError as error:
         return _Group(group_id=group.group_id, error_code=error.error, error_message=error.message)
-    known = [topics_by_id[id].name for id in found if id in topics_by_id]
+    known = {topics_by_id[id].name for id in found if id in topics_by_id}
     may_describe = call.authorized(DESCRIBE, TOPIC, known) if group.topics is None else known
     topics = [
         _Topic(

@@ -25,7 +25,7 @@ def offset_for_leader_epoch(
     names = [topic.topic for topic in request.topics]
     # Brokers may ask about all topics, consumers since KIP-320 about those that they may describe.
     may_describe = (
-        names if call.may(CLUSTER_ACTION, CLUSTER) else call.authorized(DESCRIBE, TOPIC, names)
+        set(names) if call.may(CLUSTER_ACTION, CLUSTER) else call.authorized(DESCRIBE, TOPIC, names)
     )
     return OffsetForLeaderEpochResponse(
         topics=[
