@@ -14,11 +14,13 @@ from tests.counted import Comparisons, CountedBytes, CountedText
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
+from wirekafka.apis.describe_user_scram_credentials import describe_user_scram_credentials
 from wirekafka.apis.fetch import fetch
 from wirekafka.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from wirekafka.apis.share_fetch import share_fetch
 from wirekafka.apis.shared.registry import Call
 from wirekafka.errors import Error
+from wirekafka.protocol.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
 _TOPICS = 400
@@ -66,5 +68,17 @@ def test_the_epochs_of_many_topics_without_an_authorizer(tmp_path: Path) -> None
     response = answer(kafka, offset_for_leader_epoch, request, 4)
     errors = {each.error_code for topic in response.topics for each in topic.partitions}
     assert errors == {Error.UNKNOWN_TOPIC_OR_PARTITION}
+    assert Comparisons.made < _MOST_COMPARISONS
+    kafka.stop()
+
+
+def test_the_credentials_of_many_users(tmp_path: Path) -> None:
+    kafka = InProcessBroker(tmp_path / "data", ManualClock())
+    kind = DescribeUserScramCredentialsRequest.UserName
+    names = [CountedText(f"user-{number}") for number in range(_TOPICS)]
+    request = DescribeUserScramCredentialsRequest(users=[kind(name=name) for name in names])
+    response = answer(kafka, describe_user_scram_credentials, request, 0)
+    assert [each.user for each in response.results] == names
+    assert {each.error_code for each in response.results} == {Error.RESOURCE_NOT_FOUND}
     assert Comparisons.made < _MOST_COMPARISONS
     kafka.stop()

@@ -210,6 +210,7 @@ OWN: Mapping[str, str] = {
 """Named by the code, the configuration, this node or other nodes."""
 
 PASSING: Mapping[str, str] = {
+    "apis/share_fetch.py": "_Answer._topics _Answer._partitions",
     "apis/shared/share_acknowledgements.py": (
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
     ),
