@@ -13,13 +13,16 @@ from tests.apis.test_fetch import fetch_request
 from tests.counted import Comparisons, CountedBytes, CountedText
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
+from tests.metadata.cluster import Cluster
 from tests.simulation.disk import SimulatedDisk
+from wirekafka.apis.delete_topics import delete_topics
 from wirekafka.apis.describe_user_scram_credentials import describe_user_scram_credentials
 from wirekafka.apis.fetch import fetch
 from wirekafka.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from wirekafka.apis.share_fetch import share_fetch
-from wirekafka.apis.shared.registry import Call
+from wirekafka.apis.shared.registry import Call, ControllerCall
 from wirekafka.errors import Error
+from wirekafka.protocol.delete_topics import DeleteTopicsRequest
 from wirekafka.protocol.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
@@ -82,3 +85,16 @@ def test_the_credentials_of_many_users(tmp_path: Path) -> None:
     assert {each.error_code for each in response.results} == {Error.RESOURCE_NOT_FOUND}
     assert Comparisons.made < _MOST_COMPARISONS
     kafka.stop()
+
+
+def test_the_deletion_of_many_topics_by_name_and_by_id() -> None:
+    cluster = Cluster()
+    names = [CountedText(f"topic-{number}") for number in range(_TOPICS)]
+    kind = DeleteTopicsRequest.DeleteTopicState
+    by_id = [kind(name=None, topic_id=cluster.create(str(name)).id) for name in names]
+    request = DeleteTopicsRequest(topics=[*(kind(name=name) for name in names), *by_id])
+    call = ControllerCall(cluster.role, 6, Call(cluster))
+    Comparisons.begin()
+    response = cluster.settled(delete_topics(request, call))
+    assert {each.error_code for each in response.responses} == {Error.INVALID_REQUEST}
+    assert Comparisons.made < _MOST_COMPARISONS

@@ -64,12 +64,13 @@ def _validated(
         refused[TopicReference(reference.name, topic_id)] = (
             "The provided topic name maps to an ID that was already supplied."
         )
+    both_ways = set(doubled.values())
     valid = [
         reference
         for reference in references
         if reference not in refused
         and reference.id not in doubled
-        and reference not in doubled.values()
+        and reference not in both_ways
     ]
     return valid, [
         (*reference, KafkaError(Error.INVALID_REQUEST, reason))
