@@ -16,6 +16,7 @@ from tests.manual_clock import ManualClock
 from tests.metadata.cluster import Cluster
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.apis.delete_topics import delete_topics
+from wirekafka.apis.describe_topic_partitions import describe_topic_partitions
 from wirekafka.apis.describe_user_scram_credentials import describe_user_scram_credentials
 from wirekafka.apis.fetch import fetch
 from wirekafka.apis.offset_for_leader_epoch import offset_for_leader_epoch
@@ -23,6 +24,7 @@ from wirekafka.apis.share_fetch import share_fetch
 from wirekafka.apis.shared.registry import Call, ControllerCall
 from wirekafka.errors import Error
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitionsRequest
 from wirekafka.protocol.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
@@ -98,3 +100,14 @@ def test_the_deletion_of_many_topics_by_name_and_by_id() -> None:
     response = cluster.settled(delete_topics(request, call))
     assert {each.error_code for each in response.responses} == {Error.INVALID_REQUEST}
     assert Comparisons.made < _MOST_COMPARISONS
+
+
+def test_the_partitions_of_many_topics(tmp_path: Path) -> None:
+    kafka = InProcessBroker(tmp_path / "data", ManualClock())
+    kind = DescribeTopicPartitionsRequest.TopicRequest
+    names = [CountedText(f"topic-{number:03}") for number in range(_TOPICS)]
+    request = DescribeTopicPartitionsRequest(topics=[kind(name=name) for name in names])
+    response = answer(kafka, describe_topic_partitions, request, 0)
+    assert [topic.name for topic in response.topics] == names
+    assert Comparisons.made < _MOST_COMPARISONS
+    kafka.stop()

@@ -68,9 +68,7 @@ def _validated(
     valid = [
         reference
         for reference in references
-        if reference not in refused
-        and reference.id not in doubled
-        and reference not in both_ways
+        if reference not in refused and reference.id not in doubled and reference not in both_ways
     ]
     return valid, [
         (*reference, KafkaError(Error.INVALID_REQUEST, reason))
