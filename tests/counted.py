@@ -1,5 +1,7 @@
-"""Names and ids that count how often they are compared: of a time that grows with the square of a
-request, the comparisons tell, on any machine."""
+"""Names and ids that count how often code compares them, on any machine.
+
+The number of comparisons shows a time that grows with the square of a request.
+"""
 
 from __future__ import annotations
 
