@@ -99,7 +99,6 @@ def test_copy_of_a_full_set_is_larger_than_the_set() -> None:
 
 
 def test_a_member_with_very_many_topics_can_change_all_of_them() -> None:
-    """Names that count tell of comparisons which grow with the square of a subscription."""
     order: HashOrder[CountedText] = HashOrder(java_hash_code)
     old = [CountedText(f"old-{number}") for number in range(400)]
     for name in old:
