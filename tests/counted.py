@@ -1,5 +1,7 @@
-"""Names and ids that count how often they are compared: of a time that grows with the square of a
-request, the comparisons tell, on any machine."""
+"""Names and ids that count how often code compares them, on any machine.
+
+The number of comparisons shows a time that grows with the square of a request.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,13 @@ class Comparisons:
 
 
 class CountedText(str):
-    """A name that counts."""
+    """A name that counts; it is compared as well where it is put into a set or looked up there."""
 
     __slots__ = ()
-    __hash__ = str.__hash__
+
+    def __hash__(self) -> int:
+        Comparisons.made += 1
+        return str.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
         Comparisons.made += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from sys import getsizeof
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +12,8 @@ V = TypeVar("V")
 
 _SHARE = 64
 """A key that takes a larger part of a store than one of this number is not remembered."""
+_FORGOTTEN = 64
+"""One of so many entries is forgotten at once when there is no room for another."""
 _ENTRY_BYTES = 100
 """Of a dictionary, for each entry."""
 
@@ -52,7 +55,9 @@ class Remembered(dict[K, V], Generic[K, V]):
         self[key] = value
         self.size_bytes += size_bytes
         while self.size_bytes > self._most_bytes:
-            self.forget(next(iter(self)))
+            # Several at once: to find the oldest, a dictionary passes all places of earlier ones.
+            for oldest in list(islice(self, len(self) // _FORGOTTEN + 1)):
+                self.forget(oldest)
 
     def forget(self, key: K) -> None:
         """Forget a key, if it is remembered."""

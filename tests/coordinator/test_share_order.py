@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.counted import Comparisons, CountedText
 from wirekafka.coordinator.consumer.topics import NO_TOPICS
+from wirekafka.coordinator.java_hash import java_hash_code
+from wirekafka.coordinator.java_order import HashOrder
 from wirekafka.coordinator.share.member import ShareMember
 from wirekafka.coordinator.share.subscriptions import ShareSubscriptions
 from wirekafka.coordinator.share.topics import (
@@ -93,3 +96,16 @@ def test_copy_of_a_full_set_is_larger_than_the_set() -> None:
     assert numbers(stored.deleting) == [0, 48, 96, 144, 17, 65, 113, 161, 34, 82, 130, 178]
     after = stored.without_deleting([IDS[2]])
     assert numbers(after.deleting) == [0, 96, 48, 144, 65, 161, 17, 113, 130, 82, 178]
+
+
+def test_a_member_with_very_many_topics_can_change_all_of_them() -> None:
+    order: HashOrder[CountedText] = HashOrder(java_hash_code)
+    old = [CountedText(f"old-{number}") for number in range(400)]
+    for name in old:
+        order.put(name)
+    Comparisons.begin()
+    for name in reversed(old):
+        order.remove(name)
+        order.compute(CountedText(name.replace("old", "new")))
+    assert sorted(order.walk()) == sorted(name.replace("old", "new") for name in old)
+    assert Comparisons.made < 20 * len(old)

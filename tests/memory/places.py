@@ -205,11 +205,13 @@ OWN: Mapping[str, str] = {
     "server/connections/produce_cache.py": "_NO_ENTRIES",
     "server/controllers/quorum_driver.py": "QuorumDriver._peers",
     "server/background/syncing.py": "Syncing._failing",
+    "server/monitoring/controller_state.py": "ControllerCollector._eligible",
     "server/peers/replica_fetcher.py": "ReplicaFetchers._fetchers ReplicaFetchers._places",
 }
 """Named by the code, the configuration, this node or other nodes."""
 
 PASSING: Mapping[str, str] = {
+    "apis/share_fetch.py": "_Answer._topics _Answer._partitions",
     "apis/shared/share_acknowledgements.py": (
         "Acknowledging._results Acknowledging._empty Acknowledging._promises"
     ),

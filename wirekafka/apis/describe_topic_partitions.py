@@ -63,8 +63,10 @@ def describe_topic_partitions(
 def _split(names: list[str], call: Call) -> tuple[list[str], list[str]]:
     """Those names whose topics the client may describe, and the others, about which it learns
     nothing."""
-    allowed = [name for name in names if call.is_authorized(DESCRIBE, TOPIC, name)]
-    return allowed, [name for name in names if name not in set(allowed)]
+    allowed, hidden = list[str](), list[str]()
+    for name in names:
+        (allowed if call.is_authorized(DESCRIBE, TOPIC, name) else hidden).append(name)
+    return allowed, hidden
 
 
 def _check_cursor(cursor: DescribeTopicPartitionsRequest.Cursor, wanted: list[str] | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_user_scram_credentials import (
@@ -29,11 +31,11 @@ def describe_user_scram_credentials(
         known.setdefault(user, []).append(
             _Result.CredentialInfo(mechanism=mechanism, iterations=record.iterations)
         )
-    requested = [each.name for each in request.users or ()] or list(known)
+    requested = Counter(each.name for each in request.users or ()) or Counter(iter(known))
     return DescribeUserScramCredentialsResponse(
         results=[
-            _result(user, known.get(user), requested.count(user) > 1)
-            for user in dict.fromkeys(requested)
+            _result(user, known.get(user), is_repeated=count > 1)
+            for user, count in requested.items()
         ]
     )
 
@@ -54,7 +56,7 @@ def describe_user_scram_credentials_failure(
 
 
 def _result(
-    user: str, credentials: list[_Result.CredentialInfo] | None, is_repeated: bool
+    user: str, credentials: list[_Result.CredentialInfo] | None, *, is_repeated: bool
 ) -> _Result:
     if is_repeated:
         return _Result(

@@ -6,7 +6,7 @@ partition, and the order within the records they write.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -87,14 +87,12 @@ class HashOrder(Generic[T]):
     def __init__(self, hash_of: Callable[[T], int], capacity: int = _SMALLEST):
         self._hash_of = hash_of
         self._capacity = capacity
-        self._keys: deque[T] = deque()
-        self._known: set[T] = set()
+        self._keys: OrderedDict[T, None] = OrderedDict()
 
     def put(self, key: T) -> None:
         """Insert a key as `put` does: a new one goes last in its bucket."""
-        if key not in self._known:
-            self._known.add(key)
-            self._keys.append(key)
+        if key not in self._keys:
+            self._keys[key] = None
             self._capacity = grown_capacity(len(self._keys), self._capacity)
 
     def compute(self, key: T) -> None:
@@ -103,14 +101,13 @@ class HashOrder(Generic[T]):
         The table grows before the insertion.
         """
         self._capacity = grown_capacity(len(self._keys), self._capacity)
-        if key not in self._known:
-            self._known.add(key)
-            self._keys.appendleft(key)
+        if key not in self._keys:
+            self._keys[key] = None
+            self._keys.move_to_end(key, last=False)
 
     def remove(self, key: T) -> None:
         """Remove a key; the table does not shrink."""
-        self._known.remove(key)
-        self._keys.remove(key)
+        del self._keys[key]
 
     def walk(self) -> list[T]:
         """Return the keys in the map's iteration order."""
