@@ -28,7 +28,7 @@ from wirekafka.protocol.describe_topic_partitions import DescribeTopicPartitions
 from wirekafka.protocol.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from wirekafka.protocol.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 
-_TOPICS = 400
+_TOPICS = 120
 _MOST_COMPARISONS = 20 * _TOPICS
 
 

@@ -248,6 +248,7 @@ PASSING: Mapping[str, str] = {
     "runtime/lingering.py": "LingeringLog._batches",
     "runtime/machine.py": "Outcome.records Outcome.replies Outcome.timers",
     "server/net.py": "SocketPort._opening",
+    "server/connections/measured_pipeline.py": "CountedReplies.errors",
     "server/connections/replies.py": "Replies.buffers",
 }
 """They live as long as a request, an assignment or another computation."""
