@@ -89,8 +89,11 @@ Apache Kafka refuses an unknown class when it starts the part that uses the clas
 
 
 def check_class(option: str, text: str) -> None:
-    """Raise ConfigError, worded as by Kafka, unless the class is one of Kafka's own."""
-    if text not in BUILT_IN[option]:
+    """Raise ConfigError, worded as by Kafka, unless the class is one of Kafka's own.
+
+    Whether the class is one for this option matters at a start only.
+    """
+    if not any(text in classes for classes in BUILT_IN.values()):
         raise ConfigError(option, text, f"Class {text} could not be found.")
 
 
