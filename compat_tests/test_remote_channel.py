@@ -127,6 +127,7 @@ def client(version: int, principal: str = "User:ANONYMOUS") -> Any:
         principal=principal,
         login=None,
         throttle_ms=0,
+        is_token_authenticated=False,
         close=lambda: None,
     )
 

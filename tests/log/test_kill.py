@@ -21,7 +21,7 @@ import sys
 from tests.log.batches import NOW_MS, append, from_producer
 from tests.log.test_kill import CONFIG
 from wirekafka.log.files import RealDisk
-from wirekafka.log.log_directory import LogDirectory, NewLog
+from wirekafka.log.directories.log_directory import LogDirectory, NewLog
 
 directory = LogDirectory(RealDisk(), sys.argv[1])
 directory.load(lambda topic: CONFIG, NOW_MS)

@@ -23,7 +23,7 @@ import pytest
 import wirekafka
 from wirekafka.errors import Error
 from wirekafka.testing import Broker, Exchange, Group, Record, Rule, StoredRecord
-from wirekafka.testing.names import ApiName, ErrorName
+from wirekafka.testing.hooks.names import ApiName, ErrorName
 
 @pytest.mark.wirekafka(topics=["t"])
 def test_orders(wirekafka_broker: Broker) -> None:
@@ -63,7 +63,7 @@ async def arun() -> str:
 BAD = """
 import wirekafka
 from wirekafka.testing import Record
-from wirekafka.testing.names import ApiName
+from wirekafka.testing.hooks.names import ApiName
 
 with wirekafka.Broker(port="9092") as broker:
     broker.fail("Produce")
