@@ -263,6 +263,7 @@ async def created_by(channel: RemoteChannel, user: str) -> Error:
         principal=f"User:{user}",
         login=None,
         throttle_ms=0,
+        is_token_authenticated=False,
         close=lambda: None,
     )
     topic = CreateTopicsRequest.CreatableTopic(
