@@ -21,7 +21,6 @@ from tests.eventually import eventually
 BROKER = 1
 _HOST = "127.0.0.1"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-_JAAS = "listener.name.controller.plain.sasl.jaas.config"
 _STORE = "listener.name.controller.ssl.keystore.location"
 _SETTINGS = {
     "offsets.topic.replication.factor": "1",
@@ -30,12 +29,6 @@ _SETTINGS = {
     "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
     "sasl.mechanism.controller.protocol": "PLAIN",
 }
-
-
-def _login(user: str, *known: str) -> str:
-    """A login module for `user`, which also accepts the `known` users."""
-    accepted = " ".join(f'user_{name}="{name}-secret"' for name in known)
-    return f'{_PLAIN} username="{user}" password="{user}-secret" {accepted};'
 
 
 def _change(cluster: Cluster, name: str, value: str) -> None:
@@ -66,21 +59,6 @@ def _creates(cluster: Cluster, topic: str) -> None:
 
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
     eventually(is_created)
-
-
-@pytest.mark.timeout(180)
-def test_changed_login_is_used_for_the_next_connection(tmp_path: Path, unique: str) -> None:
-    both = _login("first", "first", "second")
-    settings = _SETTINGS | {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-        _JAAS: both,
-    }
-    shape = Shape(brokers=(WIREKAFKA,), is_combined=False, settings=settings)
-    with Cluster.running(shape, tmp_path) as cluster:
-        _creates(cluster, f"{unique}-before")
-        _change(cluster, _JAAS, _login("second"))
-        _replace(cluster, both, _login("second", "second"))
-        _creates(cluster, f"{unique}-after")
 
 
 @pytest.mark.timeout(180)
