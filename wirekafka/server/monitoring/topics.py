@@ -47,12 +47,12 @@ class TrafficCollector:
                     ),
                     ("fetchmessageconversions", "Always 0: records are sent as they are stored."),
                     ("totalsharefetchrequests", "ShareFetch requests, once for each topic."),
-                    ("failedsharefetchrequests", "Those of them that were refused."),
+                    ("failedsharefetchrequests", "ShareFetch requests that were refused."),
                     (
                         "totalshareacknowledgementrequests",
                         "Requests that acknowledge records, once for each topic.",
                     ),
-                    ("failedshareacknowledgementrequests", "Those of them that were refused."),
+                    ("failedshareacknowledgementrequests", "Acknowledgements that were refused."),
                     ("replicationbytesin", "Bytes fetched from leaders."),
                     ("replicationbytesout", "Bytes sent to followers."),
                 )
