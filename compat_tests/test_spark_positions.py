@@ -36,7 +36,7 @@ def positions(port: int) -> dict[int, int]:
         for family in text_string_to_metric_families(answer.read().decode()):
             for sample in family.samples if family.name == "wirekafka_reader_position" else ():
                 labels = sample.labels
-                if labels["topic"] == TOPIC and labels["client"].startswith("consumer-spark-kafka"):
+                if labels["topic"] == TOPIC and labels["client"].startswith("spark-kafka-source"):
                     index = int(labels["partition"])
                     found[index] = max(found[index], int(sample.value))
     return found
