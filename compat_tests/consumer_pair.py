@@ -21,7 +21,8 @@ from tests.coordinator.group_machines import GroupMachines
 from tests.eventually import eventually
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.group_records import GroupRecordCodec, OffsetRecord
+from wirekafka.coordinator.groups.offset_record import OffsetRecord
+from wirekafka.coordinator.groups.record_table import GroupRecordCodec
 from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.protocol.create_partitions import CreatePartitionsRequest

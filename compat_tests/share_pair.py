@@ -10,10 +10,10 @@ from compat_tests.consumer_pair import BothBrokers
 from tests.eventually import eventually
 from tests.memory_log import MemoryLog
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.other_brokers import Routing
-from wirekafka.coordinator.share.groups import ShareGroups
-from wirekafka.coordinator.share.latest_offsets import LatestOffsets
-from wirekafka.coordinator.share.topics import StoredTopics
+from wirekafka.coordinator.groups.share.groups import ShareGroups
+from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
+from wirekafka.coordinator.groups.share.topics import StoredTopics
+from wirekafka.coordinator.routing import Routing
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
 from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from compat_tests.java_lines import JavaLines
-from wirekafka.coordinator.consumer.assignment import (
+from wirekafka.coordinator.groups.assignment import (
     AssignedMember,
     Assignment,
     AssignmentTask,
     read_assignment,
 )
-from wirekafka.coordinator.consumer.range import assign_ranges
-from wirekafka.coordinator.consumer.uniform import assign_uniformly
+from wirekafka.coordinator.groups.consumer.range import assign_ranges
+from wirekafka.coordinator.groups.consumer.uniform import assign_uniformly
+from wirekafka.coordinator.groups.share.assignor import ShareTask, SharingMember, assign_simply
+from wirekafka.coordinator.groups.steps import finish
 from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
-from wirekafka.coordinator.share.assignor import ShareTask, SharingMember, assign_simply
-from wirekafka.coordinator.steps import finish
 
 _SOURCE = Path(__file__).with_name("java") / "Assign.java"
 _ASSIGNORS = {"uniform": assign_uniformly, "range": assign_ranges}

@@ -12,8 +12,8 @@ from compat_tests import apache_kafka
 from compat_tests.consumer_members import Member, Requests
 from compat_tests.consumer_pair import BothBrokers
 from compat_tests.differential_groups import beat, join, leave, sync
-from wirekafka.coordinator.consumer.protocol import pack_assignment
-from wirekafka.coordinator.group_times import GroupTimes
+from wirekafka.coordinator.groups.consumer.protocol import pack_assignment
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 
 _SETTINGS = """offsets.topic.num.partitions=1

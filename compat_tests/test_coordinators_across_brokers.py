@@ -23,8 +23,7 @@ from tests.eventually import eventually
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import decode_records
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.coordinator.markers import Ending
-from wirekafka.coordinator.other_brokers import MarkerBatch
+from wirekafka.coordinator.routing import Routing
 from wirekafka.coordinator.share_state.commands import StateDeletion, SummaryRead
 from wirekafka.coordinator.share_state.states import (
     ShareKey,
@@ -33,11 +32,14 @@ from wirekafka.coordinator.share_state.states import (
     StateRead,
     StateWrite,
 )
-from wirekafka.coordinator.transaction_commands import (
+from wirekafka.coordinator.share_state.wire import run_on_share_states
+from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
     ProducerIdentity,
     VerifyPartitions,
 )
+from wirekafka.coordinator.transactions.markers import Ending
+from wirekafka.coordinator.transactions.wire import MarkerBatch, confirm_partitions, write_markers
 from wirekafka.errors import KafkaError
 from wirekafka.metadata.image.image import BrokerImage, MetadataImage
 from wirekafka.protocol.create_topics import CreateTopicsRequest
@@ -243,7 +245,7 @@ def test_a_group_consumes_from_both_engines(cluster: Cluster, coordinator: int) 
 
 # Requests between brokers
 
-Requests = Callable[[BrokerLinks], Awaitable[Any]]
+Requests = Callable[[Routing], Awaitable[Any]]
 
 
 def responses(cluster: Cluster, id: int, requests: Requests) -> Any:
@@ -263,7 +265,7 @@ def responses(cluster: Cluster, id: int, requests: Requests) -> Any:
         connections = BrokerConnections(image, lambda: config, SocketNet(), clock)
         links = BrokerLinks(image, lambda: config, connections)
         try:
-            return await requests(links)
+            return await requests(Routing(config.node_id, image.leader_of, links))
         finally:
             links.close()
 
@@ -300,13 +302,13 @@ def test_markers_are_accepted_and_refused_as_by_kafka(cluster: Cluster) -> None:
             [(ending(900_001, 4, 6), [elsewhere]), (ending(900_001, 4, 6), [here])],
         ]
 
-        async def run(links: BrokerLinks) -> Any:
+        async def run(routing: Routing) -> Any:
             results = []
             for step in steps:
                 batch = [MarkerBatch(each, where) for each, where in step]
                 results += [
                     {known.get(where, where): error for where, error in errors.items()}
-                    for errors in await links.write_markers(id, batch)
+                    for errors in await write_markers(routing, id, batch)
                 ]
             return results
 
@@ -348,10 +350,10 @@ def test_partitions_are_added_and_verified_as_by_kafka(cluster: Cluster) -> None
             VerifyPartitions("", producer, frozenset({first})),
         ]
 
-        async def run(links: BrokerLinks) -> Any:
+        async def run(routing: Routing) -> Any:
             results = []
             for command in commands:
-                [errors] = await links.confirm_partitions(id, [command])
+                [errors] = await confirm_partitions(routing, id, [command])
                 results.append({known.get(where, where): errors[where] for where in errors})
             return results
 
@@ -372,11 +374,11 @@ def test_share_states_are_kept_as_by_kafka(cluster: Cluster) -> None:
     topic_id = player._topic_id
 
     def requests(id: int) -> Requests:
-        async def run(links: BrokerLinks) -> Any:
+        async def run(routing: Routing) -> Any:
             return [
                 [
                     (each.error, each.message) if isinstance(each, KafkaError) else each
-                    for each in await links.run_on_share_states(id, commands)
+                    for each in await run_on_share_states(routing, id, commands)
                 ]
                 for commands in share_commands(
                     ShareKey(wire.share_group(id, topic_id), topic_id, 0)

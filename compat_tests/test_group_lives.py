@@ -23,8 +23,8 @@ from compat_tests.lives import SESSION_MS, Lives, Topics
 from compat_tests.share_pair import BothShareBrokers
 from compat_tests.streams_pair import BothStreams
 from tests import share_state_topic
-from wirekafka.coordinator.group_times import GroupTimes
-from wirekafka.coordinator.streams.config import StreamsGroupOptions
+from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
+from wirekafka.coordinator.groups.times import GroupTimes
 
 _HEARTBEAT_MS = 500
 _SETTINGS = "offsets.topic.num.partitions=1\n" + "".join(

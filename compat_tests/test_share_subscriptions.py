@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from compat_tests.test_assignors import KafkaAssignors
-from wirekafka.coordinator.share.member import ShareMember
-from wirekafka.coordinator.share.subscriptions import ShareSubscriptions
+from wirekafka.coordinator.groups.share.member import ShareMember
+from wirekafka.coordinator.groups.share.subscriptions import ShareSubscriptions
 
 _SOURCE = Path(__file__).with_name("java") / "ShareSubscriptions.java"
 _CHANGES = 60

@@ -9,14 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compat_tests.test_assignors import KafkaAssignors
-from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
-from wirekafka.coordinator.streams.sticky import (
+from wirekafka.coordinator.groups.streams.sticky import (
     SubtopologyTasks,
     TaskHolder,
     TaskProblem,
     assign_sticky,
 )
-from wirekafka.coordinator.streams.tasks import NO_TASKS, TaskId, Tasks, TaskSet, flatten, grouped
+from wirekafka.coordinator.groups.streams.tasks import (
+    NO_TASKS,
+    TaskId,
+    Tasks,
+    TaskSet,
+    flatten,
+    grouped,
+)
+from wirekafka.coordinator.java_order import grown_capacity, strings_in_order
 
 _SOURCE = Path(__file__).with_name("java") / "AssignTasks.java"
 _HISTORIES = int(os.environ.get("WIREKAFKA_TASK_HISTORIES", "150"))

@@ -74,8 +74,6 @@ IO_MODULES = {"os", "shutil", "tempfile", "fcntl", "mmap"}
 MAX_FILES = 25
 """In a folder; the folders of APIs and of their schemas have one file for each API."""
 FOLDERS_OF_ALL_APIS = {"apis", "protocol"}
-ROOMS_WITHOUT_ORDER = {"coordinator"}
-"""Its rooms still import each other, and it has more files than a folder should have."""
 SECOND_HANDLERS = {"fetch_metadata"}
 """Handlers of an API that another file handles too."""
 SHARED_PARTS = {"node_endpoints", "quorum_endpoints"}
@@ -174,10 +172,9 @@ def test_functions_and_lines_stay_small(path: Path) -> None:
 
 def test_folders_stay_small() -> None:
     folders = {path.parent.relative_to(PACKAGE).as_posix() for path in SOURCES}
-    allowed = FOLDERS_OF_ALL_APIS | ROOMS_WITHOUT_ORDER
     sizes = {
         folder: len([path for path in (PACKAGE / folder).glob("*.py") if path.stem != "__init__"])
-        for folder in folders - allowed
+        for folder in folders - FOLDERS_OF_ALL_APIS
     }
     assert {folder: size for folder, size in sizes.items() if size > MAX_FILES} == {}
 
@@ -193,8 +190,7 @@ def test_rooms_have_an_order() -> None:
         imported = {_known(each, modules) for each in _imports(path)} - {None, name, PACKAGE.name}
         others = {_room(modules[each]) for each in imported if each is not None}
         rooms.setdefault(room, set()).update(others - {room})
-    circles = [sorted(circle) for circle in _circles_in(rooms) if not _is_exempt(circle)]
-    assert circles == []
+    assert [sorted(circle) for circle in _circles_in(rooms)] == []
 
 
 def test_an_api_is_two_files_of_one_name() -> None:
@@ -329,10 +325,6 @@ def _room(path: Path) -> str:
         for each in path.parent.iterdir()
     )
     return (path if has_rooms else path.parent).relative_to(PACKAGE).as_posix()
-
-
-def _is_exempt(circle: frozenset[str]) -> bool:
-    return {each.split("/")[0] for each in circle} <= ROOMS_WITHOUT_ORDER
 
 
 def _module(path: Path) -> str:

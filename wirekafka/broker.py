@@ -10,22 +10,23 @@ from random import Random
 
 from wirekafka.config.broker_config import TopicConfig
 from wirekafka.controller import ControllerRole
-from wirekafka.coordinator.confirmation import ConfirmationOptions
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
-from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.group_options import GroupOptions
-from wirekafka.coordinator.groups import GroupCoordinator
-from wirekafka.coordinator.markers import MarkerWriter
-from wirekafka.coordinator.other_brokers import Routing
+from wirekafka.coordinator.groups.config import GroupConfig
+from wirekafka.coordinator.groups.coordinator import GroupCoordinator
+from wirekafka.coordinator.groups.kind_configs import KindConfigs
+from wirekafka.coordinator.groups.options import GroupOptions
+from wirekafka.coordinator.groups.share.groups import ShareGroups
+from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
+from wirekafka.coordinator.groups.share.leader import ShareLeader
+from wirekafka.coordinator.routing import Routing
 from wirekafka.coordinator.shards import Shards
-from wirekafka.coordinator.share.groups import ShareGroups
-from wirekafka.coordinator.share.latest_offsets import LatestOffsets
-from wirekafka.coordinator.share.leader import ShareLeader
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
 from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig
-from wirekafka.coordinator.transaction_shard import TransactionConfig
-from wirekafka.coordinator.transactions import TransactionCoordinator, TransactionParts
+from wirekafka.coordinator.transactions.confirmation import ConfirmationOptions
+from wirekafka.coordinator.transactions.coordinator import TransactionCoordinator, TransactionParts
+from wirekafka.coordinator.transactions.markers import MarkerWriter
+from wirekafka.coordinator.transactions.shard import TransactionConfig
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.directories.log_directory import LogDirectory
 from wirekafka.metadata.broker.auto_creation import AutoCreation
@@ -187,6 +188,7 @@ class Broker:
             self.clock,
             lambda: self.image.partition_count(OFFSETS_TOPIC),
             self._foundation.failed,
+            kinds=KindConfigs.of(self.config),
             topics=self._topics,
             options=options.consumer,
             share_options=options.share,

@@ -9,7 +9,7 @@ from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from tests.simulation.disk import SimulatedDisk
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.groups import GroupCoordinator
+from wirekafka.coordinator.groups.coordinator import GroupCoordinator
 from wirekafka.metadata.image.image import MetadataImage
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from tests.apis.group_broker import GroupBroker
-from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined
+from wirekafka.coordinator.groups.commands import AssignorChoice, Join, Joined
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.protocol.offset_commit import OffsetCommitRequest
 from wirekafka.protocol.sync_group import SyncGroupRequest

@@ -14,7 +14,7 @@ from tests.manual_clock import ManualClock
 from tests.memory_share_states import MemoryShareStates
 from wirekafka.codec.batch import batches
 from wirekafka.codec.record import Record, decode_records
-from wirekafka.coordinator.other_brokers import NoOtherBrokers, OutgoingBatch
+from wirekafka.coordinator.routing import NoLinks
 from wirekafka.coordinator.share_state.states import (
     ShareKey,
     StateBatch,
@@ -24,6 +24,7 @@ from wirekafka.coordinator.share_state.states import (
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.configs import AlterConfigs, Change, ResourceChanges
 from wirekafka.metadata.image.image import BROKER, GROUP
+from wirekafka.protocol.produce import ProduceResponse
 
 ACCEPT, RELEASE, REJECT = [1], [2], [3]
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
@@ -316,13 +317,14 @@ def test_the_creation_of_the_topic_is_retried(
 
 
 def test_letters_are_sent_to_the_broker_that_leads_their_partition(sharing: Sharing) -> None:
-    class Elsewhere(NoOtherBrokers):
-        async def append(self, broker_id: int, batch: OutgoingBatch) -> None:
-            sent.append((broker_id, batch))
+    class Elsewhere(NoLinks):
+        async def send(self, broker_id: int, client_id: str, request: Any) -> ProduceResponse:
+            sent.append((broker_id, request))
             if len(sent) < 3:
                 raise KafkaError(
                     Error.BROKER_NOT_AVAILABLE if len(sent) == 1 else Error.NOT_LEADER_OR_FOLLOWER
                 )
+            return ProduceResponse(responses=[])
 
     async def reject() -> None:
         sharing.acknowledge(0, 0, REJECT)
@@ -330,19 +332,20 @@ def test_letters_are_sent_to_the_broker_that_leads_their_partition(sharing: Shar
             sharing.clock.advance(100)
             await asyncio.sleep(0)
 
-    sent: list[tuple[int, OutgoingBatch]] = []
+    sent: list[tuple[int, Any]] = []
     topic_id = sharing.create("dlq.orders", partitions=2, **ALLOWED)
     sharing.keep_dead_letters()
     sharing.produce(b"a")
     sharing.fetch()
     routing = sharing.broker.routing
-    routing.other_brokers = Elsewhere()
+    routing.links = Elsewhere()
     routing.leader_of = lambda topic, index: 7 if topic == "dlq.orders" else routing.node_id
     asyncio.run(asyncio.wait_for(reject(), 10))
     assert not sharing.dead_letters(index=1)
     assert [broker_id for broker_id, _ in sent] == [7, 7, 7]
-    letters = sent[-1][1]
-    assert letters[:3] == ("dlq.orders", topic_id, 1)
+    [topic] = sent[-1][1].topic_data
+    [letters] = topic.partition_data
+    assert (topic.name, topic.topic_id, letters.index) == ("dlq.orders", topic_id, 1)
     [(_, header)] = batches(letters.records)
     [letter] = decode_records(memoryview(letters.records), header)
     assert dict(letter.headers)["__dlq.errors.offset"] == b"0"

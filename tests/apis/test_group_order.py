@@ -13,7 +13,7 @@ from tests.manual_clock import ManualClock
 from wirekafka.codec.batch import batches
 from wirekafka.codec.message import Request
 from wirekafka.codec.record import decode_records
-from wirekafka.coordinator.group_records import GroupRecordCodec
+from wirekafka.coordinator.groups.record_table import GroupRecordCodec
 from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.describe_groups import DescribeGroupsRequest

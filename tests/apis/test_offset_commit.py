@@ -4,7 +4,7 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker, topic_id
 from tests.apis.group_requests import commit_request, join, join_and_sync
-from wirekafka.coordinator.group_commands import CommittedOffset
+from wirekafka.coordinator.groups.commands import CommittedOffset
 from wirekafka.errors import Error
 from wirekafka.protocol.offset_commit import OffsetCommitRequest
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.apis.group_broker import GroupBroker, topic_id
 from tests.apis.group_requests import commit_request
-from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
+from wirekafka.coordinator.groups.commands import CommitTransactionOffsets, OffsetToCommit
 from wirekafka.errors import Error
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest
 

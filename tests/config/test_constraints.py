@@ -7,8 +7,8 @@ import pytest
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.unsupported import refuse_unsupported
 from wirekafka.config.option import ConfigError
-from wirekafka.coordinator.consumer.config import ConsumerGroupConfig
-from wirekafka.coordinator.streams.config import StreamsGroupConfig
+from wirekafka.coordinator.groups.consumer.config import ConsumerGroupConfig
+from wirekafka.coordinator.groups.streams.config import StreamsGroupConfig
 
 ASSIGNOR = "org.apache.kafka.coordinator.group.assignor"
 STICKY = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"

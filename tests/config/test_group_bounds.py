@@ -2,7 +2,7 @@
 
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.config.checks.group_bounds import BOUNDING, clamped
-from wirekafka.coordinator.group_options import GroupOptions
+from wirekafka.coordinator.groups.options import GroupOptions
 
 
 def test_a_stored_value_is_clamped_to_the_bounds():

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from tests.coordinator.group_machines import GroupMachines
 from tests.memory_log import MemoryLog
-from wirekafka.coordinator.consumer.group import ConsumerGroup
-from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
+from wirekafka.coordinator.groups.shard import GroupShard
 from wirekafka.protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 

@@ -16,13 +16,14 @@ from wirekafka.apis.shared import registry, routes
 from wirekafka.codec.message import Request
 from wirekafka.config.broker_config import BrokerConfig
 from wirekafka.coordinator.coordinated_image import CoordinatedImage
-from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.group_times import GroupTimes
-from wirekafka.coordinator.groups import OFFSETS_TOPIC, GroupCoordinator
-from wirekafka.coordinator.other_brokers import Routing
-from wirekafka.coordinator.share.groups import ShareGroups
-from wirekafka.coordinator.share.latest_offsets import LatestOffsets
-from wirekafka.coordinator.streams.config import StreamsGroupOptions
+from wirekafka.coordinator.groups.config import GroupConfig
+from wirekafka.coordinator.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
+from wirekafka.coordinator.groups.kind_configs import KindConfigs
+from wirekafka.coordinator.groups.share.groups import ShareGroups
+from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
+from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
+from wirekafka.coordinator.groups.times import GroupTimes
+from wirekafka.coordinator.routing import Routing
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.metadata.image.image import MetadataImage
@@ -62,7 +63,7 @@ class _Verified:
 class GroupMachines:
     """The group machines on logs in memory, for tests that look into them or refuse appends."""
 
-    def __init__(self, **settings: Any):
+    def __init__(self, kinds: KindConfigs | None = None, **settings: Any):
         self.clock = ManualClock()
         self.authorizer = self.quotas = None
         self.image = MetadataImage()
@@ -80,6 +81,7 @@ class GroupMachines:
             self.clock,
             lambda: self._count(OFFSETS_TOPIC),
             self._observer_failed,
+            kinds=kinds,
             topics=self.topics,
             options=lambda group_id: self.consumer_options,
             share_options=lambda group_id: self.share_options,

@@ -7,9 +7,10 @@ from typing import Any
 
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
-from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.groups.classic.records import GroupRecord
+from wirekafka.coordinator.groups.config import GroupConfig
+from wirekafka.coordinator.groups.record_table import GroupRecordCodec
+from wirekafka.coordinator.groups.shard import GroupShard
 from wirekafka.errors import KafkaError
 from wirekafka.runtime.machine import Ticket
 from wirekafka.runtime.runtime import Runtime

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from tests.coordinator.group_machines import GroupMachines
-from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.coordinator.streams.group import StreamsGroup
+from wirekafka.coordinator.groups.shard import GroupShard
+from wirekafka.coordinator.groups.streams.group import StreamsGroup
 from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
 from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirekafka.coordinator.broker_queues import BrokerQueues, Queued
+from wirekafka.coordinator.transactions.broker_queues import BrokerQueues, Queued
 from wirekafka.errors import Error, KafkaError
 
 

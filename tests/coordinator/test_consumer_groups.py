@@ -8,9 +8,10 @@ import pytest
 
 from tests.coordinator.consumer_story import Story
 from tests.coordinator.group_machines import GroupMachines
-from wirekafka.coordinator.consumer.config import ConsumerGroupConfig
-from wirekafka.coordinator.consumer.group import ConsumerGroup
-from wirekafka.coordinator.group_times import GroupTimes
+from wirekafka.coordinator.groups.consumer.config import ConsumerGroupConfig
+from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
+from wirekafka.coordinator.groups.kind_configs import KindConfigs
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.errors import Error
 
 
@@ -150,7 +151,7 @@ def test_member_may_repeat_a_heartbeat_whose_response_was_lost(story: Story) -> 
 
 
 def test_group_is_full(story: Story) -> None:
-    full = Story(GroupMachines(consumer=ConsumerGroupConfig(max_size=1)).ready())
+    full = Story(GroupMachines(KindConfigs(consumer=ConsumerGroupConfig(max_size=1))).ready())
     full.join("a", ["t"])
     refusal = full.ask("b", epoch=0, topics=["t"], owned=[], rebalance_timeout_ms=9)
     assert refusal.error_code == Error.GROUP_MAX_SIZE_REACHED

@@ -10,7 +10,7 @@ import pytest
 from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
-from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
+from wirekafka.coordinator.groups.commands import CommitOffsets, OffsetToCommit
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 from wirekafka.runtime.observation import ATTEMPTS
 

@@ -9,9 +9,8 @@ import pytest
 
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.coordinator.classic.kind import ClassicKind
-from wirekafka.coordinator.group import Expiry, Group, GroupKind, Turn
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.classic.kind import ClassicKind
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     CommitTransactionOffsets,
@@ -27,11 +26,14 @@ from wirekafka.coordinator.group_commands import (
     ListGroups,
     OffsetToCommit,
 )
-from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.group_records import RECORD_TYPES, GroupRecordCodec, RecordType
-from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.coordinator.groups import GroupCoordinator
-from wirekafka.coordinator.topic_changes import TopicChanges, changed
+from wirekafka.coordinator.groups.config import GroupConfig
+from wirekafka.coordinator.groups.coordinator import GroupCoordinator
+from wirekafka.coordinator.groups.group import Expiry, Group, GroupKind, Turn
+from wirekafka.coordinator.groups.record_table import RECORD_TYPES, GroupRecordCodec
+from wirekafka.coordinator.groups.record_types import RecordType
+from wirekafka.coordinator.groups.shard import GroupShard
+from wirekafka.coordinator.groups.topic_changes import changed
+from wirekafka.coordinator.topic_changes import TopicChanges
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.machine import Ticket
 from wirekafka.runtime.runtime import Runtime

@@ -11,7 +11,7 @@ from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     CommitTransactionOffsets,
@@ -20,8 +20,8 @@ from wirekafka.coordinator.group_commands import (
     Join,
     OffsetToCommit,
 )
-from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.groups import GroupCoordinator
+from wirekafka.coordinator.groups.config import GroupConfig
+from wirekafka.coordinator.groups.coordinator import GroupCoordinator
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.machine import Producer
 

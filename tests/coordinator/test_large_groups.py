@@ -12,28 +12,29 @@ import pytest
 
 from tests.coordinator.group_machines import GroupMachines
 from tests.memory_log import MemoryLog
-from wirekafka.coordinator.classic.group import ClassicGroup, GroupState
-from wirekafka.coordinator.classic.member import ClassicMember
-from wirekafka.coordinator.consumer.commands import (
-    ConsumerHeartbeat,
-    ConsumerHeartbeatReply,
-    DescribeConsumerGroup,
-)
-from wirekafka.coordinator.consumer.group import ConsumerGroup, ConsumerGroupState
-from wirekafka.coordinator.consumer.protocol import pack_assignment
-from wirekafka.coordinator.consumer.records import (
-    ConsumerRecord,
-    ConsumerTargetEpochRecord,
-    ConsumerTargetRecord,
-)
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.classic.group import ClassicGroup, GroupState
+from wirekafka.coordinator.groups.classic.member import ClassicMember
+from wirekafka.coordinator.groups.classic.records import GroupRecord
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     Heartbeat,
     TopicsChanged,
 )
-from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec
-from wirekafka.coordinator.group_times import GroupTimes
+from wirekafka.coordinator.groups.consumer.commands import (
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    DescribeConsumerGroup,
+)
+from wirekafka.coordinator.groups.consumer.group import ConsumerGroup, ConsumerGroupState
+from wirekafka.coordinator.groups.consumer.protocol import pack_assignment
+from wirekafka.coordinator.groups.consumer.records import (
+    ConsumerRecord,
+    ConsumerTargetEpochRecord,
+    ConsumerTargetRecord,
+)
+from wirekafka.coordinator.groups.record_table import GroupRecordCodec
+from wirekafka.coordinator.groups.times import GroupTimes
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.records.groups_and_transactions import ConsumerProtocolSubscription
 from wirekafka.protocol.records.subscription import CONSUMER_PROTOCOL

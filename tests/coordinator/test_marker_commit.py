@@ -12,8 +12,8 @@ from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from wirekafka.codec.batch import read_header
-from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
-from wirekafka.coordinator.markers import Ending
+from wirekafka.coordinator.groups.commands import CommitOffsets, OffsetToCommit
+from wirekafka.coordinator.transactions.markers import Ending
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
 from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest

@@ -9,8 +9,8 @@ import pytest
 
 from tests.coordinator.consumer_story import Story
 from tests.coordinator.group_machines import GroupMachines
-from wirekafka.coordinator.consumer.group import ConsumerGroup
-from wirekafka.coordinator.group_times import GroupTimes
+from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
+from wirekafka.coordinator.groups.times import GroupTimes
 
 _STEPS = 150
 

@@ -9,7 +9,8 @@ import pytest
 from tests.coordinator.machine_backend import MachineBackend
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.classic.records import GroupRecord
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     CommittedOffset,
@@ -29,7 +30,8 @@ from wirekafka.coordinator.group_commands import (
     OffsetToCommit,
     Sync,
 )
-from wirekafka.coordinator.group_records import GroupRecord, GroupRecordCodec, OffsetRecord
+from wirekafka.coordinator.groups.offset_record import OffsetRecord
+from wirekafka.coordinator.groups.record_table import GroupRecordCodec
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.records.groups_and_transactions import (
     ConsumerProtocolSubscription,

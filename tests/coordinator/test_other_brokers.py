@@ -12,23 +12,26 @@ import pytest
 from tests.coordinator.test_late_requests import FIRST, RawProducer
 from tests.in_process import InProcessBroker, batch, now
 from tests.manual_clock import ManualClock
-from wirekafka.coordinator.broker_queues import BrokerQueues, Queued
-from wirekafka.coordinator.confirmation import Support, TransactionalWrite
-from wirekafka.coordinator.markers import TopicPartition
-from wirekafka.coordinator.other_brokers import MarkerBatch
-from wirekafka.coordinator.transaction_commands import (
-    AddPartitions,
-    ProducerIdentity,
-    VerifyPartitions,
-)
+from wirekafka.codec.message import Request
+from wirekafka.coordinator.routing import TopicPartition
+from wirekafka.coordinator.transactions.broker_queues import BrokerQueues, Queued
+from wirekafka.coordinator.transactions.commands import ProducerIdentity
+from wirekafka.coordinator.transactions.confirmation import Support, TransactionalWrite
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import DeleteTopics, TopicReference
-from wirekafka.protocol.add_partitions_to_txn import AddPartitionsToTxnRequest, Topic
+from wirekafka.protocol.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    PartitionResult,
+    Topic,
+    TopicResult,
+)
 from wirekafka.protocol.describe_transactions import DescribeTransactionsRequest
 from wirekafka.protocol.find_coordinator import FindCoordinatorRequest
 from wirekafka.protocol.produce import ProduceRequest
 from wirekafka.protocol.records.control import Marker, encode_marker
 from wirekafka.protocol.txn_offset_commit import TxnOffsetCommitRequest
+from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC
 from wirekafka.runtime.promise import Promise, start
 
@@ -39,36 +42,68 @@ HERE, THERE = ("t", 0), ("t", 1)
 class OtherBrokers:
     """The other brokers; a request waits until the test responds to it."""
 
+    request_timeout_ms = 30_000
+
     def __init__(self) -> None:
-        self.requests: list[tuple[int, Sequence[Any], Promise]] = []
+        self.requests: list[tuple[int, Request, Promise]] = []
 
-    async def write_markers(self, broker_id: int, batches: Sequence[MarkerBatch]) -> Any:
-        return await self._requested(broker_id, batches)
+    async def send(self, broker_id: int, client_id: str, request: Request) -> Any:
+        promise = Response()
+        self.requests.append((broker_id, request, promise))
+        return await promise
 
-    async def confirm_partitions(
-        self, broker_id: int, commands: Sequence[AddPartitions | VerifyPartitions]
-    ) -> Any:
-        return await self._requested(broker_id, commands)
+    def respond(self, result: Any) -> None:
+        """Respond to the oldest request, and run the tasks that waited for it.
 
-    async def run_on_share_states(self, broker_id: int, commands: Any) -> Any:
-        return await self._requested(broker_id, commands)
-
-    def respond(self, response: Any) -> None:
-        """Respond to the oldest request, and run the tasks that waited for it."""
-        *_, promise = self.requests.pop(0)
-        promise.set(response)
+        The result is an exception, or the errors by partition for each item of the request.
+        """
+        _, request, promise = self.requests.pop(0)
+        promise.set(result if isinstance(result, Exception) else response_to(request, result))
 
     @property
     def items(self) -> Sequence[Any]:
-        """The items of the oldest request, which went to the other broker."""
-        broker_id, items, _ = self.requests[0]
+        """The markers or transactions of the oldest request, which went to the other broker."""
+        broker_id, request, _ = self.requests[0]
         assert broker_id == OTHER
-        return items
+        return items_of(request)
 
-    async def _requested(self, broker_id: int, items: Sequence[Any]) -> Any:
-        promise = Response()
-        self.requests.append((broker_id, items, promise))
-        return await promise
+
+def items_of(request: Any) -> Sequence[Any]:
+    is_of_markers = isinstance(request, WriteTxnMarkersRequest)
+    return request.markers if is_of_markers else request.transactions
+
+
+def response_to(request: Request, results: Sequence[dict[TopicPartition, Error]]) -> Any:
+    """Make the response to a request, given the errors by partition for each of its items."""
+    items = zip(items_of(request), results, strict=True)
+    if isinstance(request, WriteTxnMarkersRequest):
+        marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
+        written = marker.WritableTxnMarkerTopicResult
+        partition = written.WritableTxnMarkerPartitionResult
+        return WriteTxnMarkersResponse(markers=[
+            marker(producer_id=each.producer_id, topics=[
+                written(name=name, partitions=[
+                    partition(partition_index=index, error_code=error)])
+                for (name, index), error in errors.items()])
+            for each, errors in items
+        ])  # fmt: skip
+    result = AddPartitionsToTxnResponse.Result
+    return AddPartitionsToTxnResponse(results_by_transaction=[
+        result(transactional_id=each.transactional_id, topic_results=[
+            TopicResult(name=name, results_by_partition=[
+                PartitionResult(partition_index=index, partition_error_code=error)])
+            for (name, index), error in errors.items()])
+        for each, errors in items
+    ])  # fmt: skip
+
+
+def partitions_of(item: Any) -> list[TopicPartition]:
+    """Return the partitions of a marker or of a transaction."""
+    return [
+        (topic.name, index)
+        for topic in item.topics
+        for index in (topic.partitions if hasattr(topic, "partitions") else topic.partition_indexes)
+    ]
 
 
 class Response(Promise):
@@ -102,7 +137,7 @@ class Cluster:
         for key_type in (0, 1):
             kafka.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"]), 4)
         routing, image = kafka.broker.routing, kafka.broker.image
-        routing.other_brokers = self.others
+        routing.links = self.others
         routing.leader_of = lambda topic, index: self.there.get(
             (topic, index), image.leader_of(topic, index)
         )
@@ -148,10 +183,10 @@ def test_markers_go_to_the_leader_of_each_partition(cluster: Cluster) -> None:
     producer.end(commits=True)
     assert cluster.kafka.partition(*HERE).end_offset == before + 1
     [sent] = cluster.others.items
-    assert sent.partitions == [THERE] and sent.ending.marker.is_commit
-    assert sent.ending.producer == producer.identity
+    assert partitions_of(sent) == [THERE] and sent.transaction_result
+    assert (sent.producer_id, sent.producer_epoch) == producer.identity
     partition = cluster.kafka.partition(*cluster.coordinator_partition)
-    assert sent.ending.marker.coordinator_epoch == partition.leader_epoch
+    assert sent.coordinator_epoch == partition.leader_epoch
     assert cluster.state() == "PrepareCommit"
     cluster.others.respond([{THERE: Error.NONE}])
     assert cluster.state() == "CompleteCommit"
@@ -178,7 +213,7 @@ def test_a_marker_that_was_not_written_is_sent_again(cluster: Cluster, response:
     assert cluster.state() == "PrepareAbort" and not cluster.others.requests
     cluster.kafka.clock.advance(100)
     [sent] = cluster.others.items
-    assert sent.partitions == [THERE]
+    assert partitions_of(sent) == [THERE]
     cluster.others.respond([{THERE: Error.NONE}])
     cluster.kafka.clock.advance(1_000)
     assert cluster.state() == "CompleteAbort" and not cluster.others.requests
@@ -324,8 +359,8 @@ async def confirmed_elsewhere(cluster: Cluster, version: int, response: Any) -> 
     confirmed = asyncio.create_task(cluster.kafka.broker.transactions.confirmations.confirm(write))
     await settled()
     [command] = cluster.others.items
-    assert isinstance(command, AddPartitions if version == 12 else VerifyPartitions)
-    assert command.partitions == {HERE} and not confirmed.done()
+    assert command.verify_only is (version < 12)
+    assert partitions_of(command) == [HERE] and not confirmed.done()
     cluster.others.respond(response if isinstance(response, Exception) else [response])
     refused = await confirmed
     return refused[HERE].error if HERE in refused else Error.NONE
@@ -403,7 +438,7 @@ async def replaced(cluster: Cluster) -> None:
     assert results.pop("again") is Error.INVALID_PRODUCER_EPOCH
     cluster.others.respond([{HERE: Error.NONE}])
     [command] = cluster.others.items
-    assert command.producer.producer_epoch == 2
+    assert command.producer_epoch == 2
     cluster.others.respond([{HERE: Error.NONE}])
     await settled()
     assert results == dict.fromkeys(("sent", "newer"), Error.NONE) | {

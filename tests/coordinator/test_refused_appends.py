@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.coordinator.machine_backend import MachineBackend
-from wirekafka.coordinator.classic.group import ClassicGroup
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.classic.group import ClassicGroup
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     DeleteGroups,

@@ -14,8 +14,8 @@ from tests import share_state_topic
 from tests.in_process import InProcessBroker
 from tests.manual_clock import ManualClock
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.group_commands import QuietHeartbeat
-from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.groups.commands import QuietHeartbeat
+from wirekafka.coordinator.groups.shard import GroupShard
 from wirekafka.protocol.streams_group_heartbeat import KeyValue
 from wirekafka.runtime.runtime import Runtime
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.coordinator.machine_backend import MachineBackend
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     CommitTransactionOffsets,
@@ -26,9 +26,9 @@ from wirekafka.coordinator.group_commands import (
     Sync,
     Synced,
 )
-from wirekafka.coordinator.group_config import GroupConfig
-from wirekafka.coordinator.group_records import GroupRecordCodec
-from wirekafka.coordinator.group_shard import GroupShard
+from wirekafka.coordinator.groups.config import GroupConfig
+from wirekafka.coordinator.groups.record_table import GroupRecordCodec
+from wirekafka.coordinator.groups.shard import GroupShard
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.machine import Producer
 

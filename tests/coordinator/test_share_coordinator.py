@@ -24,7 +24,7 @@ from tests.coordinator.test_share_shard import (
 from tests.in_process import InProcessBroker, now
 from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
-from wirekafka.coordinator.other_brokers import NoOtherBrokers, Routing
+from wirekafka.coordinator.routing import NoLinks, Routing
 from wirekafka.coordinator.share_state.client import ShareStateClient
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator, ShareCoordinatorParts
 from wirekafka.coordinator.share_state.pruning import RedundantOffsets
@@ -40,6 +40,7 @@ from wirekafka.coordinator.share_state.states import (
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.delete_topics import DeleteTopicsRequest
+from wirekafka.protocol.initialize_share_group_state import InitializeShareGroupStateResponse
 from wirekafka.runtime.observation import Committed
 from wirekafka.runtime.promise import Promise, start
 
@@ -207,26 +208,42 @@ async def test_requests_wait_until_this_broker_is_the_coordinator() -> None:
     assert results.result() == [None]
 
 
-class Remote(NoOtherBrokers):
+OF_REQUESTS = {Error.NETWORK_EXCEPTION, Error.BROKER_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT}
+
+
+class Remote(NoLinks):
     """Another broker that coordinates share partitions; `results` are those of its responses."""
 
-    def __init__(self, *results: Any):
+    def __init__(self, *results: Error):
         self.results = list(results)
         self.requests: list[tuple[int, list[ShareKey]]] = []
 
-    async def run_on_share_states(self, broker_id: int, commands: Any) -> Any:
-        self.requests.append((broker_id, [command.key for command in commands]))
+    async def send(self, broker_id: int, client_id: str, request: Any) -> Any:
+        group_id = request.group_id
+        asked = [(each.topic_id, part) for each in request.topics for part in each.partitions]
+        self.requests.append(
+            (broker_id, [ShareKey(group_id, topic_id, part.partition) for topic_id, part in asked])
+        )
         result = self.results.pop(0)
-        if isinstance(result, Exception):
-            raise result
-        return [result for _ in commands]
+        if result in OF_REQUESTS:
+            raise KafkaError(result)
+        kind = InitializeShareGroupStateResponse.InitializeStateResult
+        return InitializeShareGroupStateResponse(
+            results=[
+                kind(
+                    topic_id=topic_id,
+                    partitions=[kind.PartitionResult(partition=part.partition, error_code=result)],
+                )
+                for topic_id, part in asked
+            ]
+        )
 
 
 @on_a_loop
 async def test_commands_go_to_the_coordinator_on_another_broker_by_group() -> None:
     lone = Lone()
     lone.leader = 2
-    lone.routing.other_brokers = remote = Remote(None, None)
+    lone.routing.links = remote = Remote(Error.NONE, Error.NONE)
     keys = [KEY, KEY._replace(group_id="h"), KEY._replace(partition=5)]
     results = begun(lone.client().delete(keys))
     await settled(lone, 0)
@@ -238,10 +255,7 @@ async def test_commands_go_to_the_coordinator_on_another_broker_by_group() -> No
 async def test_an_unreachable_coordinator_is_looked_up_again() -> None:
     lone = Lone()
     lone.leader = 2
-    failures = [Error.NETWORK_EXCEPTION, Error.BROKER_NOT_AVAILABLE, Error.REQUEST_TIMED_OUT]
-    lone.routing.other_brokers = remote = Remote(
-        *(KafkaError(error) for error in failures), KafkaError(Error.FENCED_STATE_EPOCH)
-    )
+    lone.routing.links = remote = Remote(*OF_REQUESTS, Error.FENCED_STATE_EPOCH)
     results = begun(lone.client().initialize([StateInitialization(KEY, 1)]))
     await settled(lone, 60_000)
     assert [each.error for each in results.result()] == [Error.FENCED_STATE_EPOCH]

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.coordinator.group_machines import GroupMachines, topic_id
-from wirekafka.coordinator.group_times import GroupTimes
-from wirekafka.coordinator.other_brokers import NoOtherBrokers
-from wirekafka.coordinator.share.config import ShareGroupConfig
-from wirekafka.coordinator.share_group import ShareGroup
+from wirekafka.coordinator.groups.kind_configs import KindConfigs
+from wirekafka.coordinator.groups.share.config import ShareGroupConfig
+from wirekafka.coordinator.groups.share.group import ShareGroup
+from wirekafka.coordinator.groups.times import GroupTimes
+from wirekafka.coordinator.routing import NoLinks
 from wirekafka.coordinator.share_state.states import NO_OFFSET, ShareKey
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_share_group_offsets import AlterShareGroupOffsetsRequest
@@ -18,6 +19,7 @@ from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from wirekafka.protocol.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
 from wirekafka.protocol.list_groups import ListGroupsRequest
+from wirekafka.protocol.list_offsets import ListOffsetsResponse
 from wirekafka.protocol.share_group_describe import ShareGroupDescribeRequest
 from wirekafka.protocol.share_group_heartbeat import ShareGroupHeartbeatRequest
 from wirekafka.replication.partition.replica import NO_LEADER
@@ -27,7 +29,7 @@ _SESSION_MS = 45_000
 
 @pytest.fixture
 def broker() -> GroupMachines:
-    machines = GroupMachines(share=ShareGroupConfig(max_size=3)).ready()
+    machines = GroupMachines(KindConfigs(share=ShareGroupConfig(max_size=3))).ready()
     machines.image.features["share.version"] = 1
     machines.share_options = GroupTimes(assignment_interval_ms=0)
     return machines
@@ -209,21 +211,25 @@ def test_offsets_show_the_lag_only_of_partitions_with_a_start_offset(broker: Gro
     ]
 
 
-class Elsewhere(NoOtherBrokers):
+class Elsewhere(NoLinks):
     """Broker 2, which leads the second partition; broker 3 is not in service."""
 
-    async def latest_offsets(self, broker_id: int, partitions: Any) -> Any:
-        assert list(partitions) == [("t", 1 if broker_id == 2 else 2)]
+    async def send(self, broker_id: int, client_id: str, request: Any) -> Any:
+        [topic] = request.topics
+        [partition] = topic.partitions
+        assert (topic.name, partition.partition_index) == ("t", 1 if broker_id == 2 else 2)
         if broker_id == 3:
             raise KafkaError(Error.BROKER_NOT_AVAILABLE)
-        return {("t", 1): 20}
+        found = ListOffsetsResponse.TopicResponse(name="t")
+        found.partitions = [found.PartitionResponse(partition_index=1, error_code=0, offset=20)]
+        return ListOffsetsResponse(topics=[found])
 
 
 def test_the_lag_of_partitions_led_elsewhere_is_found_at_their_leaders(
     broker: GroupMachines,
 ) -> None:
     beat(broker, "a", 0, "t")
-    broker.routing.other_brokers = Elsewhere()
+    broker.routing.links = Elsewhere()
     broker.routing.leader_of = lambda topic, index: index + 1
     broker.latest_offsets["t", 0] = 11
     for index in range(3):

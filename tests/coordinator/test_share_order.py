@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.counted import Comparisons, CountedText
-from wirekafka.coordinator.consumer.topics import NO_TOPICS
-from wirekafka.coordinator.java_hash import java_hash_code
-from wirekafka.coordinator.java_order import HashOrder
-from wirekafka.coordinator.share.member import ShareMember
-from wirekafka.coordinator.share.subscriptions import ShareSubscriptions
-from wirekafka.coordinator.share.topics import (
+from wirekafka.coordinator.groups.share.member import ShareMember
+from wirekafka.coordinator.groups.share.subscriptions import ShareSubscriptions
+from wirekafka.coordinator.groups.share.topics import (
     StoredTopic,
     StoredTopics,
     Topics,
@@ -18,6 +15,9 @@ from wirekafka.coordinator.share.topics import (
     by_topic,
     in_order,
 )
+from wirekafka.coordinator.java_hash import java_hash_code
+from wirekafka.coordinator.java_order import HashOrder
+from wirekafka.coordinator.topics import NO_TOPICS
 
 IDS = [(each * 16 + each % 3).to_bytes(16, "big") for each in range(13)]
 """Topic ids in three of the first 16 buckets; one id more than a map of 16 buckets takes."""

@@ -13,7 +13,6 @@ from tests.manual_clock import ManualClock
 from tests.memory_log import MemoryLog
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.compression import Codec
-from wirekafka.coordinator.consumer.topics import NO_TOPICS, CoordinatedTopic
 from wirekafka.coordinator.share_state.commands import StateDeletion, SummaryRead, TopicsDeletion
 from wirekafka.coordinator.share_state.records import (
     ShareRecord,
@@ -37,6 +36,7 @@ from wirekafka.coordinator.share_state.states import (
     StateWrite,
     StoredState,
 )
+from wirekafka.coordinator.topics import NO_TOPICS, CoordinatedTopic
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.runtime import Runtime
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.coordinator.group_machines import GroupMachines
 from tests.coordinator.streams_story import GROUP, StreamsStory, topology
-from wirekafka.coordinator.streams.config import StreamsGroupOptions
-from wirekafka.coordinator.streams.group import StreamsGroup
-from wirekafka.coordinator.streams.status import StatusCode
+from wirekafka.coordinator.groups.streams.config import StreamsGroupOptions
+from wirekafka.coordinator.groups.streams.group import StreamsGroup
+from wirekafka.coordinator.groups.streams.status import StatusCode
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.delete_groups import DeleteGroupsRequest
 from wirekafka.protocol.join_group import JoinGroupRequest

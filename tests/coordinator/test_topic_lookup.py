@@ -1,7 +1,7 @@
 """Topics that a subscription matches are looked up in steps, whatever the expression costs."""
 
-from wirekafka.coordinator.consumer.regex import matching_topics
-from wirekafka.coordinator.steps import finish
+from wirekafka.coordinator.groups.consumer.regex import matching_topics
+from wirekafka.coordinator.groups.steps import finish
 
 
 def test_an_ordinary_lookup_is_a_few_steps() -> None:

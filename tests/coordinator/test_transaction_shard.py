@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from wirekafka.coordinator.transaction import Transaction, TransactionState
-from wirekafka.coordinator.transaction_commands import (
+from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
     DescribeTransaction,
     EndTransaction,
@@ -18,8 +17,9 @@ from wirekafka.coordinator.transaction_commands import (
     StartProducer,
     VerifyPartitions,
 )
-from wirekafka.coordinator.transaction_records import TransactionRecord, TransactionRecordCodec
-from wirekafka.coordinator.transaction_shard import TransactionConfig, TransactionShard
+from wirekafka.coordinator.transactions.records import TransactionRecord, TransactionRecordCodec
+from wirekafka.coordinator.transactions.shard import TransactionConfig, TransactionShard
+from wirekafka.coordinator.transactions.transaction import Transaction, TransactionState
 from wirekafka.errors import Error, KafkaError
 from wirekafka.runtime.machine import Ticket
 

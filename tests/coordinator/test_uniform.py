@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wirekafka.coordinator.consumer.assignment import (
+from wirekafka.coordinator.groups.assignment import (
     NO_ASSIGNMENT,
     AssignedMember,
     Assignment,
@@ -14,8 +14,8 @@ from wirekafka.coordinator.consumer.assignment import (
     Target,
     read_assignment,
 )
-from wirekafka.coordinator.consumer.uniform import assign_uniformly
-from wirekafka.coordinator.steps import finish
+from wirekafka.coordinator.groups.consumer.uniform import assign_uniformly
+from wirekafka.coordinator.groups.steps import finish
 
 TOPICS = {bytes([number] * 16): count for number, count in ((1, 3), (2, 40), (3, 7))}
 

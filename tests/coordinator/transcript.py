@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.commands import (
     AssignorChoice,
     CommitOffsets,
     DescribedGroup,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tests.raw_client import RawClient
 from wirekafka.codec.message import Request
-from wirekafka.coordinator.group_commands import (
+from wirekafka.coordinator.groups.commands import (
     CommitOffsets,
     DescribedGroup,
     DescribedMember,

@@ -30,7 +30,7 @@ from tests.manual_clock import ManualClock
 from tests.simulation.disk import Outcome, SimulatedDisk
 from wirekafka.codec.batch import read_header
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.coordinator.group_commands import DescribeGroup
+from wirekafka.coordinator.groups.commands import DescribeGroup
 from wirekafka.coordinator.share_state.states import (
     DeliveryState,
     ShareKey,

@@ -13,7 +13,7 @@ from tests.in_process import InProcessBroker, now
 from tests.log.cleaning import clean
 from tests.manual_clock import ManualClock
 from wirekafka.codec.record import BatchOptions, Record, encode_batch
-from wirekafka.coordinator.group_commands import AssignorChoice, Join, Sync
+from wirekafka.coordinator.groups.commands import AssignorChoice, Join, Sync
 from wirekafka.coordinator.share_state.states import (
     DeliveryState,
     ShareKey,

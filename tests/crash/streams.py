@@ -7,8 +7,8 @@ from random import Random
 from typing import Any, Protocol
 
 from tests.crash.observed import Observed
-from wirekafka.coordinator.streams.group import StreamsGroup
-from wirekafka.coordinator.streams.member import StreamsMember
+from wirekafka.coordinator.groups.streams.group import StreamsGroup
+from wirekafka.coordinator.groups.streams.member import StreamsMember
 from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue, TopicInfo
 from wirekafka.protocol.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds
 

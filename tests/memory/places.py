@@ -71,8 +71,8 @@ STORES: Mapping[str, tuple[str, ...]] = {
         "metadata/broker/auto_creation.py:AutoCreation._failures",
     ),
     "Keys of coordinators' records": (
-        "coordinator/group_records.py:_offset_keys",
-        "coordinator/record_packing.py:packing.packed_keys",
+        "coordinator/groups/offset_record.py:_offset_keys",
+        "coordinator/groups/record_types.py:record_type.packed_keys",
     ),
     "Hashes of member ids": (
         "coordinator/java_order.py:_spread_hash_codes",
@@ -94,42 +94,44 @@ STORES: Mapping[str, tuple[str, ...]] = {
 STORED: Mapping[str, str] = {
     "broker.py": "Broker.partitions Broker._directory_of",
     "config/checks/client_match.py": "ClientMatch._expressions",
-    "coordinator/assigned_group.py": "AssignedGroup.members AssignedGroup.static_member_ids",
-    "coordinator/classic/group.py": (
+    "coordinator/groups/assigned_group.py": (
+        "AssignedGroup.members AssignedGroup.static_member_ids"
+    ),
+    "coordinator/groups/classic/group.py": (
         "ClassicGroup.members ClassicGroup.static_member_ids ClassicGroup.pending_joins "
         "ClassicGroup.pending_syncs ClassicGroup._supported"
     ),
-    "coordinator/consumer/classic.py": "ClassicMembers._awaited",
-    "coordinator/consumer/group.py": (
+    "coordinator/groups/consumer/classic.py": "ClassicMembers._awaited",
+    "coordinator/groups/consumer/group.py": (
         "ConsumerGroup.targets ConsumerGroup.target_owners ConsumerGroup.target_ends "
         "ConsumerGroup._owner_epochs"
     ),
-    "coordinator/consumer/steps.py": "MemberSteps._refreshed MemberSteps.lookups",
-    "coordinator/consumer/subscriptions.py": (
+    "coordinator/groups/consumer/steps.py": "MemberSteps._refreshed MemberSteps.lookups",
+    "coordinator/groups/consumer/subscriptions.py": (
         "Subscriptions.topics Subscriptions.regexes Subscriptions.resolved "
         "AssignorVotes._votes ClassicProtocols._supporters"
     ),
     "coordinator/coordinated_image.py": "CoordinatedImage._hashes",
-    "coordinator/group_options.py": "_Options._known",
-    "coordinator/group_shard.py": "GroupShard.groups GroupShard._kinds",
-    "coordinator/offsets.py": "Offsets._committed Offsets._pending Offsets._open",
-    "coordinator/share/heartbeat.py": (
+    "coordinator/groups/options.py": "_Options._known",
+    "coordinator/groups/shard.py": "GroupShard.groups GroupShard._kinds",
+    "coordinator/groups/offsets.py": "Offsets._committed Offsets._pending Offsets._open",
+    "coordinator/groups/share/heartbeat.py": (
         "ShareHeartbeats._refreshed ShareHeartbeats._settled ShareHeartbeats._stored_ms"
     ),
-    "coordinator/share/leader.py": "ShareLeader._shares",
-    "coordinator/share/subscriptions.py": "ShareSubscriptions.topics",
-    "coordinator/share_group.py": "ShareGroup.targets",
+    "coordinator/groups/share/leader.py": "ShareLeader._shares",
+    "coordinator/groups/share/subscriptions.py": "ShareSubscriptions.topics",
+    "coordinator/groups/share/group.py": "ShareGroup.targets",
     "coordinator/share_state/pruning.py": "RedundantOffsets._last_snapshots",
     "coordinator/share_state/shard.py": "ShareShard._stored",
-    "coordinator/streams/group.py": "StreamsGroup.targets",
-    "coordinator/streams/member.py": "StreamsMember.tags",
-    "coordinator/streams/partitions.py": "PartitionCounts.decided",
-    "coordinator/streams/records.py": "GroupVersion.configs",
-    "coordinator/streams/soft.py": (
+    "coordinator/groups/streams/group.py": "StreamsGroup.targets",
+    "coordinator/groups/streams/member.py": "StreamsMember.tags",
+    "coordinator/groups/streams/partitions.py": "PartitionCounts.decided",
+    "coordinator/groups/streams/records.py": "GroupVersion.configs",
+    "coordinator/groups/streams/soft.py": (
         "SoftState.progress SoftStates._states SoftStates._configured SoftStates.delayed"
     ),
     "coordinator/topic_changes.py": "TopicChanges._queue",
-    "coordinator/transaction_shard.py": "TransactionShard._transactions",
+    "coordinator/transactions/shard.py": "TransactionShard._transactions",
     "log/epochs.py": "LeaderEpochs._entries",
     "log/directories/future_logs.py": "FutureLogs._logs FutureLogs.topic_ids",
     "log/directories/new_log.py": "LogCreation._leftovers",
@@ -224,20 +226,22 @@ PASSING: Mapping[str, str] = {
     "console/pages/transactions.py": (
         "Transaction.partitions Transactions.listed Transactions.failed"
     ),
-    "coordinator/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
-    "coordinator/completion.py": "Completion._remaining",
-    "coordinator/consumer/assignment.py": "Target._added Target._buckets",
-    "coordinator/consumer/reconcile.py": "_Difference.granted",
-    "coordinator/consumer/uniform_mixed.py": "_Mixed._members _Mixed._subscribers",
-    "coordinator/group.py": "Turn._drafts",
-    "coordinator/groups.py": "GroupCoordinator.held_assignments",
-    "coordinator/long_work.py": "LongWork._works _Work.waiting",
-    "coordinator/streams/heartbeat.py": "_Turn.status",
-    "coordinator/streams/sticky.py": (
+    "coordinator/transactions/broker_queues.py": "_Queue.waiting BrokerQueues._queues",
+    "coordinator/transactions/completion.py": "Completion._remaining",
+    "coordinator/groups/assignment.py": "Target._added Target._buckets",
+    "coordinator/groups/consumer/reconcile.py": "_Difference.granted",
+    "coordinator/groups/consumer/uniform_mixed.py": "_Mixed._members _Mixed._subscribers",
+    "coordinator/groups/group.py": "Turn._drafts",
+    "coordinator/groups/coordinator.py": "GroupCoordinator.held_assignments",
+    "coordinator/groups/long_work.py": "LongWork._works _Work.waiting",
+    "coordinator/groups/streams/heartbeat.py": "_Turn.status",
+    "coordinator/groups/streams/sticky.py": (
         "_Process.counts _Process.active _Process.standby _Assignment._processes "
         "_Assignment._had_active _Assignment._candidates"
     ),
-    "coordinator/streams/tasks.py": "TaskOwners._active TaskOwners._standby TaskOwners._warmup",
+    "coordinator/groups/streams/tasks.py": (
+        "TaskOwners._active TaskOwners._standby TaskOwners._warmup"
+    ),
     "log/append.py": "RecordsRefused.record_errors",
     "log/checkpoints.py": "partition_metadata_text partition_metadata_from",
     "log/compaction/cleaned_segment.py": "CleanedSegment._pending",

@@ -28,7 +28,8 @@ from tests.telemetry.sequences import alter
 from tests.telemetry.test_telemetry import otlp
 from wirekafka.codec.message import Request
 from wirekafka.config.checks.authorization import STANDARD_AUTHORIZER
-from wirekafka.coordinator import group_records, java_order, shards
+from wirekafka.coordinator import java_order, shards
+from wirekafka.coordinator.groups import offset_record
 from wirekafka.metadata.broker import auto_creation
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.metrics import client_metrics
@@ -347,8 +348,8 @@ def record_keys(stand: Stand) -> list[Any]:
     stand.kafka.create("__consumer_offsets")
     for number in range(400):
         commit(stand.kafka, f"{number}" + "g" * 2_000, 0)
-    assert len(group_records._offset_keys) > 100
-    return [group_records._offset_keys]
+    assert len(offset_record._offset_keys) > 100
+    return [offset_record._offset_keys]
 
 
 def member_hashes(_: Stand) -> list[Any]:
@@ -412,7 +413,7 @@ CONSTANTS: list[tuple[Any, str]] = [
     (lag, "_MOST_HISTORIES"),
     (lag, "_MOST_STAMPS"),
     (auto_creation, "_MOST_FAILURES"),
-    (group_records._offset_keys, "_most_bytes"),
+    (offset_record._offset_keys, "_most_bytes"),
     (java_order._spread_hash_codes, "_most_bytes"),
     (java_order._mixed_hash_codes, "_most_bytes"),
 ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.in_process import batch
 from wirekafka.config.broker_config import BrokerConfig
-from wirekafka.coordinator.markers import Ending
-from wirekafka.coordinator.other_brokers import MarkerBatch, OutgoingBatch
+from wirekafka.coordinator.groups.share.leader_requests import OutgoingBatch, append, latest_offsets
+from wirekafka.coordinator.routing import Routing
 from wirekafka.coordinator.share_state.commands import StateDeletion, SummaryRead
 from wirekafka.coordinator.share_state.states import (
     ShareKey,
@@ -22,12 +23,15 @@ from wirekafka.coordinator.share_state.states import (
     StateWrite,
     StoredState,
 )
-from wirekafka.coordinator.transaction_commands import (
+from wirekafka.coordinator.share_state.wire import run_on_share_states
+from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
     ProducerIdentity,
     StartProducer,
     VerifyPartitions,
 )
+from wirekafka.coordinator.transactions.markers import Ending
+from wirekafka.coordinator.transactions.wire import MarkerBatch, confirm_partitions, write_markers
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topics import NewTopic
 from wirekafka.protocol.records.control import Marker
@@ -48,9 +52,9 @@ INTERNAL = {
 
 
 def with_other(
-    tmp_path: Path, scenario: Callable[[BrokerLinks, Node], Awaitable[None]], **settings: str
+    tmp_path: Path, scenario: Callable[[Routing, Node], Awaitable[None]], **settings: str
 ) -> None:
-    """Run a scenario with this broker's links, and the other broker with a topic `t`."""
+    """Run a scenario with this broker's routing, and the other broker with a topic `t`."""
 
     async def run() -> None:
         values = {name.replace("_", "."): value for name, value in settings.items()}
@@ -76,7 +80,7 @@ def with_other(
             await other.broker.controller_channel.create_topics([topic])
             for name in (TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC):
                 await other.broker.ensure_internal_topic(name)
-            await scenario(links, other)
+            await scenario(Routing(HERE, image.leader_of, links), other)
         finally:
             links.close()
             await other.stop()
@@ -89,8 +93,9 @@ def ending(producer_id: int, coordinator_epoch: int = 0, *, commits: bool = True
 
 
 def test_markers_are_appended_at_the_other_broker(tmp_path: Path) -> None:
-    async def scenario(links: BrokerLinks, other: Node) -> None:
-        errors = await links.write_markers(
+    async def scenario(routing: Routing, other: Node) -> None:
+        errors = await write_markers(
+            routing,
             THERE,
             [
                 MarkerBatch(ending(7, 5), [("t", 0), ("unknown", 0)]),
@@ -105,7 +110,7 @@ def test_markers_are_appended_at_the_other_broker(tmp_path: Path) -> None:
         ]
         assert [other.broker.partition("t", index).end_offset for index in (0, 1)] == [2, 1]
         # A coordinator with an older epoch has been replaced.
-        [stale] = await links.write_markers(THERE, [MarkerBatch(ending(7, 4), [("t", 0)])])
+        [stale] = await write_markers(routing, THERE, [MarkerBatch(ending(7, 4), [("t", 0)])])
         assert stale == {("t", 0): Error.TRANSACTION_COORDINATOR_FENCED}
         assert other.broker.partition("t", 0).end_offset == 2
 
@@ -113,12 +118,13 @@ def test_markers_are_appended_at_the_other_broker(tmp_path: Path) -> None:
 
 
 def test_partitions_are_added_and_verified_at_the_other_broker(tmp_path: Path) -> None:
-    async def scenario(links: BrokerLinks, other: Node) -> None:
+    async def scenario(routing: Routing, other: Node) -> None:
         transactions = other.broker.transactions
         first = await transactions.start_producer(StartProducer("x", 60_000))
         second = await transactions.start_producer(StartProducer("y", 60_000))
         both = frozenset({("t", 0), ("t", 1)})
-        added, unknown = await links.confirm_partitions(
+        added, unknown = await confirm_partitions(
+            routing,
             THERE,
             [
                 AddPartitions("x", first, frozenset({("t", 0)}), 2),
@@ -130,7 +136,8 @@ def test_partitions_are_added_and_verified_at_the_other_broker(tmp_path: Path) -
             ("t", 0): Error.OPERATION_NOT_ATTEMPTED,
             ("u", 0): Error.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        verified, fenced, missing = await links.confirm_partitions(
+        verified, fenced, missing = await confirm_partitions(
+            routing,
             THERE,
             [
                 VerifyPartitions("x", first, both),
@@ -146,10 +153,10 @@ def test_partitions_are_added_and_verified_at_the_other_broker(tmp_path: Path) -
 
 
 def test_share_states_are_kept_at_the_other_broker(tmp_path: Path) -> None:
-    async def scenario(links: BrokerLinks, other: Node) -> None:
+    async def scenario(routing: Routing, other: Node) -> None:
         topic_id = other.broker.image.topics["t"].id
         keys = [ShareKey("g", topic_id, index) for index in (0, 1)]
-        run = links.run_on_share_states
+        run = partial(run_on_share_states, routing)
         assert await run(THERE, [StateInitialization(key, 1, 10) for key in keys]) == [None, None]
         batches = (StateBatch(10, 11, 2, 1), StateBatch(13, 13, 0, 2))
         states = await run(THERE, [StateRead(key, 4) for key in keys])
@@ -170,48 +177,48 @@ def test_share_states_are_kept_at_the_other_broker(tmp_path: Path) -> None:
 
 
 def test_batches_are_appended_at_the_other_broker(tmp_path: Path) -> None:
-    async def scenario(links: BrokerLinks, other: Node) -> None:
+    async def scenario(routing: Routing, other: Node) -> None:
         topic_id = other.broker.image.topics["t"].id
-        await links.append(THERE, OutgoingBatch("t", topic_id, 1, batch(b"a", b"b")))
+        await append(routing, THERE, OutgoingBatch("t", topic_id, 1, batch(b"a", b"b")))
         assert other.broker.partition("t", 1).end_offset == 2
-        found = await links.latest_offsets(THERE, [("t", 0), ("t", 1), ("unknown", 0)])
+        found = await latest_offsets(routing, THERE, [("t", 0), ("t", 1), ("unknown", 0)])
         unknown = found["unknown", 0]
         assert isinstance(unknown, KafkaError)
         assert unknown.error is Error.UNKNOWN_TOPIC_OR_PARTITION
         assert (found["t", 0], found["t", 1]) == (0, 2)
         with pytest.raises(KafkaError) as refused:
-            await links.append(THERE, OutgoingBatch("t", topic_id, 7, batch(b"a")))
+            await append(routing, THERE, OutgoingBatch("t", topic_id, 7, batch(b"a")))
         assert refused.value.error is Error.UNKNOWN_TOPIC_OR_PARTITION
 
     with_other(tmp_path, scenario)
 
 
 def test_a_broker_out_of_service_gets_no_request(tmp_path: Path) -> None:
-    async def scenario(links: BrokerLinks, other: Node) -> None:
+    async def scenario(routing: Routing, other: Node) -> None:
         with pytest.raises(KafkaError) as unknown:
-            await links.write_markers(9, [MarkerBatch(ending(7), [("t", 0)])])
+            await write_markers(routing, 9, [MarkerBatch(ending(7), [("t", 0)])])
         assert unknown.value.error is Error.BROKER_NOT_AVAILABLE
         other.broker.image.brokers[THERE].registration.fenced = True
         with pytest.raises(KafkaError) as fenced:
-            await links.write_markers(THERE, [MarkerBatch(ending(7), [("t", 0)])])
+            await write_markers(routing, THERE, [MarkerBatch(ending(7), [("t", 0)])])
         assert fenced.value.error is Error.BROKER_NOT_AVAILABLE
         other.broker.image.brokers[THERE].registration.fenced = False
-        [written] = await links.write_markers(THERE, [MarkerBatch(ending(7), [("t", 0)])])
+        [written] = await write_markers(routing, THERE, [MarkerBatch(ending(7), [("t", 0)])])
         assert written == {("t", 0): Error.NONE}
 
     with_other(tmp_path, scenario)
 
 
 def test_an_unauthorized_broker_is_refused(tmp_path: Path) -> None:
-    async def scenario(links: BrokerLinks, other: Node) -> None:
-        [errors] = await links.write_markers(THERE, [MarkerBatch(ending(7), [("t", 0)])])
+    async def scenario(routing: Routing, other: Node) -> None:
+        [errors] = await write_markers(routing, THERE, [MarkerBatch(ending(7), [("t", 0)])])
         assert errors == {("t", 0): Error.CLUSTER_AUTHORIZATION_FAILED}
         command = VerifyPartitions("x", ProducerIdentity(7, 0), frozenset({("t", 0)}))
         with pytest.raises(KafkaError) as refused:
-            await links.confirm_partitions(THERE, [command])
+            await confirm_partitions(routing, THERE, [command])
         assert refused.value.error is Error.CLUSTER_AUTHORIZATION_FAILED
         key = ShareKey("g", other.broker.image.topics["t"].id, 0)
-        [state] = await links.run_on_share_states(THERE, [StateRead(key, 1)])
+        [state] = await run_on_share_states(routing, THERE, [StateRead(key, 1)])
         assert state.error is Error.CLUSTER_AUTHORIZATION_FAILED
 
     with_other(

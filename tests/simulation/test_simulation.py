@@ -12,8 +12,8 @@ import pytest
 
 from tests.simulation.seeds import assert_every_seed_passes
 from tests.simulation.simulation import _Simulation, has_shares, simulate
-from wirekafka.coordinator.markers import MarkerWriter
-from wirekafka.coordinator.share.leader import ShareLeader
+from wirekafka.coordinator.groups.share.leader import ShareLeader
+from wirekafka.coordinator.transactions.markers import MarkerWriter
 from wirekafka.log.log import Log
 from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition.partition import Partition

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.fencing import fencing_error
 from wirekafka.apis.shared.registry import Call, api, failure_of
-from wirekafka.coordinator.transaction import FIRST_TRANSACTIONS
-from wirekafka.coordinator.transaction_commands import AddPartitions, ProducerIdentity
+from wirekafka.coordinator.transactions.commands import AddPartitions, ProducerIdentity
+from wirekafka.coordinator.transactions.transaction import FIRST_TRANSACTIONS
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from wirekafka.replication.partition.internal_topics import OFFSETS_TOPIC

@@ -10,11 +10,14 @@ from collections.abc import Iterable
 
 from wirekafka.apis.shared.fencing import fencing_error
 from wirekafka.apis.shared.registry import Call, api, failure_of
-from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS, FIRST_TRANSACTIONS
-from wirekafka.coordinator.transaction_commands import (
+from wirekafka.coordinator.transactions.commands import (
     AddPartitions,
     ProducerIdentity,
     VerifyPartitions,
+)
+from wirekafka.coordinator.transactions.transaction import (
+    EPOCH_BUMPING_TRANSACTIONS,
+    FIRST_TRANSACTIONS,
 )
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.add_partitions_to_txn import (

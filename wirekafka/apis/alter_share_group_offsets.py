@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api
 from wirekafka.apis.shared.share_version import UNSUPPORTED, check_share_version
+from wirekafka.coordinator.groups.share.commands import AlterShareOffsets
 from wirekafka.coordinator.java_order import grown_capacity, integers_in_order
-from wirekafka.coordinator.share.commands import AlterShareOffsets
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,

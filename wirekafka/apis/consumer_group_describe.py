@@ -11,7 +11,7 @@ from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.group_protocols import check_consumer_protocol
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator.consumer.commands import (
+from wirekafka.coordinator.groups.consumer.commands import (
     DescribeConsumerGroup,
     DescribedConsumerGroup,
     DescribedConsumerMember,

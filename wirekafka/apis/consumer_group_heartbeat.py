@@ -11,15 +11,15 @@ from typing import Any
 
 from wirekafka.apis.shared.group_protocols import check_consumer_protocol
 from wirekafka.apis.shared.registry import Call, api
-from wirekafka.coordinator.consumer.commands import (
+from wirekafka.coordinator.groups.commands import QuietHeartbeat
+from wirekafka.coordinator.groups.consumer.commands import (
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
     all_of,
     check_heartbeat,
 )
-from wirekafka.coordinator.consumer.group import ConsumerGroup
-from wirekafka.coordinator.consumer.reconcile import reported_partitions
-from wirekafka.coordinator.group_commands import QuietHeartbeat
+from wirekafka.coordinator.groups.consumer.group import ConsumerGroup
+from wirekafka.coordinator.groups.consumer.reconcile import reported_partitions
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

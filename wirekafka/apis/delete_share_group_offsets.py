@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wirekafka.apis.shared.registry import Call, api
 from wirekafka.apis.shared.share_version import UNSUPPORTED, check_share_version
-from wirekafka.coordinator.share.commands import DeleteShareOffsets
+from wirekafka.coordinator.groups.share.commands import DeleteShareOffsets
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,

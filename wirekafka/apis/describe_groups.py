@@ -8,8 +8,8 @@ from __future__ import annotations
 from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator import group_commands
-from wirekafka.coordinator.group_commands import DescribeGroup
+from wirekafka.coordinator.groups import commands as group_commands
+from wirekafka.coordinator.groups.commands import DescribeGroup
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from wirekafka.security.acl import GROUP

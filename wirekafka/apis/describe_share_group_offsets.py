@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator.share.groups import ShareOffset
+from wirekafka.coordinator.groups.share.groups import ShareOffset
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator.transaction import Transaction
-from wirekafka.coordinator.transaction_commands import DescribeTransaction
+from wirekafka.coordinator.transactions.commands import DescribeTransaction
+from wirekafka.coordinator.transactions.transaction import Transaction
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.describe_transactions import (
     DescribeTransactionsRequest,

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.fencing import fencing_error
 from wirekafka.apis.shared.registry import Call, api, failure_of
-from wirekafka.coordinator.transaction import EPOCH_BUMPING_TRANSACTIONS, FIRST_TRANSACTIONS
-from wirekafka.coordinator.transaction_commands import EndTransaction, ProducerIdentity
+from wirekafka.coordinator.transactions.commands import EndTransaction, ProducerIdentity
+from wirekafka.coordinator.transactions.transaction import (
+    EPOCH_BUMPING_TRANSACTIONS,
+    FIRST_TRANSACTIONS,
+)
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.end_txn import EndTxnRequest, EndTxnResponse
 from wirekafka.security.acl import TRANSACTIONAL_ID, WRITE

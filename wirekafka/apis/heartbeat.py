@@ -6,7 +6,7 @@ v3: static members (KIP-345).
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api
-from wirekafka.coordinator import group_commands
+from wirekafka.coordinator.groups import commands as group_commands
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
 from wirekafka.security.acl import GROUP, READ

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.fencing import fencing_error
 from wirekafka.apis.shared.registry import Call, api, failure_of
-from wirekafka.coordinator.transaction_commands import ProducerIdentity, StartProducer
+from wirekafka.coordinator.transactions.commands import ProducerIdentity, StartProducer
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wirekafka.security.acl import CLUSTER, IDEMPOTENT_WRITE, TOPIC, TRANSACTIONAL_ID, WRITE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
-from wirekafka.coordinator.group_commands import AssignorChoice, Join, Joined, JoinRefused
+from wirekafka.coordinator.groups.commands import AssignorChoice, Join, Joined, JoinRefused
 from wirekafka.errors import KafkaError
 from wirekafka.protocol.join_group import JoinGroupRequest, JoinGroupResponse
 from wirekafka.security.acl import GROUP, READ

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wirekafka.apis.shared.registry import Call, api
-from wirekafka.coordinator.transaction import TransactionState
-from wirekafka.coordinator.transaction_commands import ListTransactions
+from wirekafka.coordinator.transactions.commands import ListTransactions
+from wirekafka.coordinator.transactions.transaction import TransactionState
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from wirekafka.regex import InvalidRegex, Regex

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
-from wirekafka.coordinator.group_commands import CommitOffsets, OffsetToCommit
+from wirekafka.coordinator.groups.commands import CommitOffsets, OffsetToCommit
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.image.image import TopicImage
 from wirekafka.protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api
 from wirekafka.apis.shared.topic_access import topics_by_name
-from wirekafka.coordinator.group_commands import DeleteOffsets
+from wirekafka.coordinator.groups.commands import DeleteOffsets
 from wirekafka.errors import Error
 from wirekafka.protocol.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from wirekafka.security.acl import DELETE, GROUP, READ

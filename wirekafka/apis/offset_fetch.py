@@ -9,7 +9,7 @@ from __future__ import annotations
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator.group_commands import FetchAllOffsets, FetchedOffset, FetchOffsets
+from wirekafka.coordinator.groups.commands import FetchAllOffsets, FetchedOffset, FetchOffsets
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from wirekafka.security.acl import DESCRIBE, GROUP, TOPIC

@@ -28,8 +28,8 @@ from wirekafka.codec.batch import (
     read_header,
 )
 from wirekafka.codec.compression import Codec
-from wirekafka.coordinator.confirmation import Support, TransactionalWrite
-from wirekafka.coordinator.transaction_commands import ProducerIdentity
+from wirekafka.coordinator.transactions.commands import ProducerIdentity
+from wirekafka.coordinator.transactions.confirmation import Support, TransactionalWrite
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.append import Checked, TakesLong
 from wirekafka.log.validate import check_ahead

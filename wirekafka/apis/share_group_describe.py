@@ -6,7 +6,7 @@ from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.share_version import check_share_version
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator.share.commands import (
+from wirekafka.coordinator.groups.share.commands import (
     DescribedShareGroup,
     DescribedShareMember,
     DescribeShareGroup,

@@ -7,9 +7,9 @@ from typing import Any
 
 from wirekafka.apis.shared.registry import Call, api
 from wirekafka.apis.shared.share_version import check_share_version
-from wirekafka.coordinator.group_commands import QuietHeartbeat
-from wirekafka.coordinator.share.commands import ShareHeartbeat, check_share_heartbeat
-from wirekafka.coordinator.share_group import ShareGroup
+from wirekafka.coordinator.groups.commands import QuietHeartbeat
+from wirekafka.coordinator.groups.share.commands import ShareHeartbeat, check_share_heartbeat
+from wirekafka.coordinator.groups.share.group import ShareGroup
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,

@@ -11,14 +11,14 @@ from wirekafka.apis.shared.group_access import describable
 from wirekafka.apis.shared.group_protocols import check_streams_protocol
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.turns import Turns
-from wirekafka.coordinator.streams.commands import (
+from wirekafka.coordinator.groups.streams.commands import (
     DescribedStreamsGroup,
     DescribedStreamsMember,
     DescribeStreamsGroup,
 )
-from wirekafka.coordinator.streams.configure import ConfiguredSubtopology, InternalTopic
-from wirekafka.coordinator.streams.tasks import TaskId, in_record_order
-from wirekafka.coordinator.streams.topology import hash_order
+from wirekafka.coordinator.groups.streams.configure import ConfiguredSubtopology, InternalTopic
+from wirekafka.coordinator.groups.streams.tasks import TaskId, in_record_order
+from wirekafka.coordinator.groups.streams.topology import hash_order
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.records.streams_groups import StreamsGroupTopologyValue
 from wirekafka.protocol.records.streams_groups import TopicInfo as SentTopic

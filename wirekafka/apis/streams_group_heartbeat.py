@@ -10,20 +10,20 @@ from typing import Any
 
 from wirekafka.apis.shared.group_protocols import check_streams_protocol
 from wirekafka.apis.shared.registry import Call, api
-from wirekafka.coordinator.group_commands import QuietHeartbeat
-from wirekafka.coordinator.streams.commands import (
+from wirekafka.coordinator.groups.commands import QuietHeartbeat
+from wirekafka.coordinator.groups.streams.commands import (
     EndpointPartitions,
     StreamsHeartbeat,
     StreamsHeartbeatReply,
     check_heartbeat,
 )
-from wirekafka.coordinator.streams.configure import InternalTopic
-from wirekafka.coordinator.streams.group import StreamsGroup
-from wirekafka.coordinator.streams.member import Endpoint as MemberEndpoint
-from wirekafka.coordinator.streams.status import Status, StatusCode
-from wirekafka.coordinator.streams.tasks import TaskId, Tasks, read_tasks
-from wirekafka.coordinator.streams.topology import Topology as GroupTopology
-from wirekafka.coordinator.streams.topology import hash_order
+from wirekafka.coordinator.groups.streams.configure import InternalTopic
+from wirekafka.coordinator.groups.streams.group import StreamsGroup
+from wirekafka.coordinator.groups.streams.member import Endpoint as MemberEndpoint
+from wirekafka.coordinator.groups.streams.status import Status, StatusCode
+from wirekafka.coordinator.groups.streams.tasks import TaskId, Tasks, read_tasks
+from wirekafka.coordinator.groups.streams.topology import Topology as GroupTopology
+from wirekafka.coordinator.groups.streams.topology import hash_order
 from wirekafka.errors import Error, KafkaError
 from wirekafka.metadata.controller.topic_names import check_name
 from wirekafka.metadata.controller.topics import NewTopic

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
 from wirekafka.apis.shared.topic_access import topics_by_id, topics_by_name
-from wirekafka.coordinator.confirmation import Support, TransactionalWrite
-from wirekafka.coordinator.group_commands import CommitTransactionOffsets, OffsetToCommit
-from wirekafka.coordinator.transaction_commands import ProducerIdentity
+from wirekafka.coordinator.groups.commands import CommitTransactionOffsets, OffsetToCommit
+from wirekafka.coordinator.transactions.commands import ProducerIdentity
+from wirekafka.coordinator.transactions.confirmation import Support, TransactionalWrite
 from wirekafka.errors import Error, KafkaError
 from wirekafka.log.verification import CoordinatorWrite
 from wirekafka.metadata.image.image import TopicImage

@@ -6,7 +6,8 @@ v2: transaction versions (KIP-1228).
 from __future__ import annotations
 
 from wirekafka.apis.shared.registry import Call, api, failure_of
-from wirekafka.coordinator.markers import Ending, TopicPartition
+from wirekafka.coordinator.routing import TopicPartition
+from wirekafka.coordinator.transactions.markers import Ending
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.records.control import Marker
 from wirekafka.protocol.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse

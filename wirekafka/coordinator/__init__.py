@@ -1,6 +1,10 @@
-"""The coordinators of groups and transactions: machines on the partitions of internal topics.
+"""The coordinators of groups, transactions and share states: machines on internal topics.
 
-Here: the group kinds, committed offsets, transactions, their records and the code that finds the
-shard of a group or transactional id. Not here: the generic runtime of machines (`replication/`),
-request schemas and authorization (`apis/`), and metadata that the controller owns (`metadata/`).
+`groups/` has the kinds of groups and committed offsets, `transactions/` the states of transactions
+and their markers, `share_state/` the stored states of share partitions. The modules beside them are
+what all coordinators share: how the shard of a key is found, the cluster's topics as they see them,
+requests to other brokers, and the orders of Java's collections.
+
+Not here: the generic runtime of machines (`runtime/`), request schemas (`protocol/`), authorization
+(`apis/`), and metadata that the controller owns (`metadata/`).
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from wirekafka.coordinator.consumer.topics import CoordinatedTopic, topic_hash
+from wirekafka.coordinator.topics import CoordinatedTopic, topic_hash
 from wirekafka.metadata.image.image import MetadataImage, TopicImage
 from wirekafka.protocol.records import metadata as r
 from wirekafka.runtime.observation import Committed

@@ -8,15 +8,15 @@ from typing import Any
 
 from wirekafka.codec.message import MalformedMessage, Message
 from wirekafka.codec.record import Record
-from wirekafka.coordinator.consumer.codec import CONSUMER_SCHEMAS
-from wirekafka.coordinator.share.codec import SHARE_SCHEMAS
+from wirekafka.coordinator.groups.consumer.codec import CONSUMER_SCHEMAS
+from wirekafka.coordinator.groups.share.codec import SHARE_SCHEMAS
+from wirekafka.coordinator.groups.streams.codec import STREAMS_SCHEMAS
 from wirekafka.coordinator.share_state.records import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,
     ShareUpdateValue,
 )
-from wirekafka.coordinator.streams.codec import STREAMS_SCHEMAS
 from wirekafka.log.dump import Entry, RecordDecoder, plain, text_or_base64
 from wirekafka.metadata.image.framing import UnknownMetadata, decode_frame
 from wirekafka.protocol.records.groups_and_transactions import (

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from wirekafka.clock import Clock
-from wirekafka.coordinator.group_commands import ForgetPartitions, TopicsChanged
-from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.coordinator.share.commands import ForgetShareTopics
-from wirekafka.coordinator.share_group import ShareGroup
 from wirekafka.errors import KafkaError
 from wirekafka.runtime.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-_GROUPS_PER_PIECE = 100
 _RETRY_MS = 1_000
 
 Pieces = Callable[[Callable[[], Any]], Iterator[Any]]
@@ -26,41 +21,6 @@ Pieces = Callable[[Callable[[], Any]], Iterator[Any]]
 Each command is computed once the previous ones have been replayed; a restart from the beginning is
 harmless.
 """
-
-
-def deleted(partitions: Mapping[str, frozenset[int]]) -> Pieces:
-    """Delete the offsets committed for deleted partitions, given by topic."""
-
-    def pieces(shard: Callable[[], GroupShard]) -> Iterator[ForgetPartitions]:
-        for group_ids in _portions(shard().offsets.group_ids()):
-            while shard().offsets.has_any_of(group_ids, partitions):
-                yield ForgetPartitions(partitions, group_ids)
-
-    return pieces
-
-
-def gone(topic_ids: frozenset[bytes]) -> Pieces:
-    """Forget the stored states of share partitions of deleted topics."""
-
-    def pieces(shard: Callable[[], GroupShard]) -> Iterator[ForgetShareTopics]:
-        groups = shard().groups
-        for group_id in [id for id in groups if isinstance(groups[id], ShareGroup)]:
-            yield ForgetShareTopics(group_id, topic_ids)
-
-    return pieces
-
-
-def changed(topics: frozenset[str]) -> Pieces:
-    """Notify groups that topics of these names were created, deleted or extended."""
-
-    def pieces(shard: Callable[[], GroupShard]) -> Iterator[TopicsChanged]:
-        concerned = [
-            group_id for group_id, group in shard().groups.items() if group.is_affected_by(topics)
-        ]
-        for group_ids in _portions(concerned):
-            yield TopicsChanged(topics, group_ids)
-
-    return pieces
 
 
 class TopicChanges:
@@ -126,8 +86,3 @@ class TopicChanges:
         if ticket.done:
             ticket.result()
         return True
-
-
-def _portions(group_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(group_ids), _GROUPS_PER_PIECE):
-        yield group_ids[start : start + _GROUPS_PER_PIECE]

@@ -54,6 +54,3 @@ class AddPartitionsToTxnResponse(Response, answers=AddPartitionsToTxnRequest):
     class Result(Part):
         transactional_id: String
         topic_results: list[TopicResult]
-
-
-TopicResult = TopicResult

@@ -241,7 +241,7 @@ class Node:
         )
         broker.fetching = replica_fetchers(broker, connections)
         self._links = BrokerLinks(broker.image, lambda: broker.config, connections)
-        broker.routing.other_brokers = self._links
+        broker.routing.links = self._links
 
     def _node_clock(self) -> Clock:
         platform = self._platform

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wirekafka.codec.message import MalformedMessage
-from wirekafka.coordinator.consumer.protocol import parse_assignment
+from wirekafka.coordinator.groups.consumer.protocol import parse_assignment
 from wirekafka.errors import Error, KafkaError
 from wirekafka.protocol.consumer_group_describe import ConsumerGroupDescribeRequest
 from wirekafka.protocol.describe_groups import DescribeGroupsRequest

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wirekafka.broker import Broker
-    from wirekafka.coordinator.share.leader import LedShare
+    from wirekafka.coordinator.groups.share.leader import LedShare
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.cluster.simulation import simulate
-from wirekafka.coordinator.markers import MarkerWriter
+from wirekafka.coordinator.transactions.markers import MarkerWriter
 from wirekafka.log.directories.ordered_log import OrderedLog
 from wirekafka.log.producers import ProducerStates
 from wirekafka.replication.partition.leader import Leader

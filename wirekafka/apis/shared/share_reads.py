@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from wirekafka.codec.batch import Buffer
-from wirekafka.coordinator.share.leader import LedShare, Phase
+from wirekafka.coordinator.groups.share.leader import LedShare, Phase
 from wirekafka.coordinator.share_state.states import ShareKey
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.reading import ReadRange, ReadResult

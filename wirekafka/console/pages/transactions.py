@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any
 
 from wirekafka.client.client import Client, CliError, check
+from wirekafka.coordinator.routing import TopicPartition
 from wirekafka.errors import Error
 from wirekafka.protocol.describe_producers import (
     DescribeProducersRequest,
@@ -24,8 +25,6 @@ ACTIVE = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 """The states in which a transaction has not ended."""
 MOST_DESCRIBED = 2_000
 _AT_ONCE = 500
-
-TopicPartition: TypeAlias = tuple[str, int]
 
 
 class NotFound(CliError):

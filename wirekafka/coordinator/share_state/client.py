@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from wirekafka.clock import Clock
-from wirekafka.coordinator.other_brokers import Routing
+from wirekafka.coordinator.routing import Routing
 from wirekafka.coordinator.share_state.commands import KeyedCommand, StateDeletion, SummaryRead
 from wirekafka.coordinator.share_state.coordinator import ShareCoordinator
 from wirekafka.coordinator.share_state.states import (
@@ -19,6 +19,7 @@ from wirekafka.coordinator.share_state.states import (
     StoredState,
     coordinator_key,
 )
+from wirekafka.coordinator.share_state.wire import run_on_share_states
 from wirekafka.errors import Error, KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
 from wirekafka.replication.partition.replica import NO_LEADER
@@ -138,7 +139,7 @@ class ShareStateClient:
     ) -> None:
         """Run commands on states of one group at another broker, and set `results`."""
         try:
-            results.set(await self._routing.other_brokers.run_on_share_states(broker_id, commands))
+            results.set(await run_on_share_states(self._routing, broker_id, commands))
         except KafkaError as error:
             code = _OF_REQUESTS.get(error.error, error.error)
             results.set([KafkaError(code, error.message) for _ in commands])

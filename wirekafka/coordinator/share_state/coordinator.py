@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from wirekafka.clock import Clock, Timer
-from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.shards import Shards
 from wirekafka.coordinator.share_state.commands import KeyedCommand, StateRefused, TopicsDeletion
 from wirekafka.coordinator.share_state.pruning import RedundantOffsets
@@ -17,6 +16,7 @@ from wirekafka.coordinator.share_state.records import ShareRecordCodec
 from wirekafka.coordinator.share_state.shard import ShareCoordinatorConfig, ShareShard
 from wirekafka.coordinator.share_state.states import StateWrite, coordinator_key
 from wirekafka.coordinator.topic_changes import Pieces, TopicChanges
+from wirekafka.coordinator.topics import CoordinatedTopics
 from wirekafka.errors import KafkaError
 from wirekafka.replication.partition.internal_topics import SHARE_STATE_TOPIC
 from wirekafka.runtime.promise import Promise, start

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, assert_never
 
 from wirekafka.codec.compression import Codec
-from wirekafka.coordinator.consumer.topics import CoordinatedTopics
 from wirekafka.coordinator.java_hash import java_hash_code
 from wirekafka.coordinator.java_order import (
     FIRST_SLOTS,
@@ -43,6 +42,7 @@ from wirekafka.coordinator.share_state.states import (
     StateWrite,
     StoredState,
 )
+from wirekafka.coordinator.topics import CoordinatedTopics
 from wirekafka.errors import DEFAULT_MESSAGES, Error, KafkaError
 from wirekafka.runtime.machine import Outcome, Ticket
 from wirekafka.runtime.timers import Timers

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import cast
 
 from wirekafka.broker import Broker
-from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.coordinator.transaction_shard import TransactionShard
+from wirekafka.coordinator.groups.shard import GroupShard
+from wirekafka.coordinator.transactions.shard import TransactionShard
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.protocol.records.metadata import RegisterBrokerRecord
 

@@ -10,8 +10,9 @@ from typing import NamedTuple, cast
 
 from wirekafka.broker import Broker
 from wirekafka.codec.batch import HEADER_BYTES, read_header
-from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.coordinator.share.latest_offsets import LatestOffsets
+from wirekafka.coordinator.groups.shard import GroupShard
+from wirekafka.coordinator.groups.share.latest_offsets import LatestOffsets
+from wirekafka.coordinator.routing import TopicPartition
 from wirekafka.errors import KafkaError
 from wirekafka.metrics.lag import HISTORY_MS, Behind, EndOffsets, LagHistory, LagSample, behind
 from wirekafka.replication.fetching.readers import LONGEST_CLIENT_ID, Reader
@@ -29,8 +30,6 @@ _MOST_STAMPS = 10_000
 _MOST_HISTORIES = 2_000
 _LONGEST_NAME = 256
 """Groups with longer names have no history."""
-
-TopicPartition = tuple[str, int]
 
 
 class LagRow(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from wirekafka.broker import Broker
-from wirekafka.coordinator.group_shard import GroupShard
-from wirekafka.coordinator.share.groups import NO_LAG
+from wirekafka.coordinator.groups.shard import GroupShard
+from wirekafka.coordinator.groups.share.groups import NO_LAG
 from wirekafka.errors import KafkaError
 
 SHARE = "share"

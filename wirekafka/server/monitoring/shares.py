@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirekafka.broker import Broker
-from wirekafka.coordinator.share.leader import LedShare
+from wirekafka.coordinator.groups.share.leader import LedShare
 from wirekafka.metrics.exposition import COUNTER, GAUGE, Column, Table, single
 from wirekafka.replication.share.acknowledgement import AcknowledgeType
 from wirekafka.server.monitoring.coordinators import RecentRates

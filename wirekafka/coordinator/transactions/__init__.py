@@ -1,0 +1,1 @@
+"""The transaction coordinator: transactions, their shard, and the delivery of their markers."""
